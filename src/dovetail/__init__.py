@@ -1,0 +1,1 @@
+"""Dovetail schedules deep-learning work on GPU clusters."""

@@ -1,0 +1,1 @@
+"""The command line and the reports: the only place that wires the parts together."""

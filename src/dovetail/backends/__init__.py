@@ -1,0 +1,1 @@
+"""Worlds that carry out decisions: so far the simulated one."""

@@ -1,0 +1,155 @@
+"""What a scheduler may know of jobs and nodes. No ground truth lives here (see `dovetail.models`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple, NewType
+
+JobId = NewType("JobId", str)
+Seconds = float
+
+WHOLE_GPU = 1000  # shares of a GPU are counted in thousandths
+
+
+class Shape(NamedTuple):
+    """What must be free for a job to start. Jobs of one shape are interchangeable to placement."""
+
+    gpus: int
+    share: int
+    kinds: tuple[str, ...]
+    cpus: float
+    memory_gb: float
+    tenant: str
+
+    def __str__(self) -> str:
+        parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []
+        if self.share != WHOLE_GPU:
+            parts = [f"{self.share}/1000 of a GPU"]
+        if self.kinds:
+            parts.append("of kind " + " or ".join(self.kinds))
+        if self.cpus:
+            parts.append(f"{self.cpus:g} CPUs")
+        if self.memory_gb:
+            parts.append(f"{self.memory_gb:g} GB of memory")
+        if self.tenant:
+            parts.append(f"for tenant {self.tenant!r}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """What it costs to take the GPUs away from a job and to give them back later."""
+
+    save_s: Seconds = 0.0  # the GPUs stay busy that long after a preemption
+    restore_s: Seconds = 0.0  # and that long after every later start
+    lost_s: Seconds = inf  # work lost at most when it is killed without warning
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A belief about a duration: the middle, and an interval where there is one."""
+
+    seconds: Seconds
+    low: Seconds | None = None
+    high: Seconds | None = None
+
+
+NO_INTERRUPTION_COST = Interruption()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a user asked for. Holds no ground truth: only what a scheduler may know."""
+
+    id: JobId
+    gpus: int = 1
+    share: int = WHOLE_GPU
+    kinds: tuple[str, ...] = ()  # GPU kinds it accepts; empty means any
+    cpus: float = 0.0  # in all; split over nodes in proportion to the GPUs
+    memory_gb: float = 0.0
+    user: str = ""
+    tenant: str = ""
+    name: str = ""
+    group: str = ""  # the study or pipeline it belongs to
+    model: str = ""
+    priority: float = 0.0  # higher goes first
+    weight: float = 1.0
+    deadline: Seconds | None = None
+    min_gpus: int | None = None  # elastic range; None means exactly `gpus`
+    max_gpus: int | None = None
+    interruption: Interruption = NO_INTERRUPTION_COST
+    estimate: Estimate | None = None  # what the user said it would take
+    retries: int = 0
+
+    def __post_init__(self) -> None:
+        if self.gpus < 0 or (self.gpus == 0 and self.cpus <= 0):
+            raise ValueError(f"job {self.id!r} asks for {self.gpus} GPUs; ask for at least 1")
+        if not 1 <= self.share <= WHOLE_GPU:
+            raise ValueError(f"job {self.id!r} asks for {self.share}/1000 of a GPU; ask for 1 to 1000")
+        if self.share != WHOLE_GPU and self.gpus != 1:
+            raise ValueError(
+                f"job {self.id!r} asks for a share of {self.gpus} GPUs; shares go with exactly 1 GPU"
+            )
+        if not (0 <= self.cpus < inf and 0 <= self.memory_gb < inf):
+            raise ValueError(f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB")
+        low = self.gpus if self.min_gpus is None else self.min_gpus
+        high = self.gpus if self.max_gpus is None else self.max_gpus
+        if not low <= self.gpus <= high:
+            raise ValueError(
+                f"job {self.id!r} asks for {self.gpus} GPUs outside its range {low} to {high}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine: its GPUs, its host and its place in the topology."""
+
+    id: str
+    gpus: int
+    kind: str = "gpu"
+    gpu_memory_gb: float = 0.0
+    cpus: float = inf
+    memory_gb: float = inf
+    rack: str = ""
+    island: int = 0  # GPUs joined by fast links come in groups of this size; 0 means all of them
+    tenant: str = ""  # only this tenant's jobs may use it; empty means everyone's
+    idle_watts: float = 0.0
+    gpu_watts: float = 0.0
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.gpus < 0:
+            raise ValueError(f"node {self.id!r} has {self.gpus} GPUs; it needs 0 or more")
+        if self.island and self.gpus % self.island:
+            raise ValueError(
+                f"node {self.id!r}: islands of {self.island} do not divide its {self.gpus} GPUs"
+            )
+
+
+class Slice(NamedTuple):
+    """The GPUs of one node that a placement uses: bit i of the mask stands for GPU i."""
+
+    node: int
+    mask: int
+
+
+class Placement(NamedTuple):
+    """Which GPUs, or which share of one, on which nodes. Nodes are named by their index."""
+
+    slices: tuple[Slice, ...]
+    share: int = WHOLE_GPU
+
+    @property
+    def gpus(self) -> int:
+        return sum(piece.mask.bit_count() for piece in self.slices)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A group of users with a limit on the GPUs they hold together."""
+
+    name: str
+    gpu_quota: float = inf
+    weight: float = 1.0
+    labels: tuple[tuple[str, str], ...] = field(default=())

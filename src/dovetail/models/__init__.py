@@ -1,0 +1,1 @@
+"""What really happens: workloads, speeds and failures. Only the simulator may read this truth."""

@@ -1,0 +1,25 @@
+"""The true workload: when jobs come and how much work they really are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from dovetail.core.model import Job, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One job of a trace with its truth. Policies never see this, only the `Job` inside."""
+
+    at: Seconds
+    job: Job
+    work_s: Seconds  # how long it runs at speed 1, undisturbed
+    failures: tuple[Seconds, ...] = ()  # attempt i dies after that many seconds of running
+    cancel_at: Seconds | None = None  # the user gives up then, if it has not ended
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.at):
+            raise ValueError(f"job {self.job.id!r} is submitted at {self.at}; give a finite time")
+        if not (isfinite(self.work_s) and self.work_s >= 0):
+            raise ValueError(f"job {self.job.id!r} runs for {self.work_s} s; give 0 or more")

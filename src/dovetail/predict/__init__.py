@@ -1,0 +1,1 @@
+"""What we believe about jobs before they have ended."""
