@@ -4,37 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType, final
 
 JobId = NewType("JobId", str)
 Seconds = float
 
 WHOLE_GPU = 1000  # shares of a GPU are counted in thousandths
-
-
-class Shape(NamedTuple):
-    """What must be free for a job to start. Jobs of one shape are interchangeable to placement."""
-
-    gpus: int
-    share: int
-    kinds: tuple[str, ...]
-    cpus: float
-    memory_gb: float
-    tenant: str
-
-    def __str__(self) -> str:
-        parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []
-        if self.share != WHOLE_GPU:
-            parts = [f"{self.share}/1000 of a GPU"]
-        if self.kinds:
-            parts.append("of kind " + " or ".join(self.kinds))
-        if self.cpus:
-            parts.append(f"{self.cpus:g} CPUs")
-        if self.memory_gb:
-            parts.append(f"{self.memory_gb:g} GB of memory")
-        if self.tenant:
-            parts.append(f"for tenant {self.tenant!r}")
-        return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +100,41 @@ class Node:
             raise ValueError(
                 f"node {self.id!r}: islands of {self.island} do not divide its {self.gpus} GPUs"
             )
+
+
+@final
+class Shape:
+    """What must be free for a job to start. Jobs of one shape are interchangeable to placement.
+
+    The state keeps one object per shape; `lane` numbers them.
+    """
+
+    def __init__(self, lane: int, job: Job, tenant: str) -> None:
+        self.lane: Final = lane
+        self.gpus: Final = job.gpus
+        self.share: Final = job.share
+        self.kinds: Final = job.kinds
+        self.cpus: Final = job.cpus
+        self.memory_gb: Final = job.memory_gb
+        self.tenant: Final = tenant
+        # Most jobs ask for whole GPUs and nothing else; those take the short way everywhere.
+        self.plain: Final = (
+            job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []
+        if self.share != WHOLE_GPU:
+            parts = [f"{self.share}/1000 of a GPU"]
+        if self.kinds:
+            parts.append("of kind " + " or ".join(self.kinds))
+        if self.cpus:
+            parts.append(f"{self.cpus:g} CPUs")
+        if self.memory_gb:
+            parts.append(f"{self.memory_gb:g} GB of memory")
+        if self.tenant:
+            parts.append(f"for tenant {self.tenant!r}")
+        return " ".join(parts)
 
 
 class Slice(NamedTuple):

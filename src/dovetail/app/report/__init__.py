@@ -1,0 +1,17 @@
+"""One page of HTML that shows what one or several policies did with a trace. It needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dovetail.app.report.page import render
+from dovetail.traces.record import RunRecord
+
+__all__ = ["write_report"]
+
+
+def write_report(path: Path, runs: Sequence[RunRecord], title: str) -> None:
+    """Write the page for these runs. What a page cannot hold is aggregated, and the page says so."""
+    # A lone surrogate in somebody's job id must not cost us the whole report.
+    path.write_bytes(render(runs, title).encode("utf-8", "replace"))

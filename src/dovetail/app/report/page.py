@@ -1,0 +1,132 @@
+"""The page: a template, its style and script, and the data of the runs, all in one file."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from dovetail.app.report import gantt
+from dovetail.app.report.binning import window_of
+from dovetail.app.report.distribution import SIZE_CLASSES, completion_times, slowest, waited
+from dovetail.app.report.series import over_time
+from dovetail.app.report.summary import number, table
+from dovetail.core.model import Node
+from dovetail.traces.record import JobRow, RunRecord
+
+# Joined into one module in this order: a page that is one file has nothing to import from.
+SCRIPTS = (
+    "dom.js", "units.js", "colours.js", "linechart.js", "timeline.js", "distribution.js",
+    "stints.js", "gantt.js", "tables.js", "main.js",
+)  # fmt: skip
+
+
+def render(runs: Sequence[RunRecord], title: str) -> str:
+    """The whole page as text. `Template` fills in one pass, so that no data is taken for a field."""
+    style, script = _asset("style.css"), "".join(_asset(name) for name in SCRIPTS)
+    return Template(_asset("template.html")).substitute(
+        title=escape(title),
+        facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(runs)),
+        summary=table([(run.policy, run.summary) for run in runs]),
+        data=_embedded(_data(runs)),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("dovetail.app.report") / "assets" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """The page forbids every script and style but its own: a second wall behind the escaping."""
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _embedded(data: object) -> str:
+    """JSON in which nothing can end the element that holds it; it is all ASCII."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _facts(runs: Sequence[RunRecord]) -> list[str]:
+    """What the header says: cluster, jobs, policies."""
+    clusters = dict.fromkeys(describe_cluster(run.nodes) for run in runs)
+    jobs = dict.fromkeys(f"{number(len(run.jobs))} jobs" for run in runs)
+    policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
+    return [" / ".join(clusters), " / ".join(jobs), policies] if runs else [policies]
+
+
+def describe_cluster(nodes: Sequence[Node]) -> str:
+    """Such as "32 nodes × 8 V100 + 4 nodes × 4 T4 = 272 GPUs"."""
+    if not nodes:
+        return "no nodes"
+    kinds = Counter((node.gpus, node.kind) for node in nodes)
+    parts = [
+        f"{number(count)} node{'' if count == 1 else 's'} × {gpus} {'GPU' if kind == 'gpu' else kind}"
+        for (gpus, kind), count in kinds.most_common(6)
+    ]
+    if len(kinds) > len(parts):
+        parts.append(f"{len(kinds) - len(parts)} more kinds")
+    total = sum(node.gpus for node in nodes)
+    return f"{' + '.join(parts)} = {number(total)} GPU{'' if total == 1 else 's'}"
+
+
+def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:
+    texts = gantt.Texts()
+    shares = gantt.budgets([len(run.stints) for run in runs], gantt.MAX_RECTANGLES)
+    clusters: list[Sequence[Node]] = []
+    shown = []
+    for run, budget in zip(runs, shares, strict=True):
+        if run.nodes not in clusters:  # one trace, one cluster: as a rule they are all the same
+            clusters.append(run.nodes)
+        shown.append(
+            {
+                **_run(run, budget, gantt.MAX_CELLS // len(runs), texts),
+                "cluster": clusters.index(run.nodes),
+            }
+        )
+    return {
+        "size_classes": ("All sizes", *SIZE_CLASSES),
+        "clusters": [_cluster(nodes, texts) for nodes in clusters],
+        "runs": shown,
+        "texts": list(texts.numbers),
+    }
+
+
+def _cluster(nodes: Sequence[Node], texts: gantt.Texts) -> list[tuple[int, int, int]]:
+    return [(texts.number(node.id), node.gpus, texts.number(node.kind)) for node in nodes]
+
+
+def _run(run: RunRecord, budget: int, cells: int, texts: gantt.Texts) -> Mapping[str, object]:
+    window = window_of(run)
+    return {
+        "policy": run.policy,
+        "window": (window.start_s, window.end_s),
+        "gpus": sum(node.gpus for node in run.nodes),
+        "series": over_time(run, window),
+        "cdfs": completion_times(run),
+        "gantt": gantt.drawing(run, window, budget, cells, texts),
+        "slowest": [_slow_row(row) for row in slowest(run)],
+        "mean_jct_s": _finite(run.summary.get("mean_jct_s")),
+        "p99_jct_s": _finite(run.summary.get("p99_jct_s")),
+    }
+
+
+def _finite(value: float | int | str | None) -> float | None:
+    is_number = isinstance(value, int | float) and abs(value) < float("inf")
+    return float(value) if is_number and value is not None else None
+
+
+def _slow_row(row: JobRow) -> tuple[object, ...]:
+    return (
+        row.job_id, row.user, row.gpus, row.submit_s, waited(row), row.start_s, row.jct_s,
+        row.preemptions, row.outcome,
+    )  # fmt: skip

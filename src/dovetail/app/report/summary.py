@@ -1,0 +1,146 @@
+"""The summary as a table: one row a policy, units in the headings, the best of a column marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from math import isfinite
+
+Summary = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A key of the summary and how to show it."""
+
+    key: str
+    group: str
+    label: str
+    unit: str = ""  # "s" and "GPU-s" are scaled to minutes, hours or days
+    best: str = ""  # "low", "high", or nothing where neither is better
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A column with its unit settled."""
+
+    column: Column
+    unit: str
+    divisor: float
+    values: Sequence[float | None]
+
+    def text(self, value: float | None) -> str:
+        return "–" if value is None else number(value / self.divisor)
+
+
+KNOWN = (
+    Column("finished", "Jobs", "finished", best="high"),
+    Column("failed", "Jobs", "failed"),
+    Column("cancelled", "Jobs", "cancelled"),
+    Column("refused", "Jobs", "refused", best="low"),
+    Column("mean_jct_s", "Completion time", "mean", "s", "low"),
+    Column("p50_jct_s", "Completion time", "p50", "s", "low"),
+    Column("p90_jct_s", "Completion time", "p90", "s", "low"),
+    Column("p99_jct_s", "Completion time", "p99", "s", "low"),
+    Column("mean_wait_s", "Waiting", "mean", "s", "low"),
+    Column("makespan_s", "Whole run", "makespan", "s", "low"),
+    Column("gpu_utilisation", "GPUs", "in use", "%", "high"),
+    Column("gpu_seconds_used", "GPUs", "used", "GPU-s"),
+    Column("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
+    Column("preemptions", "Interruption", "pre-emptions"),
+    Column("peak_suspended_jobs", "Interruption", "suspended at most"),
+    Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
+    Column("jobs_per_cpu_second", "Scheduler", "jobs per CPU-s", "", "high"),
+)
+SAID_ELSEWHERE = frozenset({"policy", "jobs"})
+TIMES = ((2 * 86400.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0), (0.0, "s", 1.0))
+
+
+def number(value: float) -> str:
+    """Three digits at least, whole numbers in full, thousands apart."""
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def table(summaries: Sequence[tuple[str, Summary]]) -> str:
+    """The table as HTML. Policies and keys may be anyone's text."""
+    columns = [_scaled(column, summaries) for column in _columns(summaries)]
+    rows = [
+        f'<tr><th scope="row">{escape(policy)}</th>'
+        + "".join(_cell(column, index) for column in columns)
+        + "</tr>"
+        for index, (policy, _) in enumerate(summaries)
+    ]
+    groups = [
+        f'<th scope="colgroup" colspan="{len(list(members))}">{escape(group)}</th>'
+        for group, members in groupby(columns, key=lambda column: column.column.group)
+    ]
+    return (
+        '<table class="sortable summary"><caption class="unseen">Summary by policy</caption>'
+        f'<thead><tr class="groups"><td></td>{"".join(groups)}</tr>'
+        f'<tr class="keys"><th scope="col">Policy</th>{"".join(map(_heading, columns))}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[Column]:
+    """The known ones that occur, then any others that hold numbers."""
+    present = dict.fromkeys(
+        key for _, summary in summaries for key in summary if _value(summary, key) is not None
+    )
+    known = [column for column in KNOWN if column.key in present]
+    others = present.keys() - {column.key for column in KNOWN} - SAID_ELSEWHERE
+    return known + [_guessed(key) for key in present if key in others]
+
+
+def _guessed(key: str) -> Column:
+    stem = key.removesuffix("_s")
+    return Column(key, "Further", stem.replace("_", " "), "" if stem == key else "s")
+
+
+def _value(summary: Summary, key: str) -> float | None:
+    value = summary.get(key)
+    if isinstance(value, str) or value is None or not isfinite(value):
+        return None
+    return float(value)
+
+
+def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
+    values = [_value(summary, column.key) for _, summary in summaries]
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    if column.unit == "s":
+        unit, divisor = next((unit, size) for least, unit, size in TIMES if largest >= least)
+    elif column.unit == "GPU-s":
+        unit, divisor = ("GPU-h", 3600.0) if largest >= 3600 else ("GPU-s", 1.0)
+    else:
+        unit, divisor = column.unit, 0.01 if column.unit == "%" else 1.0
+    return Scaled(column, unit, divisor, values)
+
+
+def _heading(column: Scaled) -> str:
+    unit = f' <span class="unit">{escape(column.unit)}</span>' if column.unit else ""
+    key = escape(column.column.key)
+    return f'<th scope="col" title="{key}">{escape(column.column.label)}{unit}</th>'
+
+
+def _is_best(column: Scaled, value: float | None) -> bool:
+    """Equal to the eye counts as equal; a column in which all are equal has no best."""
+    texts = {column.text(value) for value in column.values}
+    known = [value for value in column.values if value is not None]
+    if value is None or not column.column.best or len(texts) < 2:
+        return False
+    best = min(known) if column.column.best == "low" else max(known)
+    return column.text(value) == column.text(best)
+
+
+def _cell(column: Scaled, index: int) -> str:
+    value = column.values[index]
+    shown = column.text(value)
+    if value is None:
+        return f"<td>{shown}</td>"
+    if _is_best(column, value):
+        shown = f'<strong>{shown}<span class="unseen"> (best)</span></strong>'
+    return f'<td data-value="{value!r}" title="{value:,.12g}">{shown}</td>'

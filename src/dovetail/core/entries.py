@@ -1,0 +1,274 @@
+"""What the journal is made of: events (facts observed) and actions (decisions taken).
+
+Plain slotted classes rather than dataclasses: they are created several times per job, and a frozen
+dataclass costs three times as much interpreted and ten times as much compiled. `Final` keeps them
+read-only to the type checker. See docs/decisions/0002-plain-classes-for-entries.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant
+
+
+class Entry:
+    """Compares and prints by its fields, like a dataclass."""
+
+    tag: ClassVar[str] = ""
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    def values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.fields)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.values() == other.values()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.tag, self.values()))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields)
+        return f"{type(self).__name__}({inside})"
+
+
+# ------------------------------------------------------------------------------------------ events
+
+
+@final
+class Submitted(Entry):
+    """A user has asked for a job to run."""
+
+    tag: ClassVar[str] = "submitted"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job")
+
+    def __init__(self, at: Seconds, job: Job) -> None:
+        self.at: Final = at
+        self.job: Final = job
+
+
+@final
+class Started(Entry):
+    """The job's processes are up (and restored): from now on it makes progress."""
+
+    tag: ClassVar[str] = "started"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
+
+    def __init__(self, at: Seconds, job_id: JobId) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+
+
+@final
+class Finished(Entry):
+    """The job has done all it had to do."""
+
+    tag: ClassVar[str] = "finished"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
+
+    def __init__(self, at: Seconds, job_id: JobId) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+
+
+@final
+class Failed(Entry):
+    """The job died by its own fault; it is queued again while it has retries left."""
+
+    tag: ClassVar[str] = "failed"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason", "lost_s")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str, lost_s: Seconds = 0.0) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+        self.lost_s: Final = lost_s
+
+
+@final
+class Interrupted(Entry):
+    """The world took the job's GPUs away (a node died): it is queued again, some work lost."""
+
+    tag: ClassVar[str] = "interrupted"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason", "lost_s")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str, lost_s: Seconds = 0.0) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+        self.lost_s: Final = lost_s
+
+
+@final
+class Cancelled(Entry):
+    """The user no longer wants the job."""
+
+    tag: ClassVar[str] = "cancelled"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str = "") -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
+class NodeJoined(Entry):
+    tag: ClassVar[str] = "node-joined"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node")
+
+    def __init__(self, at: Seconds, node: Node) -> None:
+        self.at: Final = at
+        self.node: Final = node
+
+
+@final
+class NodeDown(Entry):
+    """The node has failed; its jobs are reported as interrupted one by one."""
+
+    tag: ClassVar[str] = "node-down"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
+
+    def __init__(self, at: Seconds, node_id: str) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+
+
+@final
+class NodeUp(Entry):
+    """The node is repaired, or no longer drained."""
+
+    tag: ClassVar[str] = "node-up"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
+
+    def __init__(self, at: Seconds, node_id: str) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+
+
+@final
+class NodeDraining(Entry):
+    """Nothing new may start on the node; what runs there may end."""
+
+    tag: ClassVar[str] = "node-draining"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
+
+    def __init__(self, at: Seconds, node_id: str) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+
+
+@final
+class NodeLeft(Entry):
+    """The node will not come back."""
+
+    tag: ClassVar[str] = "node-left"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
+
+    def __init__(self, at: Seconds, node_id: str) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+
+
+@final
+class TenantSet(Entry):
+    """A tenant and its quota are known from now on."""
+
+    tag: ClassVar[str] = "tenant"
+    fields: ClassVar[tuple[str, ...]] = ("at", "tenant")
+
+    def __init__(self, at: Seconds, tenant: Tenant) -> None:
+        self.at: Final = at
+        self.tenant: Final = tenant
+
+
+@final
+class Woke(Entry):
+    """The time that a policy asked to be woken at has come."""
+
+    tag: ClassVar[str] = "woke"
+    fields: ClassVar[tuple[str, ...]] = ("at",)
+
+    def __init__(self, at: Seconds) -> None:
+        self.at: Final = at
+
+
+# ----------------------------------------------------------------------------------------- actions
+
+
+@final
+class Start(Entry):
+    """Give the job these GPUs. They are its own from this moment; `Started` confirms."""
+
+    tag: ClassVar[str] = "start"
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
+
+    def __init__(self, job_id: JobId, placement: Placement) -> None:
+        self.job_id: Final = job_id
+        self.placement: Final = placement
+
+
+@final
+class Preempt(Entry):
+    """Take the GPUs away and keep the progress. They may be given to another job at once: the
+    backend lets that one begin when they are physically free."""
+
+    tag: ClassVar[str] = "preempt"
+    fields: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    def __init__(self, job_id: JobId) -> None:
+        self.job_id: Final = job_id
+
+
+@final
+class Resize(Entry):
+    """Change the GPUs of a running job, or its share of them, without stopping it."""
+
+    tag: ClassVar[str] = "resize"
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
+
+    def __init__(self, job_id: JobId, placement: Placement) -> None:
+        self.job_id: Final = job_id
+        self.placement: Final = placement
+
+
+@final
+class Refuse(Entry):
+    """End a job that can never run here, saying why."""
+
+    tag: ClassVar[str] = "refuse"
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason")
+
+    def __init__(self, job_id: JobId, reason: str) -> None:
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
+class Wake(Entry):
+    """Ask to be called again at that time. Not journaled: whoever restarts asks anew."""
+
+    tag: ClassVar[str] = "wake"
+    fields: ClassVar[tuple[str, ...]] = ("at",)
+
+    def __init__(self, at: Seconds) -> None:
+        self.at: Final = at
+
+
+Event: TypeAlias = (
+    Submitted
+    | Started
+    | Finished
+    | Failed
+    | Interrupted
+    | Cancelled
+    | NodeJoined
+    | NodeDown
+    | NodeUp
+    | NodeDraining
+    | NodeLeft
+    | TenantSet
+    | Woke
+)
+Action: TypeAlias = Start | Preempt | Resize | Refuse | Wake
+JournalEntry: TypeAlias = Event | Action

@@ -1,0 +1,71 @@
+"""The one loop that joins a world, a state and policies. The same for a simulated year and live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Protocol
+
+from dovetail.core.entries import Action, Event, JournalEntry, Refuse, Wake
+from dovetail.core.model import Seconds
+from dovetail.core.state import State, View
+
+
+class Policy(Protocol):
+    """Looks at a read-only view and returns actions. No clock, no I/O, no memory of its own."""
+
+    def decide(self, view: View) -> Iterable[Action]: ...
+
+
+class Backend(Protocol):
+    """A world: it tells what has happened and carries out what was decided."""
+
+    def observe(self) -> Sequence[Event]:
+        """The next events, up to an instant at which something is to be decided; none: it is over."""
+
+    def act(self, action: Action) -> None: ...
+
+
+def run(
+    backend: Backend,
+    policies: Sequence[Policy],
+    state: State,
+    journal: Callable[[JournalEntry, Seconds], None] | None = None,
+) -> None:
+    """Observe, record, decide, record, act; until the world has nothing more to tell."""
+    while True:
+        events = backend.observe()
+        if not events:
+            return
+        for event in events:
+            state.record(event)
+            if journal is not None:
+                journal(event, state.now)
+        if state.unplaceable:
+            refuse_unplaceable(backend, state, journal)
+        wake = inf
+        for policy in policies:
+            actions = policy.decide(state)
+            state.settle()
+            for action in actions:
+                if isinstance(action, Wake):
+                    wake = min(wake, action.at)
+                    continue
+                state.record(action)
+                if journal is not None:
+                    journal(action, state.now)
+                backend.act(action)
+        if wake < inf:
+            backend.act(Wake(wake))
+
+
+def refuse_unplaceable(
+    backend: Backend, state: State, journal: Callable[[JournalEntry, Seconds], None] | None
+) -> None:
+    """A job that could not even start on the empty cluster is told so at once."""
+    for job_id, reason in list(state.unplaceable.items()):
+        refusal = Refuse(job_id, reason)
+        state.record(refusal)
+        if journal is not None:
+            journal(refusal, state.now)
+        backend.act(refusal)

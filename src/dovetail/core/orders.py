@@ -1,0 +1,209 @@
+"""Who goes first: jobs kept in the order of a key, so that a decision looks at a few heads only.
+
+Waiting jobs stand in one heap per shape: jobs of one shape are interchangeable to placement, so only
+the first of each can start next. Running jobs stand by `level + slope · t`, so that the passing of
+time moves nothing, and only the worst of them are candidates for preemption. Rows are never searched
+for: a job that moves on leaves a stale row behind, known by its old turn, dropped when it surfaces.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
+
+from dovetail.core.model import Seconds
+from dovetail.core.room import Pool
+from dovetail.core.state import View
+from dovetail.core.track import Track
+
+
+class Standing(NamedTuple):
+    """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
+
+    level: float
+    slope: float = 0.0
+    until: Seconds = inf
+    tie: float = 0.0  # among equals the larger is the first victim
+
+
+class Key(Protocol):
+    """Turns a job into its place in the order: smaller goes first."""
+
+    def waiting(self, track: Track, view: View) -> tuple[float, float]:
+        """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
+
+    def running(self, track: Track, view: View) -> Standing:
+        """The key of a job that holds GPUs."""
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        """How long the standing of a waiting job would last if it were given GPUs now."""
+
+
+# key, tie-breaker, turn, track
+WaitingRow: TypeAlias = tuple[float, float, int, Track]
+# minus level, minus tie, turn, track, slope
+RunningRow: TypeAlias = tuple[float, float, int, Track, float]
+
+
+@final
+class Order:
+    """The index behind a key. With `lanes`, one heap per shape; without, one heap for all."""
+
+    def __init__(self, view: View, key: Key, lanes: bool, preemptive: bool) -> None:
+        self._view: Final = view
+        self._key: Final = key
+        self._lanes: Final = lanes
+        self._preemptive: Final = preemptive
+        self._waiting: dict[int, list[WaitingRow]] = {}
+        self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
+        self._changes: list[tuple[Seconds, int, int, Track]] = []  # until, sequence, turn, track
+        self._level: dict[int, float] = {}  # by sequence, only for levels that change with time
+        self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
+        self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
+
+    # ------------------------------------------------------------------------- kept by the state
+
+    def waits(self, track: Track) -> None:
+        key, tie = self._key.waiting(track, self._view)
+        lane = track.shape.lane if self._lanes else 0
+        heap = self._waiting.get(lane)
+        if heap is None:
+            heap = self._waiting[lane] = []
+        heappush(heap, (key, tie, track.turn, track))
+
+    def runs(self, track: Track) -> None:
+        if self._preemptive:
+            self._place_running(track, self._key.running(track, self._view))
+
+    def ends(self, track: Track) -> None:
+        """Stale rows are dropped when they surface."""
+
+    def settle(self) -> None:
+        lent = self._lent
+        if lent:
+            for heap, row in lent:
+                if row[3].turn == row[2]:
+                    heappush(heap, row)
+            lent.clear()
+        lent_running = self._lent_running
+        if lent_running:
+            for running_heap, running_row in lent_running:
+                if running_row[3].turn == running_row[2]:
+                    heappush(running_heap, running_row)
+            lent_running.clear()
+
+    # -------------------------------------------------------------------------------- the waiting
+
+    def heads(self) -> list[WaitingRow]:
+        """The first of each lane."""
+        heads = []
+        emptied = []
+        for lane, heap in self._waiting.items():
+            while heap and heap[0][3].turn != heap[0][2]:
+                heappop(heap)
+            if heap:
+                heads.append(heap[0])
+            else:
+                emptied.append(lane)
+        if emptied and not self._lent:
+            for lane in emptied:
+                del self._waiting[lane]
+        return heads
+
+    def pass_over(self, track: Track) -> WaitingRow | None:
+        """Set the head of the track's lane aside until the decision is over; the next in its lane."""
+        heap = self._waiting[track.shape.lane if self._lanes else 0]
+        self._lent.append((heap, heappop(heap)))
+        while heap and heap[0][3].turn != heap[0][2]:
+            heappop(heap)
+        return heap[0] if heap else None
+
+    # -------------------------------------------------------------------------------- the running
+
+    def _place_running(self, track: Track, standing: Standing) -> None:
+        placement = track.placement
+        assert placement is not None
+        pool = self._view.room.pool_of[placement.slices[0].node].index
+        by_slope = self._running.get(pool)
+        if by_slope is None:
+            by_slope = self._running[pool] = {}
+        heap = by_slope.get(standing.slope)
+        if heap is None:
+            heap = by_slope[standing.slope] = []
+        heappush(heap, (-standing.level, -standing.tie, track.turn, track, standing.slope))
+        if standing.until < inf:
+            self._level[track.sequence] = standing.level
+            heappush(self._changes, (standing.until, track.sequence, track.turn, track))
+        elif self._level:
+            self._level[track.sequence] = standing.level
+        self._tidy(heap)
+
+    def _tidy(self, heap: list[RunningRow]) -> None:
+        """Finished jobs sink to the bottom of the heap; sweep them out when they outnumber the rest."""
+        if len(heap) > 64 and len(heap) > 3 * len(self._view.running):
+            heap[:] = [row for row in heap if not self._is_stale(row)]
+            heapify(heap)
+
+    def _is_stale(self, row: RunningRow) -> bool:
+        track = row[3]
+        if track.turn != row[2]:
+            return True
+        return bool(self._level) and self._level.get(track.sequence, -row[0]) != -row[0]
+
+    def refresh(self) -> None:
+        """Let levels that change with time catch up with the clock."""
+        now, changes = self._view.now, self._changes
+        while changes and changes[0][0] <= now:
+            _, _, turn, track = heappop(changes)
+            if track.turn == turn:
+                self._place_running(track, self._key.running(track, self._view))
+
+    def next_change(self) -> Seconds:
+        """When a running job's level changes next."""
+        changes = self._changes
+        while changes and changes[0][3].turn != changes[0][2]:
+            heappop(changes)
+        return changes[0][0] if changes else inf
+
+    def worst(self, pool: Pool) -> RunningRow | None:
+        """The running job of the pool that should give way first."""
+        by_slope = self._running.get(pool.index)
+        if by_slope is None:
+            return None
+        best: RunningRow | None = None
+        best_key, now = -inf, self._view.now
+        for slope, heap in by_slope.items():
+            while heap and self._is_stale(heap[0]):
+                heappop(heap)
+            if heap:
+                key = slope * now - heap[0][0]
+                if best is None or key > best_key or (key == best_key and heap[0][1] < best[1]):
+                    best, best_key = heap[0], key
+        return best
+
+    def lend(self, pool: Pool, row: RunningRow) -> None:
+        """Set the worst running job aside until the decision is over."""
+        heap = self._running[pool.index][row[4]]
+        heappop(heap)
+        self._lent_running.append((heap, row))
+
+
+    def take_back(self, pool: Pool, row: RunningRow) -> None:
+        """Return what was lent, while the decision goes on."""
+        heap = self._running[pool.index][row[4]]
+        self._lent_running.remove((heap, row))
+        heappush(heap, row)
+
+
+@final
+class OrderBy:
+    """The spec of an order: asked of the view, answered with the same index every time."""
+
+    def __init__(self, key: Key, *, lanes: bool, preemptive: bool) -> None:
+        self.key: Final = key
+        self.lanes: Final = lanes
+        self.preemptive: Final = preemptive
+
+    def build(self, view: View) -> Order:
+        return Order(view, self.key, self.lanes, self.preemptive)

@@ -1,0 +1,305 @@
+"""The book of what is free: whole GPUs as bit masks, shares of GPUs, CPUs, memory and quotas.
+
+Nodes that can stand in for each other form a pool, and a pool keeps, for every number k, one integer
+whose bits are the nodes with exactly k free GPUs. Finding a place is then a lowest-set-bit.
+
+A policy tries things out on the book itself and the book is put back afterwards (`rollback`): that is
+cheaper than any copy, and the state does it by itself before it records anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dovetail.core.errors import IllegalEntry
+from dovetail.core.model import WHOLE_GPU, Node, Placement, Shape, Slice, Tenant
+
+_ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
+
+
+@final
+class Pool:
+    """Nodes of one GPU kind that the same tenants may use."""
+
+    def __init__(self, index: int, kind: str, tenant: str) -> None:
+        self.index: Final = index
+        self.kind: Final = kind
+        self.tenant: Final = tenant
+        self.width = 0  # GPUs of its largest node
+        self.free = 0  # whole free GPUs on its open nodes
+        self.by_count: list[int] = [0]  # by_count[k]: the open nodes with exactly k free GPUs
+        self.members: list[int] = []
+
+
+@final
+class Room:
+    """Every node's free resources. Changed by the state alone, or in draft by a plan."""
+
+    def __init__(self) -> None:
+        self.nodes: Final[list[Node]] = []
+        self.index: Final[dict[str, int]] = {}
+        self.pools: Final[list[Pool]] = []
+        self.pool_of: Final[list[Pool]] = []
+        self.bit: Final[list[int]] = []  # bit[n] == 1 << n; made once, it is long for large n
+        self.free: Final[list[int]] = []  # per node: the mask of GPUs nobody uses
+        self.shares: Final[dict[tuple[int, int], int]] = {}  # (node, GPU): what is left of a shared one
+        self.cpus: Final[list[float]] = []
+        self.memory_gb: Final[list[float]] = []
+        self.open: Final[list[bool]] = []  # may anything start here?
+        self.gone: Final[set[int]] = set()
+        self.tenants: Final[dict[str, Tenant]] = {}
+        self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
+        self.partitioned = False  # do some nodes belong to one tenant?
+        self._eligible: dict[tuple[tuple[str, ...], str], list[Pool]] = {}
+        self._draft: list[tuple[bool, Placement, Shape]] = []
+        self._lowest: dict[tuple[int, int], int] = {}
+        self._single: dict[tuple[int, int], Placement] = {}
+
+    # ------------------------------------------------------------------------------ what there is
+
+    def add(self, node: Node) -> int:
+        n = len(self.nodes)
+        self.index[node.id] = n
+        self.nodes.append(node)
+        pool = self._pool_for(node)
+        pool.members.append(n)
+        if node.gpus > pool.width:
+            pool.by_count.extend([0] * (node.gpus - pool.width))
+            pool.width = node.gpus
+        self.pool_of.append(pool)
+        self.bit.append(1 << n)
+        self.free.append((1 << node.gpus) - 1)
+        self.cpus.append(node.cpus)
+        self.memory_gb.append(node.memory_gb)
+        self.open.append(False)
+        self.partitioned = self.partitioned or bool(node.tenant)
+        self.set_open(n, True)
+        return n
+
+    def _pool_for(self, node: Node) -> Pool:
+        for pool in self.pools:
+            if pool.kind == node.kind and pool.tenant == node.tenant:
+                return pool
+        pool = Pool(len(self.pools), node.kind, node.tenant)
+        self.pools.append(pool)
+        self._eligible.clear()
+        return pool
+
+    def set_open(self, n: int, is_open: bool) -> None:
+        """Let the node's free GPUs be found, or hide them."""
+        if self.open[n] == is_open:
+            return
+        self.open[n] = is_open
+        pool, count = self.pool_of[n], self.free[n].bit_count()
+        pool.by_count[count] ^= self.bit[n]
+        pool.free += count if is_open else -count
+
+    def remove(self, n: int) -> None:
+        self.set_open(n, False)
+        self.gone.add(n)
+
+    def set_tenant(self, tenant: Tenant) -> None:
+        self.tenants[tenant.name] = tenant
+        self.held.setdefault(tenant.name, 0.0)
+
+    @property
+    def tenants_matter(self) -> bool:
+        return self.partitioned or bool(self.tenants)
+
+    def eligible(self, shape: Shape) -> list[Pool]:
+        """The pools that a job of this shape may use, in the order the nodes joined."""
+        key = (shape.kinds, shape.tenant)
+        pools = self._eligible.get(key)
+        if pools is None:
+            pools = [
+                pool
+                for pool in self.pools
+                if (not shape.kinds or pool.kind in shape.kinds)
+                and (not pool.tenant or pool.tenant == shape.tenant)
+            ]
+            self._eligible[key] = pools
+        return pools
+
+    def within_quota(self, shape: Shape) -> bool:
+        tenant = self.tenants.get(shape.tenant)
+        if tenant is None:
+            return True
+        return self.held[shape.tenant] + _gpus_counted(shape) <= tenant.gpu_quota + _ROUNDING
+
+    def why_never(self, shape: Shape) -> str:
+        """Why a job of this shape could not even start on the empty cluster; "" if it could."""
+        tenant = self.tenants.get(shape.tenant)
+        if tenant is not None and _gpus_counted(shape) > tenant.gpu_quota:
+            return f"it needs {shape}, and the tenant's quota is {tenant.gpu_quota:g} GPUs"
+        largest = 0
+        for pool in self.eligible(shape):
+            most = sum(self._most_gpus(n, shape) for n in pool.members if n not in self.gone)
+            largest = max(largest, most)
+        if largest >= max(shape.gpus, 1):
+            return ""
+        if not shape.gpus:
+            return f"it needs {shape}, and no node that it may use has as much"
+        return f"it needs {shape}, and the largest possible placement is {largest} GPUs"
+
+    def _most_gpus(self, n: int, shape: Shape) -> int:
+        """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""
+        node = self.nodes[n]
+        if not shape.gpus:
+            return int(shape.cpus <= node.cpus and shape.memory_gb <= node.memory_gb)
+        most = float(node.gpus)
+        if shape.cpus:
+            most = min(most, node.cpus * shape.gpus / shape.cpus + _ROUNDING)
+        if shape.memory_gb:
+            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + _ROUNDING)
+        return int(most)
+
+    # ------------------------------------------------------------------------------- finding room
+
+    def host_has(self, n: int, shape: Shape, gpus: int) -> bool:
+        """Are there CPUs and memory on the node for that many of the shape's GPUs?"""
+        part = gpus / shape.gpus if shape.gpus else 1.0
+        return (
+            self.cpus[n] + _ROUNDING >= shape.cpus * part
+            and self.memory_gb[n] + _ROUNDING >= shape.memory_gb * part
+        )
+
+    def lowest(self, n: int, count: int) -> int:
+        """The mask of the node's first `count` free GPUs."""
+        free = self.free[n]
+        key = (free, count)
+        mask = self._lowest.get(key)
+        if mask is None:
+            rest = free
+            for _ in range(count):
+                rest &= rest - 1
+            mask = free ^ rest
+            self._lowest[key] = mask
+        return mask
+
+    def single(self, n: int, mask: int) -> Placement:
+        """The placement on one node; the same few come up again and again, so they are kept."""
+        key = (n, mask)
+        placement = self._single.get(key)
+        if placement is None:
+            placement = Placement((Slice(n, mask),))
+            self._single[key] = placement
+        return placement
+
+    # ---------------------------------------------------------------------------- taking and giving
+
+    def is_free(self, placement: Placement) -> bool:
+        """Could this very placement be taken now?"""
+        if placement.share != WHOLE_GPU:
+            piece = placement.slices[0]
+            gpu = piece.mask.bit_length() - 1
+            left = WHOLE_GPU if self.free[piece.node] & piece.mask else 0
+            return self.shares.get((piece.node, gpu), left) >= placement.share
+        for piece in placement.slices:
+            if self.free[piece.node] & piece.mask != piece.mask:
+                return False
+        return True
+
+    def take(self, placement: Placement, shape: Shape) -> None:
+        if placement.share == WHOLE_GPU:
+            for n, mask in placement.slices:
+                self._set_free(n, self.free[n] & ~mask)
+        else:
+            for n, mask in placement.slices:
+                self._take_share(n, mask, placement.share)
+        if not shape.plain:
+            self._charge_host(placement, shape, -1.0)
+        if shape.tenant in self.held:
+            self.held[shape.tenant] += placement.gpus * placement.share / WHOLE_GPU
+
+    def give(self, placement: Placement, shape: Shape) -> None:
+        if placement.share == WHOLE_GPU:
+            for n, mask in placement.slices:
+                self._set_free(n, self.free[n] | mask)
+        else:
+            for n, mask in placement.slices:
+                self._give_share(n, mask, placement.share)
+        if not shape.plain:
+            self._charge_host(placement, shape, 1.0)
+        if shape.tenant in self.held:
+            self.held[shape.tenant] -= placement.gpus * placement.share / WHOLE_GPU
+
+    def _set_free(self, n: int, mask: int) -> None:
+        before, after = self.free[n].bit_count(), mask.bit_count()
+        self.free[n] = mask
+        if self.open[n]:
+            pool, bit = self.pool_of[n], self.bit[n]
+            pool.by_count[before] ^= bit
+            pool.by_count[after] ^= bit
+            pool.free += after - before
+
+    def _take_share(self, n: int, mask: int, share: int) -> None:
+        while mask:
+            low = mask & -mask
+            mask ^= low
+            gpu = (n, low.bit_length() - 1)
+            left = self.shares.get(gpu)
+            if left is None:
+                self._set_free(n, self.free[n] & ~low)
+                left = WHOLE_GPU
+            self.shares[gpu] = left - share
+
+    def _give_share(self, n: int, mask: int, share: int) -> None:
+        while mask:
+            low = mask & -mask
+            mask ^= low
+            gpu = (n, low.bit_length() - 1)
+            left = self.shares.get(gpu, 0) + share
+            if left >= WHOLE_GPU:
+                del self.shares[gpu]
+                self._set_free(n, self.free[n] | low)
+            else:
+                self.shares[gpu] = left
+
+    def _charge_host(self, placement: Placement, shape: Shape, sign: float) -> None:
+        gpus = placement.gpus
+        for n, mask in placement.slices:
+            part = sign * (mask.bit_count() / gpus if gpus else 1.0)
+            self.cpus[n] += shape.cpus * part
+            self.memory_gb[n] += shape.memory_gb * part
+
+    def check(self, placement: Placement, shape: Shape) -> None:
+        """Raise if the placement cannot be taken as it stands."""
+        for n, mask in placement.slices:
+            if not 0 <= n < len(self.nodes):
+                raise IllegalEntry(f"there is no node number {n}")
+            if mask >> self.nodes[n].gpus:
+                raise IllegalEntry(f"node {self.nodes[n].id!r} has only {self.nodes[n].gpus} GPUs")
+            if not self.open[n]:
+                raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
+            if not shape.plain and not self.host_has(n, shape, mask.bit_count()):
+                raise IllegalEntry(f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}")
+        if not self.is_free(placement):
+            n, mask = placement.slices[0]
+            raise IllegalEntry(
+                f"it needs {shape} on node {self.nodes[n].id!r}, which has "
+                f"{self.free[n].bit_count()} free"
+            )
+
+    # -------------------------------------------------------------------------------------- drafts
+
+    def draft_take(self, placement: Placement, shape: Shape) -> None:
+        self.take(placement, shape)
+        self._draft.append((True, placement, shape))
+
+    def draft_give(self, placement: Placement, shape: Shape) -> None:
+        self.give(placement, shape)
+        self._draft.append((False, placement, shape))
+
+    def rollback(self) -> None:
+        """Undo every draft, newest first."""
+        draft = self._draft
+        while draft:
+            taken, placement, shape = draft.pop()
+            if taken:
+                self.give(placement, shape)
+            else:
+                self.take(placement, shape)
+
+
+def _gpus_counted(shape: Shape) -> float:
+    return shape.gpus * shape.share / WHOLE_GPU

@@ -1,0 +1,396 @@
+"""State is the fold of the journal. `State.record` is the only way to change it.
+
+Policies get the same object typed as `View`, which has no way to change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol, assert_never, final
+
+from dovetail.core.entries import (
+    Cancelled,
+    Failed,
+    Finished,
+    Interrupted,
+    JournalEntry,
+    NodeDown,
+    NodeDraining,
+    NodeJoined,
+    NodeLeft,
+    NodeUp,
+    Preempt,
+    Refuse,
+    Resize,
+    Start,
+    Started,
+    Submitted,
+    TenantSet,
+    Wake,
+    Woke,
+)
+from dovetail.core.errors import IllegalEntry
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
+from dovetail.core.room import Room
+from dovetail.core.track import Phase, Track
+
+
+class Index(Protocol):
+    """Something derived from the journal and kept up to date, because a policy asked for it."""
+
+    def waits(self, track: Track) -> None:
+        """The job now waits: it was submitted, preempted, interrupted or is to be tried again."""
+
+    def runs(self, track: Track) -> None:
+        """The job was given GPUs."""
+
+    def ends(self, track: Track) -> None:
+        """The job will never run again."""
+
+    def settle(self) -> None:
+        """Forget what a policy tried out."""
+
+
+class IndexSpec(Protocol):
+    """Says which index is wanted. Kept by the policy as a field, so it is always the same object."""
+
+    def build(self, view: View) -> Index: ...
+
+
+class View:
+    """What a policy may look at."""
+
+    def __init__(self) -> None:
+        self.now: Seconds = 0.0
+        self.room: Final = Room()
+        self._tracks: dict[JobId, Track] = {}
+        self._running: dict[JobId, Track] = {}
+        self._ended: dict[JobId, Phase] = {}
+        self._unplaceable: dict[JobId, str] = {}
+        self._shapes: dict[
+            tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
+        ] = {}
+        self._indexes: list[Index] = []
+        self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
+        self._sequence = 0
+        self._tickets = 0
+        self.waiting_count = 0
+        self.suspended_count = 0
+        self.peak_suspended = 0
+
+    @property
+    def tracks(self) -> Mapping[JobId, Track]:
+        """Every job that has not ended, in order of submission."""
+        return self._tracks
+
+    @property
+    def running(self) -> Mapping[JobId, Track]:
+        """The jobs that hold GPUs, in the order they were given them."""
+        return self._running
+
+    @property
+    def ended(self) -> Mapping[JobId, Phase]:
+        return self._ended
+
+    @property
+    def unplaceable(self) -> Mapping[JobId, str]:
+        """Jobs that can never start here, with the reason. The loop refuses them at once."""
+        return self._unplaceable
+
+    @property
+    def shapes(self) -> Collection[tuple[Shape, str]]:
+        return self._shapes.values()
+
+    def index(self, spec: IndexSpec) -> Index:
+        """The index for this spec: made when first asked for, kept up to date from then on."""
+        found = self._index_by_spec.get(id(spec))
+        if found is not None:
+            return found[1]
+        index = spec.build(self)
+        for track in self._tracks.values():
+            if track.placement is None:
+                index.waits(track)
+            else:
+                index.runs(track)
+        self._index_by_spec[id(spec)] = (spec, index)
+        self._indexes.append(index)
+        return index
+
+    def settle(self) -> None:
+        """Undo what policies have only tried out."""
+        self.room.rollback()
+        for index in self._indexes:
+            index.settle()
+
+
+@final
+class State(View):
+    """The view, and the one verb that changes it."""
+
+    def record(self, entry: JournalEntry) -> None:
+        if isinstance(entry, Start):
+            self._start(entry.job_id, entry.placement)
+        elif isinstance(entry, Started):
+            self._advance(entry.at)
+            self._started(entry.job_id)
+        elif isinstance(entry, Submitted):
+            self._advance(entry.at)
+            self._submitted(entry.job)
+        elif isinstance(entry, Finished):
+            self._advance(entry.at)
+            track = self._track(entry.job_id)
+            if track.placement is None:
+                raise IllegalEntry(f"job {entry.job_id!r} finished at t={self.now:g} without running")
+            self._release(track, 0.0)
+            self._end(track, Phase.FINISHED, "")
+        elif isinstance(entry, Preempt):
+            self._preempt(entry.job_id)
+        else:
+            self._record_rare(entry)
+
+    def _record_rare(self, entry: JournalEntry) -> None:
+        match entry:
+            case Woke():
+                self._advance(entry.at)
+            case Wake():
+                pass
+            case Refuse():
+                self._end(self._track(entry.job_id), Phase.REFUSED, entry.reason)
+            case Resize():
+                self._resize(entry.job_id, entry.placement)
+            case Failed():
+                self._advance(entry.at)
+                self._failed(entry)
+            case Interrupted():
+                self._advance(entry.at)
+                track = self._held(entry.job_id)
+                self._release(track, entry.lost_s)
+                track.reason = entry.reason
+                self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+            case Cancelled():
+                self._advance(entry.at)
+                track = self._track(entry.job_id)
+                if track.placement is not None:
+                    self._release(track, 0.0)
+                self._end(track, Phase.CANCELLED, entry.reason)
+            case NodeJoined() | NodeDown() | NodeUp() | NodeDraining() | NodeLeft() | TenantSet():
+                self._advance(entry.at)
+                self._change_cluster(entry)
+            case Start() | Started() | Submitted() | Finished() | Preempt():
+                raise AssertionError("recorded above")
+            case _:
+                assert_never(entry)
+
+    # ---------------------------------------------------------------------------------------- jobs
+
+    def _advance(self, at: Seconds) -> None:
+        if at < self.now:
+            raise IllegalEntry(f"time runs backwards: t={at!r} after t={self.now!r}")
+        self.now = at
+
+    def _track(self, job_id: JobId) -> Track:
+        track = self._tracks.get(job_id)
+        if track is None:
+            known = self._ended.get(job_id)
+            what = "is not known" if known is None else f"has ended ({known.value})"
+            raise IllegalEntry(f"job {job_id!r} {what} at t={self.now:g}")
+        return track
+
+    def _held(self, job_id: JobId) -> Track:
+        track = self._track(job_id)
+        if track.placement is None:
+            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
+        return track
+
+    def _submitted(self, job: Job) -> None:
+        if job.id in self._tracks or job.id in self._ended:
+            raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
+        shape, why_never = self._shape_of(job)
+        track = Track(job, shape, self._sequence, self.now)
+        self._sequence += 1
+        self._tracks[job.id] = track
+        self._tickets += 1
+        track.ticket = self._tickets
+        self.waiting_count += 1
+        if why_never:
+            self._unplaceable[job.id] = why_never
+        for index in self._indexes:
+            index.waits(track)
+
+    def _shape_of(self, job: Job) -> tuple[Shape, str]:
+        tenant = job.tenant if self.room.tenants_matter else ""
+        key = (job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, tenant)
+        found = self._shapes.get(key)
+        if found is None:
+            shape = Shape(len(self._shapes), job, tenant)
+            found = (shape, self.room.why_never(shape))
+            self._shapes[key] = found
+        return found
+
+    def _start(self, job_id: JobId, placement: Placement) -> None:
+        track = self._track(job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
+        shape = track.shape
+        try:
+            self.room.check(placement, shape)
+        except IllegalEntry as error:
+            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
+        count = placement.gpus
+        if count != shape.gpus and not self._may_have(track, count):
+            raise IllegalEntry(f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}")
+        self.room.take(placement, shape)
+        if track.phase is Phase.SUSPENDED:
+            self.suspended_count -= 1
+        track.phase = Phase.STARTING
+        track.placement = placement
+        track.holds = (
+            float(count) if placement.share == WHOLE_GPU else count * placement.share / WHOLE_GPU
+        )
+        track.started_at = self.now
+        track.working_since = -1.0
+        track.turn += 1
+        self.waiting_count -= 1
+        self._running[job_id] = track
+        for index in self._indexes:
+            index.runs(track)
+        if track.first_start_at < 0:
+            track.first_start_at = self.now
+
+    @staticmethod
+    def _may_have(track: Track, count: int) -> bool:
+        low, high = track.job.min_gpus, track.job.max_gpus
+        return (low if low is not None else track.job.gpus) <= count <= (
+            high if high is not None else track.job.gpus
+        )
+
+    def _started(self, job_id: JobId) -> None:
+        track = self._held(job_id)
+        if track.phase is not Phase.STARTING:
+            raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
+        track.phase = Phase.RUNNING
+        track.working_since = self.now
+
+    def _preempt(self, job_id: JobId) -> None:
+        track = self._held(job_id)
+        self._release(track, 0.0)
+        track.preemptions += 1
+        self._wait_again(track, Phase.SUSPENDED)
+
+    def _release(self, track: Track, lost_s: Seconds) -> None:
+        """Take the GPUs back; the account of this stint is closed."""
+        assert track.placement is not None
+        self.room.give(track.placement, track.shape)
+        self._settle_stint(track, lost_s)
+        track.placement = None
+        track.holds = 0.0
+        track.working_since = -1.0
+        track.turn += 1
+        del self._running[track.job.id]
+
+    def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
+        """Book the GPU-seconds held and the progress made since the job was given these GPUs."""
+        held = self.now - track.started_at
+        worked = self.now - track.working_since if track.working_since >= 0 else 0.0
+        track.held_gpu_s += track.holds * held
+        track.executed_s += worked
+        if lost_s:
+            lost_s = min(lost_s, track.executed_s)
+            track.executed_s -= lost_s
+        track.lost_gpu_s += track.holds * (held - worked + lost_s)
+
+    def _wait_again(self, track: Track, phase: Phase) -> None:
+        track.phase = phase
+        track.waiting_since = self.now
+        self._tickets += 1
+        track.ticket = self._tickets
+        self.waiting_count += 1
+        if phase is Phase.SUSPENDED:
+            self.suspended_count += 1
+            self.peak_suspended = max(self.peak_suspended, self.suspended_count)
+        for index in self._indexes:
+            index.waits(track)
+
+    def _failed(self, entry: Failed) -> None:
+        track = self._held(entry.job_id)
+        self._release(track, entry.lost_s)
+        track.attempts += 1
+        if track.attempts > track.job.retries:
+            self._end(track, Phase.FAILED, entry.reason)
+        else:
+            track.reason = entry.reason
+            self._wait_again(track, Phase.QUEUED)
+
+    def _end(self, track: Track, phase: Phase, reason: str) -> None:
+        job_id = track.job.id
+        if track.phase is Phase.QUEUED or track.phase is Phase.SUSPENDED:
+            self.waiting_count -= 1
+            if track.phase is Phase.SUSPENDED:
+                self.suspended_count -= 1
+        track.turn += 1
+        track.phase = phase
+        track.reason = reason
+        track.ended_at = self.now
+        del self._tracks[job_id]
+        self._unplaceable.pop(job_id, None)
+        self._ended[job_id] = phase
+        for index in self._indexes:
+            index.ends(track)
+
+    def _resize(self, job_id: JobId, placement: Placement) -> None:
+        track = self._held(job_id)
+        before = track.placement
+        assert before is not None
+        if not self._may_have(track, placement.gpus):
+            raise IllegalEntry(f"cannot give job {job_id!r} {placement.gpus} GPUs")
+        self.room.give(before, track.shape)
+        try:
+            self.room.check(placement, track.shape)
+        except IllegalEntry as error:
+            self.room.take(before, track.shape)
+            raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
+        self.room.take(placement, track.shape)
+        self._settle_stint(track, 0.0)
+        track.started_at = self.now
+        if track.working_since >= 0:
+            track.working_since = self.now
+        track.placement = placement
+        track.holds = placement.gpus * placement.share / WHOLE_GPU
+        track.turn += 1
+        for index in self._indexes:
+            index.runs(track)
+
+    # ------------------------------------------------------------------------------------- cluster
+
+    def _change_cluster(
+        self, entry: NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | TenantSet
+    ) -> None:
+        room = self.room
+        if isinstance(entry, NodeJoined):
+            if entry.node.id in room.index:
+                raise IllegalEntry(f"node {entry.node.id!r} joins twice; node ids must differ")
+            room.add(entry.node)
+        elif isinstance(entry, TenantSet):
+            room.set_tenant(entry.tenant)
+        else:
+            n = room.index.get(entry.node_id)
+            if n is None or n in room.gone:
+                raise IllegalEntry(f"there is no node {entry.node_id!r}")
+            if isinstance(entry, NodeLeft):
+                room.remove(n)
+            else:
+                room.set_open(n, isinstance(entry, NodeUp))
+        self._judge_shapes_again()
+
+    def _judge_shapes_again(self) -> None:
+        """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""
+        if not self._shapes:
+            return
+        for key, (shape, _) in list(self._shapes.items()):
+            self._shapes[key] = (shape, self.room.why_never(shape))
+        never = {shape.lane: why for shape, why in self._shapes.values() if why}
+        self._unplaceable = {
+            job_id: never[track.shape.lane]
+            for job_id, track in self._tracks.items()
+            if track.placement is None and track.shape.lane in never
+        }

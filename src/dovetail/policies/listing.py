@@ -1,0 +1,166 @@
+"""The list scheduler: turns an order into a plan. Most policies of the literature are a key for it.
+
+Three questions are answered by parameters: what happens behind a job that does not fit (it blocks, or
+it is skipped), may a waiting job preempt a running one (and by how much must it be better), and when
+to look again (when a running job's standing changes while others wait).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Final, final
+
+from dovetail.core.entries import Action, Wake
+from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
+from dovetail.core.plan import Place, Plan
+from dovetail.core.room import Pool
+from dovetail.core.state import View
+from dovetail.core.track import Track
+
+
+@final
+class ListScheduler:
+    """Start jobs in the order of a key.
+
+    strict: a job that does not fit blocks all behind it; otherwise it is skipped.
+    preemptive: running jobs that stand behind a waiting one give way to it ...
+    gain: ... if their key is larger by more than this;
+    running_first: at equal keys the running job stays (otherwise the tie-breaker decides).
+    patience_s: look again after that time while jobs wait, for keys that change as time passes.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        place: Place,
+        *,
+        strict: bool = False,
+        preemptive: bool = False,
+        gain: float = 0.0,
+        running_first: bool = False,
+        patience_s: float = inf,
+    ) -> None:
+        self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
+        self._place: Final = place
+        self._strict: Final = strict
+        self._preemptive: Final = preemptive
+        self._gain: Final = gain
+        self._running_first: Final = running_first
+        self._patience_s: Final = patience_s
+
+    def decide(self, view: View) -> Sequence[Action]:
+        order = view.index(self._spec)
+        assert isinstance(order, Order)
+        if not view.waiting_count:
+            return ()
+        plan = Plan(view, self._place)
+        if self._preemptive:
+            order.refresh()
+        heads = order.heads()
+        heapify(heads)
+        while heads:
+            row = heappop(heads)
+            track = row[3]
+            if track.placement is not None:
+                self._keep_or_move(plan, track)
+            elif plan.start(track) or (
+                self._preemptive and self._start_by_preempting(view, plan, order, heads, row)
+            ):
+                following = order.pass_over(track)
+                if following is not None:
+                    heappush(heads, following)
+            elif self._strict:
+                break
+        if not self._preemptive:
+            return plan.actions
+        return self._with_wake(view, order, plan)
+
+    def _keep_or_move(self, plan: Plan, track: Track) -> None:
+        """A job stopped for a better one stays where it is if it can, or goes on elsewhere."""
+        if not plan.keep(track):
+            plan.start(track)
+
+    def _start_by_preempting(
+        self, view: View, plan: Plan, order: Order, heads: list[WaitingRow], row: WaitingRow
+    ) -> bool:
+        """Make room by stopping running jobs that stand behind this one, the worst first."""
+        track = row[3]
+        if view.room.tenants and not view.room.within_quota(track.shape):
+            return False
+        for pool in view.room.eligible(track.shape):
+            victims = self._victims(view, plan, order, pool, row)
+            if victims:
+                self._take_over(view, plan, track, victims)
+                for key, victim in victims:
+                    heappush(heads, (key, victim[3].sequence, victim[2], victim[3]))
+                return True
+        return False
+
+    def _victims(
+        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+    ) -> list[tuple[float, RunningRow]]:
+        """The worst running jobs whose GPUs would let this one start, stopped; none if in vain."""
+        track, now = row[3], view.now
+        plain, wanted, promised = track.shape.plain, track.shape.gpus, float(pool.free)
+        found: list[tuple[float, RunningRow]] = []
+        stopped = 0
+        while True:
+            worst = order.worst(pool)
+            if worst is None:
+                break
+            key = worst[4] * now - worst[0]
+            if not self._gives_way(key, worst, row):
+                break
+            order.lend(pool, worst)
+            found.append((key, worst))
+            promised += worst[3].holds
+            if plain and promised < wanted:
+                continue
+            while stopped < len(found):
+                plan.stop(found[stopped][1][3])
+                stopped += 1
+            if plan.place(track) is not None:
+                return found
+        for _, victim in found[:stopped]:
+            plan.keep(victim[3])
+        for _, victim in found:
+            order.take_back(pool, victim)
+        return []
+
+    def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:
+        edge = waiting[0] + self._gain
+        if key != edge or self._running_first:
+            return key > edge
+        return -running[1] > waiting[1]
+
+    def _take_over(
+        self, view: View, plan: Plan, track: Track, victims: list[tuple[float, RunningRow]]
+    ) -> None:
+        """Start the job on the GPUs of as few and as bad victims as possible.
+
+        Those it can do without hold on to their place while it is chosen, and then line up again
+        with everybody else: a waiting job between them may have the better claim.
+        """
+        spared = []
+        for _, victim in reversed(victims[:-1]):
+            if plan.keep(victim[3]):
+                if plan.place(track) is None:
+                    plan.stop(victim[3])
+                else:
+                    spared.append(victim[3])
+        started = plan.start(track)
+        assert started
+        for victim_track in spared:
+            plan.stop(victim_track)
+
+    def _with_wake(self, view: View, order: Order, plan: Plan) -> Sequence[Action]:
+        """Look again when a standing changes, if anyone will be waiting then."""
+        if view.waiting_count + plan.net_stops <= 0:
+            return plan.actions
+        now = view.now
+        at = min(order.next_change(), now + self._patience_s)
+        for track in plan.started:
+            at = min(at, now + self._spec.key.lasts(track, view))
+        return [*plan.actions, Wake(at)] if at < inf else plan.actions

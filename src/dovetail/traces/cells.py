@@ -1,0 +1,161 @@
+"""Cells of a table: from text to values, with messages that name the column and the value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from sys import intern
+from typing import TypeVar
+
+from dovetail.core.errors import BadInput
+
+T = TypeVar("T")
+Row = list[str]
+Read = Callable[[Row], T]
+
+REMEMBERED = 10_000  # distinct texts of a column; bounds the memory spent on columns of names
+LARGEST_WHOLE = 10**9
+SHOWN = 60  # characters of a value or a list of columns in a message
+
+
+class BadCell(ValueError):
+    """A cell that cannot be used. The message names the column and the value, not the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The columns of a table: as the file spells them, and by their plain names."""
+
+    source: str
+    names: tuple[str, ...]
+    index: dict[str, int]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.index
+
+
+def header_of(source: str, names: Sequence[str]) -> Header:
+    index: dict[str, int] = {}
+    for position, name in enumerate(map(plain, names)):
+        if name and name in index:
+            raise BadInput(f"{source}: column {name!r} appears twice; rename or remove one")
+        index[name] = position
+    return Header(source, tuple(name.strip() for name in names), index)
+
+
+def plain(name: str) -> str:
+    """`Num GPUs` and `num-gpus` are both `num_gpus`."""
+    return intern("_".join(name.lower().replace("-", " ").replace("_", " ").split()))
+
+
+def shown(names: Iterable[str]) -> str:
+    return clipped(", ".join(names) or "none", 2 * SHOWN)
+
+
+def clipped(text: str, length: int = SHOWN) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+class Repeats(dict[str, T]):
+    """Parses each distinct text once: most columns repeat few values, which are then shared."""
+
+    def __init__(self, parse: Callable[[str], T]) -> None:
+        super().__init__()
+        self.parse = parse
+
+    def __missing__(self, text: str) -> T:
+        value = self.parse(text)
+        if len(self) < REMEMBERED:
+            self[text] = value
+        return value
+
+
+def column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
+    """How to read one column whose values repeat."""
+    return distinct_column(header, name, Repeats(parse).__getitem__)
+
+
+def distinct_column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
+    """How to read one column in which nearly every value is another."""
+    if name not in header:
+        raise BadInput(f"{header.source}: there is no column {name!r} ({shown(header.names)})")
+    index = header.index[name]
+    label = header.names[index]
+
+    def cell(row: Row) -> T:
+        try:
+            return parse(row[index])
+        except ValueError as error:
+            why = "is empty" if not row[index].strip() else f"{clipped(row[index])!r} {error}"
+            raise BadCell(f"column {label!r}: {why}") from None
+
+    return cell
+
+
+def blank_or(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """The same for cells that may be left empty."""
+
+    def cell(text: str) -> T | None:
+        return parse(text) if text and not text.isspace() else None
+
+    return cell
+
+
+def label(text: str) -> str:
+    return intern(text.strip())
+
+
+def name(text: str) -> str:
+    """A text that must be there."""
+    stripped = text.strip()
+    if not stripped:
+        raise ValueError("is empty")
+    return stripped
+
+
+def number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if not isfinite(value):
+        raise ValueError("is not a finite number")
+    return value
+
+
+def amount(text: str) -> float:
+    value = number(text)
+    if value < 0:
+        raise ValueError("is negative")
+    return value
+
+
+def whole(text: str) -> int:
+    """A count. `8.0` is one too: tables with gaps often come out of other tools that way."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = _whole_float(text)
+    if not 0 <= value <= LARGEST_WHOLE:
+        raise ValueError("is negative" if value < 0 else f"is more than {LARGEST_WHOLE:,}")
+    return value
+
+
+def _whole_float(text: str) -> int:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("is not a whole number") from None
+    if not value.is_integer():  # nor are nan and inf
+        raise ValueError("is not a whole number")
+    return int(value)
+
+
+def labels(text: str) -> tuple[str, ...]:
+    """`V100|T4`"""
+    return tuple(intern(part.strip()) for part in text.split("|") if part.strip())
+
+
+def amounts(text: str) -> tuple[float, ...]:
+    return tuple(amount(part) for part in text.split("|"))

@@ -1,0 +1,120 @@
+"""Reading a trace in whichever known format it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from os.path import exists
+from typing import NamedTuple, TextIO
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Seconds
+from dovetail.traces import alibaba, native, philly, pollux, tiresias
+from dovetail.traces.cells import Header, amount, column, label, shown
+from dovetail.traces.rows import Complaints, Context, CsvTable, Format, Table, collect, first_line
+from dovetail.traces.source import STDIN, opened
+from dovetail.traces.trace import Trace, count_from_first, put_in_order
+
+
+class Known(NamedTuple):
+    """A format: the columns by which it is recognised, and how its rows are read."""
+
+    columns: tuple[str, ...]
+    read: Format
+
+
+# The first whose columns are all there is taken, so the more particular come first.
+FORMATS: Mapping[str, Known] = {
+    "muri": Known(tiresias.MURI_COLUMNS, tiresias.tiresias),
+    "tiresias": Known(tiresias.COLUMNS, tiresias.tiresias),
+    "philly": Known(philly.COLUMNS, philly.philly),
+    "pollux": Known(pollux.COLUMNS, pollux.pollux),
+    "alibaba-2023": Known(alibaba.COLUMNS, alibaba.alibaba),
+    "dovetail": Known(native.REQUIRED, native.native),
+}
+
+
+def read(
+    path: str | PathLike[str],
+    format: str | None = None,
+    skip_bad_rows: bool = False,
+    durations: Mapping[str, Seconds] | None = None,
+) -> Trace:
+    """The jobs of a file (or of `-`, standard input), in order of submission.
+
+    `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application.
+    """
+    source = fspath(path)
+    file, part = _file_and_part(source)
+    if format is not None and format not in FORMATS:
+        raise BadInput(f"there is no trace format {format!r}; known are {', '.join(FORMATS)}")
+    complaints = Complaints(source, skip_bad_rows)
+    context = Context(durations=durations, part=part)
+    with opened(file) as text:
+        table = _table(file, text)
+        format = format or recognised(table.header)
+        if part is not None and format != "pollux":
+            raise BadInput(f"{source!r}: only Pollux workloads have parts; name {file!r} alone")
+        make = FORMATS[format].read(table.header, context)
+        arrivals = collect(table, make, complaints)
+    if not arrivals:
+        raise BadInput(_nothing(source, complaints.messages))
+    if context.clock.dated:
+        count_from_first(arrivals)
+    put_in_order(arrivals)
+    return Trace(arrivals, source, format, tuple(complaints.messages))
+
+
+def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:
+    """A CSV with the columns application and seconds."""
+    source = fspath(path)
+    complaints = Complaints(source, skip=False)
+    found: dict[str, Seconds] = {}
+    with opened(source) as text:
+        table = CsvTable(source, *first_line(source, text), text)
+        application = column(table.header, "application", label)
+        seconds = column(table.header, "seconds", amount)
+        for row in table.rows(complaints):
+            try:
+                found[application(row)] = seconds(row)
+            except (ValueError, IndexError) as error:
+                complaints.add(table.line, str(error))
+    return found
+
+
+def recognised(header: Header) -> str:
+    """The name of the format that has these columns."""
+    for name, known in FORMATS.items():
+        if all(column in header for column in known.columns):
+            return name
+    if native.looks_native(header):
+        return "dovetail"
+    raise BadInput(
+        f"{header.source}: no known format has the columns {shown(header.names)}; known are "
+        f"{', '.join(FORMATS)}: name one with --format, or give your jobs the columns "
+        "job_id,submit_s,duration_s,gpus"
+    )
+
+
+def _file_and_part(source: str) -> tuple[str, str | None]:
+    if "#" not in source or source == STDIN or exists(source):
+        return source, None
+    file, _, part = source.rpartition("#")
+    return file, part
+
+
+def _table(source: str, text: TextIO) -> Table:
+    first, skipped = first_line(source, text)
+    if first.lstrip().startswith("["):
+        raise BadInput(f"{source} is one JSON list; write one object a line (jq -c '.[]' does so)")
+    if not first.lstrip().startswith("{"):
+        return CsvTable(source, first, skipped, text)
+    from dovetail.traces.jsonlines import JsonTable
+
+    return JsonTable(source, first, skipped, text)
+
+
+def _nothing(source: str, messages: list[str]) -> str:
+    if not messages:
+        return f"{source} has no jobs below its header"
+    return f"{source} has no good row: {len(messages)} are bad, the first is {messages[0]}"

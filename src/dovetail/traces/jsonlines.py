@@ -1,0 +1,77 @@
+"""JSON lines as a table: one object a line, with the same names as the columns of our CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TextIO
+
+from dovetail.traces.cells import BadCell, Row, clipped, header_of
+from dovetail.traces.native import COLUMNS, resolved
+from dovetail.traces.rows import Complaints
+
+BLANK = ""
+
+
+class JsonTable:
+    """Objects may leave out different keys, so the header is every column there is."""
+
+    def __init__(self, source: str, first: str, skipped: int, rest: TextIO) -> None:
+        self.header = header_of(source, COLUMNS)
+        self.line = skipped
+        self._lines = chain([first], rest)
+        self._position: dict[str, int | None] = {}
+
+    def rows(self, complaints: Complaints) -> Iterator[Row]:
+        for line in self._lines:
+            self.line += 1
+            if not line.isspace():
+                try:
+                    row = self._row(line)
+                except ValueError as error:  # what the json module raises is one, too
+                    complaints.add(self.line, str(error))
+                else:
+                    yield row
+
+    def _row(self, line: str) -> Row:
+        row = [BLANK] * len(COLUMNS)
+        for key, value in _parsed(line).items():
+            place = self._place(key)
+            if place is not None:
+                if row[place]:
+                    raise BadCell(f"{key!r} and another key both mean {COLUMNS[place]!r}")
+                row[place] = _text(key, value)
+        return row
+
+    def _place(self, key: str) -> int | None:
+        """Where the value of a key belongs; None for keys that mean nothing to us."""
+        if key not in self._position:
+            found = resolved(header_of(self.header.source, [key])).index
+            self._position[key] = COLUMNS.index(next(iter(found))) if found else None
+        return self._position[key]
+
+
+def _parsed(line: str) -> dict[str, object]:
+    import json
+
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise BadCell("the object is nested too deeply") from None
+    except ValueError as error:
+        raise BadCell(f"this is not a JSON object: {error}") from None
+    if not isinstance(value, dict):
+        raise BadCell(f"{clipped(line.strip())!r} is not a JSON object")
+    return value
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return BLANK
+    if isinstance(value, list):
+        return "|".join(_text(key, part) for part in value)
+    if isinstance(value, int | float):
+        return repr(value)
+    raise BadCell(f"{key!r} holds {clipped(repr(value))}; give a number, a text or a list")

@@ -1,0 +1,126 @@
+"""From the lines of a file to arrivals, with every bad row named or, if asked for, skipped."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol, TextIO
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Seconds
+from dovetail.models.workload import Arrival
+from dovetail.traces.cells import BadCell, Header, Row, clipped, header_of
+from dovetail.traces.clock import Clock
+
+LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
+DELIMITERS = ",;\t"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a format may need besides the header: `durations` and `part` matter to Pollux only."""
+
+    clock: Clock = field(default_factory=Clock)
+    durations: Mapping[str, Seconds] | None = None
+    part: str | None = None
+
+
+MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file
+Format = Callable[[Header, Context], MakeArrival]
+
+
+@dataclass(slots=True)
+class Complaints:
+    """What is wrong with the rows: raised at once, or kept when bad rows are to be skipped."""
+
+    source: str
+    skip: bool
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, line: int, why: str) -> None:
+        message = f"{self.source}:{line}: {why}"
+        if not self.skip:
+            raise BadInput(message)
+        self.messages.append(message)
+
+
+class Table(Protocol):
+    """Rows of text under a header; `line` is where the latest row ended."""
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def line(self) -> int: ...
+
+    def rows(self, complaints: Complaints) -> Iterator[Row]: ...
+
+
+class CsvTable:
+    """Comma-, semicolon- or tab-separated. Blank and # lines before the header are passed over."""
+
+    def __init__(self, source: str, first: str, skipped: int, rest: TextIO) -> None:
+        delimiter = max(DELIMITERS, key=first.count)
+        # strict: an unclosed quote is an error, it does not swallow the rest of the file
+        self._reader = csv.reader(chain([first], rest), delimiter=delimiter, strict=True)
+        self._skipped = skipped
+        try:
+            self.header = header_of(source, next(self._reader))
+        except csv.Error as error:
+            raise BadInput(f"{source}:{self.line}: {error}") from None
+
+    @property
+    def line(self) -> int:
+        return self._skipped + self._reader.line_num
+
+    def rows(self, complaints: Complaints) -> Iterator[Row]:
+        while True:
+            try:
+                yield from filter(None, self._reader)
+                return
+            except csv.Error as error:  # the reader goes on with the next line
+                complaints.add(self.line, str(error))
+
+
+def first_line(source: str, text: TextIO) -> tuple[str, int]:
+    """The first line that is not blank and no comment, and how many lines came before it."""
+    skipped = 0
+    while line := text.readline(LONGEST_HEADER):
+        if len(line) == LONGEST_HEADER:
+            raise BadInput(
+                f"{source}: the first line is {LONGEST_HEADER:,} characters long; not a table"
+            )
+        if line.strip() and not line.startswith("#"):
+            return line, skipped
+        skipped += 1
+    raise BadInput(f"{source} is empty")
+
+
+def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arrival]:
+    """Every good row as an arrival, in the order of the file."""
+    arrivals: list[Arrival] = []
+    seen: set[str] = set()
+    width = len(table.header.names)
+    for number, row in enumerate(table.rows(complaints), 1):
+        try:
+            arrival = make(row if len(row) == width else fitted(row, width), number)
+            if arrival is None:
+                continue
+            if arrival.job.id in seen:
+                raise BadCell(f"job id {clipped(arrival.job.id)!r} was used by an earlier row")
+        except ValueError as error:
+            if any(map(str.strip, row)):  # spreadsheets leave rows of empty cells behind
+                complaints.add(table.line, str(error))
+            continue
+        seen.add(arrival.job.id)
+        arrivals.append(arrival)
+    return arrivals
+
+
+def fitted(row: Row, width: int) -> Row:
+    """Without the empty cells beyond the header; any other difference is a bad row."""
+    if len(row) < width or any(map(str.strip, row[width:])):
+        raise BadCell(f"the row has {len(row)} cells, the header {width}")
+    return row[:width]

@@ -1,0 +1,52 @@
+"""A trace in memory: jobs in the order in which they come, with their truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+from dovetail.core.model import Seconds
+from dovetail.models.workload import Arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was read from one file. `bad_rows` are the messages of the rows that were skipped."""
+
+    arrivals: list[Arrival]
+    source: str = ""
+    format: str = "dovetail"
+    bad_rows: tuple[str, ...] = ()
+
+
+def put_in_order(arrivals: list[Arrival]) -> None:
+    """Sort in place by time; at equal times by job number, or in file order where ids are names."""
+    if all(_is_number(arrival.job.id) for arrival in arrivals):
+        arrivals.sort(key=_job_number)
+    arrivals.sort(key=attrgetter("at"))  # stable, so the order made above decides between equals
+
+
+def count_from_first(arrivals: list[Arrival]) -> None:
+    """Turn dates into seconds since the first submission, in place."""
+    first = min((arrival.at for arrival in arrivals), default=0.0)
+    for index, arrival in enumerate(arrivals):
+        arrivals[index] = _earlier(arrival, first)
+
+
+def _earlier(arrival: Arrival, by: Seconds) -> Arrival:
+    job, cancel_at = arrival.job, arrival.cancel_at
+    if job.deadline is not None:
+        from dataclasses import replace
+
+        job = replace(job, deadline=job.deadline - by)
+    if cancel_at is not None:
+        cancel_at -= by
+    return Arrival(arrival.at - by, job, arrival.work_s, arrival.failures, cancel_at)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 4000  # Python refuses to convert longer ones
+
+
+def _job_number(arrival: Arrival) -> int:
+    return int(arrival.job.id)
