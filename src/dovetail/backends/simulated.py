@@ -19,6 +19,7 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    Paced,
     Preempt,
     Refuse,
     Resize,
@@ -29,39 +30,55 @@ from dovetail.core.entries import (
     Wake,
     Woke,
 )
-from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant
+from dovetail.core.errors import UnfinishedRun
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant
 from dovetail.models.workload import Arrival
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
+Interference: TypeAlias = Callable[[Job, Job], float]
 NodeEvent: TypeAlias = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
 
-_FINISH, _FAIL, _STARTED, _WAKE, _CANCEL, _NODE = range(6)
-# time, order of making, what, the job or node, the stint it belongs to
-_Row: TypeAlias = tuple[Seconds, int, int, str, int]
+_FINISH: Final = 0
+_FAIL: Final = 1
+_STARTED: Final = 2
+_CANCEL: Final = 3
+_NODE: Final = 4
+
+_IDLE_WAKES = 100_000  # so many wake-ups in a row without any change: the policy waits for nothing
 
 
 @final
 class _Life:
     """The truth about one job that has not ended."""
 
+    remaining_s: Seconds = 0.0  # work left as of the start of the current stint
+    done_s: Seconds = 0.0  # work done and not lost
+    attempt: int = 0
+    attempt_s: Seconds = 0.0  # work done in this attempt
+    stint: int = 0  # changes with every start and stop: rows of older stints are stale
+    placement: Placement | None = None
+    working_since: Seconds = 0.0
+    rate: float = 1.0
+    started: bool = False
+    gone: bool = False
+
     def __init__(self, arrival: Arrival) -> None:
         self.arrival: Final = arrival
-        self.remaining_s = arrival.work_s  # work left as of the start of the current stint
-        self.done_s = 0.0  # work done and not lost
-        self.attempt = 0
-        self.stint = 0  # changes with every start and stop: rows of older stints are stale
-        self.placement: Placement | None = None
-        self.working_since: Seconds = 0.0
-        self.rate = 1.0
-        self.was_started = False
+        self.job: Final = arrival.job
+        self.remaining_s = arrival.work_s
+
+
+# time, order of making, what, whose (or None for a node), the stint or the number of the node event
+_Row: TypeAlias = tuple[Seconds, int, int, _Life | None, int]
 
 
 @final
 class SimulatedCluster:
     """Arrivals in order of time, a cluster, and what may go wrong with it.
 
-    `speed` says how fast a job really runs on a placement (1 = as the trace says); co-located jobs
-    and node kinds enter there. `node_events` are failures, repairs, joining, draining and leaving.
+    `speed` says how fast a job really runs on a placement (1 = as the trace says), `interference` how
+    fast the first job runs when it shares a GPU with the second. `node_events` are failures, repairs,
+    joining, draining and leaving.
     """
 
     def __init__(
@@ -72,21 +89,26 @@ class SimulatedCluster:
         tenants: Sequence[Tenant] = (),
         node_events: Sequence[NodeEvent] = (),
         speed: Speed | None = None,
+        interference: Interference | None = None,
     ) -> None:
         self._nodes: Final[list[Node]] = []
         self._arrivals: Final = arrivals
         self._next = 0
+        self._next_at: Seconds = arrivals[0].at if arrivals else inf
         self._speed: Final = speed
+        self._interference: Final = interference
         self._lives: Final[dict[str, _Life]] = {}
         self._rows: Final[list[_Row]] = []
         self._made = 0
-        self._now: Seconds = min(0.0, arrivals[0].at) if arrivals else 0.0
+        self._now: Seconds = min(0.0, self._next_at)
         self._wake_at: Seconds = inf
+        self._idle_wakes = 0
         self._busy: Final[dict[tuple[int, int], Seconds]] = {}  # (node, GPU): still saving until then
+        self._sharers: Final[dict[tuple[int, int], list[_Life]]] = {}  # (node, GPU): who is on it
         self._reports: list[Event] = []  # happened at once when we acted; told with what comes next
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
         for number, event in enumerate(self._node_events):
-            self._push(event.at, _NODE, str(number), 0)
+            self._push(event.at, _NODE, None, number)
         for node in nodes:
             self._nodes.append(node)
             self._reports.append(NodeJoined(self._now, node))
@@ -97,95 +119,106 @@ class SimulatedCluster:
 
     def observe(self) -> Sequence[Event]:
         """Everything that has been held back, and all that happens at the next instant."""
-        events, self._reports = self._reports, []
-        at = self._next_instant()
+        events = self._reports
+        self._reports = []
+        rows = self._rows
+        while rows:
+            row = rows[0]
+            life = row[3]
+            if life is None or (not life.gone and (life.stint == row[4] or row[2] == _CANCEL)):
+                break
+            heappop(rows)
+        at = rows[0][0] if rows else inf
+        if self._next_at < at:
+            at = self._next_at
+        if self._wake_at <= at and self._lives:
+            at = self._wake_at
+            self._count_idle_wakes(rows)
+            events.append(Woke(at))
+            self._wake_at = inf
         if at == inf:
             return events
         self._now = at
-        arrivals, rows = self._arrivals, self._rows
         while rows and rows[0][0] <= at:
-            _, _, what, name, stint = heappop(rows)
-            if what == _FINISH:
-                if self._lives[name].stint == stint:
-                    del self._lives[name]
-                    events.append(Finished(at, JobId(name)))
-            else:
-                self._happen(events, what, name, stint)
-        if self._wake_at <= at:
-            self._wake_at = inf
-            events.append(Woke(at))
-        while self._next < len(arrivals) and arrivals[self._next].at <= at:
-            arrival = arrivals[self._next]
-            self._next += 1
-            self._arrive(arrival)
-            events.append(Submitted(at, arrival.job))
+            self._happen(events, heappop(rows))
+        while self._next_at <= at:
+            self._arrive(events)
         return events
 
-    def _next_instant(self) -> Seconds:
-        rows = self._rows
-        while rows and self._is_stale(rows[0]):
-            heappop(rows)
-        at = rows[0][0] if rows else inf
-        if self._next < len(self._arrivals):
-            at = min(at, self._arrivals[self._next].at)
-        # A wake-up alone never keeps the world going: nothing would ever end it.
-        return min(at, self._wake_at) if at < inf else inf
+    def _count_idle_wakes(self, rows: list[_Row]) -> None:
+        if rows or self._next_at < inf:
+            self._idle_wakes = 0
+            return
+        self._idle_wakes += 1
+        if self._idle_wakes > _IDLE_WAKES:
+            raise UnfinishedRun(
+                f"the policy keeps asking to be woken at t={self._now:g} but starts none of "
+                f"{len(self._lives)} waiting jobs, and nothing runs"
+            )
 
-    def _is_stale(self, row: _Row) -> bool:
-        what = row[2]
-        if what == _NODE:
-            return False
-        life = self._lives.get(row[3])
-        return life is None or (what != _CANCEL and life.stint != row[4])
-
-    def _arrive(self, arrival: Arrival) -> None:
+    def _arrive(self, events: list[Event]) -> None:
+        arrival = self._arrivals[self._next]
+        self._next += 1
+        self._next_at = self._arrivals[self._next].at if self._next < len(self._arrivals) else inf
         life = _Life(arrival)
         self._lives[arrival.job.id] = life
         if arrival.cancel_at is not None:
-            self._push(max(arrival.cancel_at, arrival.at), _CANCEL, arrival.job.id, 0)
+            self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
+        events.append(Submitted(self._now, arrival.job))
 
-    def _happen(self, events: list[Event], what: int, name: str, stint: int) -> None:
-        if what == _NODE:
-            self._node_event(events, self._node_events[int(name)])
+    def _happen(self, events: list[Event], row: _Row) -> None:
+        what, life = row[2], row[3]
+        if life is None:
+            self._node_event(events, self._node_events[row[4]])
+        elif life.gone or (life.stint != row[4] and what != _CANCEL):
             return
-        life = self._lives.get(name)
-        if life is None or (what != _CANCEL and life.stint != stint):
-            return
-        job_id = JobId(name)
-        if what == _STARTED:
-            events.append(Started(self._now, job_id))
+        elif what == _FINISH:
+            self._end(events, life)
+            events.append(Finished(self._now, life.job.id))
+        elif what == _STARTED:
+            self._report_start(events, life)
         elif what == _FAIL:
-            events.append(self._fail(life))
+            self._fail(events, life)
         else:
-            assert what == _CANCEL
-            del self._lives[name]
-            events.append(Cancelled(self._now, job_id, "cancelled by its user"))
+            self._end(events, life)
+            events.append(Cancelled(self._now, life.job.id, "cancelled by its user"))
 
-    def _fail(self, life: _Life) -> Failed:
-        job = life.arrival.job
-        lost = self._kill(life)
+    def _report_start(self, events: list[Event], life: _Life) -> None:
+        events.append(Started(self._now, life.job.id))
+        if life.rate != 1.0:
+            events.append(Paced(self._now, life.job.id, life.rate))
+
+    def _end(self, events: list[Event], life: _Life) -> None:
+        life.gone = True
+        del self._lives[life.job.id]
+        if self._sharers and life.placement is not None:
+            self._unshare(events, life)
+
+    def _fail(self, events: list[Event], life: _Life) -> None:
+        lost = self._kill(events, life)
         life.attempt += 1
-        if life.attempt > job.retries:
-            del self._lives[job.id]
-        return Failed(self._now, job.id, f"died in attempt {life.attempt}", lost)
+        life.attempt_s = 0.0
+        if life.attempt > life.job.retries:
+            life.gone = True
+            del self._lives[life.job.id]
+        events.append(Failed(self._now, life.job.id, f"died in attempt {life.attempt}", lost))
 
     def _node_event(self, events: list[Event], event: NodeEvent) -> None:
         if isinstance(event, NodeJoined):
             self._nodes.append(event.node)
         elif isinstance(event, NodeDown | NodeLeft):
-            index = next(i for i, node in enumerate(self._nodes) if node.id == event.node_id)
             why = f"node {event.node_id} " + ("failed" if isinstance(event, NodeDown) else "left")
-            events.extend(self._interrupt_all_on(index, why))
+            self._interrupt_all_on(events, event.node_id, why)
         events.append(event)
 
-    def _interrupt_all_on(self, index: int, why: str) -> list[Event]:
-        events: list[Event] = []
+    def _interrupt_all_on(self, events: list[Event], node_id: str, why: str) -> None:
         for life in self._lives.values():
             placement = life.placement
-            if placement is not None and any(piece.node == index for piece in placement.slices):
-                lost = self._kill(life)
-                events.append(Interrupted(self._now, life.arrival.job.id, why, lost))
-        return events
+            if placement is not None and any(
+                self._nodes[piece.node].id == node_id for piece in placement.slices
+            ):
+                lost = self._kill(events, life)
+                events.append(Interrupted(self._now, life.job.id, why, lost))
 
     # ----------------------------------------------------------------------------------------- act
 
@@ -197,88 +230,150 @@ class SimulatedCluster:
         elif isinstance(action, Wake):
             self._wake_at = action.at
         elif isinstance(action, Refuse):
-            del self._lives[action.job_id]
+            self._lives.pop(action.job_id).gone = True
         elif isinstance(action, Resize):
             self._resize(self._lives[action.job_id], action.placement)
         else:
             assert_never(action)
 
     def _start(self, life: _Life, placement: Placement) -> None:
-        arrival, now = life.arrival, self._now
+        now = self._now
         at = now
         if self._busy:
             at = self._physically_free(placement)
-        if life.was_started:
-            at += arrival.job.interruption.restore_s
-        life.was_started = True
+        if life.started:
+            at += life.job.interruption.restore_s
+        life.started = True
         life.stint += 1
         life.placement = placement
         life.working_since = at
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        if self._speed is not None or self._sharers:
+            life.rate = self._rate(life)
         if at > now:
-            self._push(at, _STARTED, arrival.job.id, life.stint)
+            self._push(at, _STARTED, life, life.stint)
         else:
-            self._reports.append(Started(now, arrival.job.id))
-        if self._speed is not None:
-            life.rate = self._speed(arrival.job, placement, self._nodes)
+            self._report_start(self._reports, life)
         self._push_end(life)
+
+    def _rate(self, life: _Life) -> float:
+        """How fast the job runs where it is: its placement, and the worst of its neighbours."""
+        placement = life.placement
+        assert placement is not None
+        rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
+        if self._interference is not None and placement.share != WHOLE_GPU:
+            others = [
+                self._interference(life.job, other.job)
+                for gpu in _gpus_of(placement)
+                for other in self._sharers[gpu]
+                if other is not life
+            ]
+            rate *= min(others, default=1.0)
+        return rate
 
     def _push_end(self, life: _Life) -> None:
         """Note when the current stint would end by itself."""
-        arrival = life.arrival
         finish = life.working_since + life.remaining_s / life.rate
-        if life.attempt < len(arrival.failures):
-            dies = life.working_since + max(arrival.failures[life.attempt] - life.done_s, 0.0)
-            if dies < finish:
-                self._push(dies, _FAIL, arrival.job.id, life.stint)
+        failures = life.arrival.failures
+        if life.attempt < len(failures):
+            left = max(failures[life.attempt] - life.attempt_s, 0.0)
+            if left < life.remaining_s:
+                self._push(life.working_since + left / life.rate, _FAIL, life, life.stint)
                 return
-        self._push(finish, _FINISH, arrival.job.id, life.stint)
+        self._push(finish, _FINISH, life, life.stint)
 
-    def _push(self, at: Seconds, what: int, name: str, stint: int) -> None:
+    def _push(self, at: Seconds, what: int, life: _Life | None, number: int) -> None:
         self._made += 1
-        heappush(self._rows, (at, self._made, what, name, stint))
+        heappush(self._rows, (at, self._made, what, life, number))
 
     def _bank(self, life: _Life) -> None:
-        """Count the work done in the stint that ends now."""
-        worked = max(self._now - life.working_since, 0.0) * life.rate
-        life.remaining_s = max(life.remaining_s - worked, 0.0)
-        life.done_s += worked
+        """Count the work done up to now; what was planned beyond is stale."""
+        worked = (self._now - life.working_since) * life.rate
+        if worked > 0:
+            life.remaining_s = max(life.remaining_s - worked, 0.0)
+            life.done_s += worked
+            life.attempt_s += worked
+        life.stint += 1
 
     def _preempt(self, life: _Life) -> None:
         placement = life.placement
         assert placement is not None
         self._bank(life)
-        life.stint += 1
+        if self._sharers:
+            self._unshare(self._reports, life)
         life.placement = None
-        save_s = life.arrival.job.interruption.save_s
+        save_s = life.job.interruption.save_s
         if save_s > 0:
-            for n, gpu in _gpus_of(placement):
-                self._busy[(n, gpu)] = self._now + save_s
+            for gpu in _gpus_of(placement):
+                self._busy[gpu] = self._now + save_s
 
-    def _kill(self, life: _Life) -> Seconds:
-        """The job loses its GPUs without warning; the work that is lost with it, in seconds."""
+    def _kill(self, events: list[Event], life: _Life) -> Seconds:
+        """The job loses its GPUs without warning; the work that is lost with it."""
         self._bank(life)
-        life.stint += 1
+        if self._sharers:
+            self._unshare(events, life)
         life.placement = None
-        lost = min(life.arrival.job.interruption.lost_s, life.done_s)
+        lost = min(life.job.interruption.lost_s, life.done_s)
         life.done_s -= lost
         life.remaining_s += lost
-        return lost / life.rate
+        return lost
 
     def _resize(self, life: _Life, placement: Placement) -> None:
         self._bank(life)
-        life.stint += 1
+        if self._sharers:
+            self._unshare(self._reports, life)
         life.placement = placement
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        self._go_on(self._reports, life)
+
+    def _go_on(self, events: list[Event], life: _Life) -> None:
+        """The job keeps running under changed conditions; its work so far is banked."""
         life.working_since = max(self._now, life.working_since)
-        if self._speed is not None:
-            life.rate = self._speed(life.arrival.job, placement, self._nodes)
+        rate = self._rate(life)
+        if rate != life.rate:
+            life.rate = rate
+            events.append(Paced(self._now, life.job.id, rate))
+        if life.working_since > self._now:
+            self._push(life.working_since, _STARTED, life, life.stint)
         self._push_end(life)
+
+    # ------------------------------------------------------------------------------------- sharing
+
+    def _share(self, life: _Life, placement: Placement) -> None:
+        for gpu in _gpus_of(placement):
+            self._sharers.setdefault(gpu, []).append(life)
+        self._slow_neighbours(self._reports, life, placement)
+
+    def _unshare(self, events: list[Event], life: _Life) -> None:
+        placement = life.placement
+        assert placement is not None
+        if placement.share == WHOLE_GPU:
+            return
+        for gpu in _gpus_of(placement):
+            self._sharers[gpu].remove(life)
+            if not self._sharers[gpu]:
+                del self._sharers[gpu]
+        self._slow_neighbours(events, life, placement)
+
+    def _slow_neighbours(self, events: list[Event], life: _Life, placement: Placement) -> None:
+        """Someone came or went: the others on these GPUs run at another speed from now on."""
+        if self._interference is None:
+            return
+        seen: list[_Life] = []
+        for gpu in _gpus_of(placement):
+            for other in self._sharers.get(gpu, ()):
+                if other is not life and other not in seen:
+                    seen.append(other)
+                    self._bank(other)
+                    self._go_on(events, other)
 
     def _physically_free(self, placement: Placement) -> Seconds:
         """When the last of these GPUs has been saved by the job that had it before."""
         at = self._now
         for gpu in _gpus_of(placement):
-            until = self._busy.pop(gpu, 0.0)
-            at = max(at, until)
+            at = max(at, self._busy.pop(gpu, 0.0))
         return at
 
 

@@ -113,6 +113,19 @@ class Cancelled(Entry):
 
 
 @final
+class Paced(Entry):
+    """The job is seen to make progress at this speed (1 = alone on the GPU kind it was timed on)."""
+
+    tag: ClassVar[str] = "paced"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "speed")
+
+    def __init__(self, at: Seconds, job_id: JobId, speed: float) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.speed: Final = speed
+
+
+@final
 class NodeJoined(Entry):
     tag: ClassVar[str] = "node-joined"
     fields: ClassVar[tuple[str, ...]] = ("at", "node")
@@ -262,6 +275,7 @@ Event: TypeAlias = (
     | Failed
     | Interrupted
     | Cancelled
+    | Paced
     | NodeJoined
     | NodeDown
     | NodeUp

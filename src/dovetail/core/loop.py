@@ -45,9 +45,7 @@ def run(
             refuse_unplaceable(backend, state, journal)
         wake = inf
         for policy in policies:
-            actions = policy.decide(state)
-            state.settle()
-            for action in actions:
+            for action in policy.decide(state):
                 if isinstance(action, Wake):
                     wake = min(wake, action.at)
                     continue
@@ -55,6 +53,7 @@ def run(
                 if journal is not None:
                     journal(action, state.now)
                 backend.act(action)
+            state.settle()
         if wake < inf:
             backend.act(Wake(wake))
 

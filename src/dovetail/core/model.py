@@ -144,15 +144,27 @@ class Slice(NamedTuple):
     mask: int
 
 
-class Placement(NamedTuple):
+@final
+class Placement:
     """Which GPUs, or which share of one, on which nodes. Nodes are named by their index."""
 
-    slices: tuple[Slice, ...]
-    share: int = WHOLE_GPU
+    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU) -> None:
+        self.slices: Final = slices
+        self.share: Final = share
+        self.gpus: Final = sum([piece.mask.bit_count() for piece in slices])
 
-    @property
-    def gpus(self) -> int:
-        return sum(piece.mask.bit_count() for piece in self.slices)
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Placement)
+            and self.slices == other.slices
+            and self.share == other.share
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.slices, self.share))
+
+    def __repr__(self) -> str:
+        return f"Placement({self.slices!r}, share={self.share})"
 
 
 @dataclass(frozen=True, slots=True)

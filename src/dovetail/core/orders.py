@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.room import Pool
-from dovetail.core.state import View
+from dovetail.core.state import RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
 
@@ -54,7 +54,7 @@ class Order:
         self._view: Final = view
         self._key: Final = key
         self._lanes: Final = lanes
-        self._preemptive: Final = preemptive
+        self.watches = SETTLES | WAITS | (RUNS if preemptive else 0)
         self._waiting: dict[int, list[WaitingRow]] = {}
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, int, Track]] = []  # until, sequence, turn, track
@@ -73,8 +73,7 @@ class Order:
         heappush(heap, (key, tie, track.turn, track))
 
     def runs(self, track: Track) -> None:
-        if self._preemptive:
-            self._place_running(track, self._key.running(track, self._view))
+        self._place_running(track, self._key.running(track, self._view))
 
     def ends(self, track: Track) -> None:
         """Stale rows are dropped when they surface."""
@@ -110,6 +109,15 @@ class Order:
             for lane in emptied:
                 del self._waiting[lane]
         return heads
+
+    def first(self) -> WaitingRow | None:
+        """The first of all, where there are no lanes."""
+        heap = self._waiting.get(0)
+        if heap is None:
+            return None
+        while heap and heap[0][3].turn != heap[0][2]:
+            heappop(heap)
+        return heap[0] if heap else None
 
     def pass_over(self, track: Track) -> WaitingRow | None:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""

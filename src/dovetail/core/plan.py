@@ -31,10 +31,13 @@ class Plan:
 
     def start(self, track: Track) -> bool:
         """Start the job if there is room for it."""
-        placement = self._place(self.room, track.shape)
+        shape = track.shape
+        placement = self._place(self.room, shape)
         if placement is None:
             return False
-        self.start_at(track, placement)
+        self.room.draft_take(placement, shape)
+        self.started.append(track)
+        self._starts.append(Start(track.job.id, placement))
         return True
 
     def start_at(self, track: Track, placement: Placement) -> None:

@@ -50,8 +50,11 @@ class Room:
         self.tenants: Final[dict[str, Tenant]] = {}
         self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
         self.partitioned = False  # do some nodes belong to one tenant?
+        self.tenants_matter = False
         self._eligible: dict[tuple[tuple[str, ...], str], list[Pool]] = {}
         self._draft: list[tuple[bool, Placement, Shape]] = []
+        self._confirmed = 0  # how many of the drafts have become real
+        self.drafted = False
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: dict[tuple[int, int], Placement] = {}
 
@@ -73,6 +76,7 @@ class Room:
         self.memory_gb.append(node.memory_gb)
         self.open.append(False)
         self.partitioned = self.partitioned or bool(node.tenant)
+        self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
         return n
 
@@ -101,10 +105,7 @@ class Room:
     def set_tenant(self, tenant: Tenant) -> None:
         self.tenants[tenant.name] = tenant
         self.held.setdefault(tenant.name, 0.0)
-
-    @property
-    def tenants_matter(self) -> bool:
-        return self.partitioned or bool(self.tenants)
+        self.tenants_matter = True
 
     def eligible(self, shape: Shape) -> list[Pool]:
         """The pools that a job of this shape may use, in the order the nodes joined."""
@@ -194,8 +195,8 @@ class Room:
             gpu = piece.mask.bit_length() - 1
             left = WHOLE_GPU if self.free[piece.node] & piece.mask else 0
             return self.shares.get((piece.node, gpu), left) >= placement.share
-        for piece in placement.slices:
-            if self.free[piece.node] & piece.mask != piece.mask:
+        for n, mask in placement.slices:
+            if self.free[n] & mask != mask:
                 return False
         return True
 
@@ -285,20 +286,43 @@ class Room:
     def draft_take(self, placement: Placement, shape: Shape) -> None:
         self.take(placement, shape)
         self._draft.append((True, placement, shape))
+        self.drafted = True
 
     def draft_give(self, placement: Placement, shape: Shape) -> None:
         self.give(placement, shape)
         self._draft.append((False, placement, shape))
+        self.drafted = True
+
+    def confirm(self, taken: bool, placement: Placement, shape: Shape) -> bool:
+        """Make the next draft real if it is this one. If it is another, all drafts are undone.
+
+        Decisions are usually recorded just as they were drafted: then nothing is done twice.
+        """
+        if not self._draft:
+            return False
+        draft = self._draft[self._confirmed]
+        if draft[1] is not placement or draft[0] is not taken or draft[2] is not shape:
+            self.rollback()
+            return False
+        self._confirmed += 1
+        if self._confirmed == len(self._draft):
+            self._draft.clear()
+            self._confirmed = 0
+            self.drafted = False
+        return True
 
     def rollback(self) -> None:
-        """Undo every draft, newest first."""
+        """Undo every draft that has not become real, newest first."""
         draft = self._draft
-        while draft:
+        while len(draft) > self._confirmed:
             taken, placement, shape = draft.pop()
             if taken:
                 self.give(placement, shape)
             else:
                 self.take(placement, shape)
+        draft.clear()
+        self._confirmed = 0
+        self.drafted = False
 
 
 def _gpus_counted(shape: Shape) -> float:

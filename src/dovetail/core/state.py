@@ -19,6 +19,7 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    Paced,
     Preempt,
     Refuse,
     Resize,
@@ -35,8 +36,19 @@ from dovetail.core.room import Room
 from dovetail.core.track import Phase, Track
 
 
+WAITS: Final = 1
+RUNS: Final = 2
+ENDS: Final = 4
+SETTLES: Final = 8
+
+
 class Index(Protocol):
-    """Something derived from the journal and kept up to date, because a policy asked for it."""
+    """Something derived from the journal and kept up to date, because a policy asked for it.
+
+    `watches` says what it wants to be told of, e.g. `WAITS | ENDS`.
+    """
+
+    watches: int
 
     def waits(self, track: Track) -> None:
         """The job now waits: it was submitted, preempted, interrupted or is to be tried again."""
@@ -70,7 +82,10 @@ class View:
         self._shapes: dict[
             tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
         ] = {}
-        self._indexes: list[Index] = []
+        self._on_settle: list[Index] = []
+        self._on_wait: list[Index] = []
+        self._on_run: list[Index] = []
+        self._on_end: list[Index] = []
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
@@ -107,19 +122,29 @@ class View:
         if found is not None:
             return found[1]
         index = spec.build(self)
+        watches = index.watches
         for track in self._tracks.values():
             if track.placement is None:
-                index.waits(track)
-            else:
+                if watches & WAITS:
+                    index.waits(track)
+            elif watches & RUNS:
                 index.runs(track)
         self._index_by_spec[id(spec)] = (spec, index)
-        self._indexes.append(index)
+        for flag, told in (
+            (WAITS, self._on_wait),
+            (RUNS, self._on_run),
+            (ENDS, self._on_end),
+            (SETTLES, self._on_settle),
+        ):
+            if watches & flag:
+                told.append(index)
         return index
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""
-        self.room.rollback()
-        for index in self._indexes:
+        if self.room.drafted:
+            self.room.rollback()
+        for index in self._on_settle:
             index.settle()
 
 
@@ -138,9 +163,7 @@ class State(View):
             self._submitted(entry.job)
         elif isinstance(entry, Finished):
             self._advance(entry.at)
-            track = self._track(entry.job_id)
-            if track.placement is None:
-                raise IllegalEntry(f"job {entry.job_id!r} finished at t={self.now:g} without running")
+            track = self._held(entry.job_id)
             self._release(track, 0.0)
             self._end(track, Phase.FINISHED, "")
         elif isinstance(entry, Preempt):
@@ -173,6 +196,9 @@ class State(View):
                 if track.placement is not None:
                     self._release(track, 0.0)
                 self._end(track, Phase.CANCELLED, entry.reason)
+            case Paced():
+                self._advance(entry.at)
+                self._paced(entry.job_id, entry.speed)
             case NodeJoined() | NodeDown() | NodeUp() | NodeDraining() | NodeLeft() | TenantSet():
                 self._advance(entry.at)
                 self._change_cluster(entry)
@@ -206,15 +232,14 @@ class State(View):
         if job.id in self._tracks or job.id in self._ended:
             raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
         shape, why_never = self._shape_of(job)
-        track = Track(job, shape, self._sequence, self.now)
+        self._tickets += 1
+        track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
         self._tracks[job.id] = track
-        self._tickets += 1
-        track.ticket = self._tickets
         self.waiting_count += 1
         if why_never:
             self._unplaceable[job.id] = why_never
-        for index in self._indexes:
+        for index in self._on_wait:
             index.waits(track)
 
     def _shape_of(self, job: Job) -> tuple[Shape, str]:
@@ -232,14 +257,17 @@ class State(View):
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
         shape = track.shape
-        try:
-            self.room.check(placement, shape)
-        except IllegalEntry as error:
-            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
         count = placement.gpus
         if count != shape.gpus and not self._may_have(track, count):
             raise IllegalEntry(f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}")
-        self.room.take(placement, shape)
+        if not self.room.confirm(True, placement, shape):
+            try:
+                self.room.check(placement, shape)
+            except IllegalEntry as error:
+                raise IllegalEntry(
+                    f"cannot start job {job_id!r} at t={self.now:g}: {error}"
+                ) from None
+            self.room.take(placement, shape)
         if track.phase is Phase.SUSPENDED:
             self.suspended_count -= 1
         track.phase = Phase.STARTING
@@ -252,7 +280,7 @@ class State(View):
         track.turn += 1
         self.waiting_count -= 1
         self._running[job_id] = track
-        for index in self._indexes:
+        for index in self._on_run:
             index.runs(track)
         if track.first_start_at < 0:
             track.first_start_at = self.now
@@ -280,20 +308,39 @@ class State(View):
     def _release(self, track: Track, lost_s: Seconds) -> None:
         """Take the GPUs back; the account of this stint is closed."""
         assert track.placement is not None
-        self.room.give(track.placement, track.shape)
+        if not self.room.drafted or not self.room.confirm(False, track.placement, track.shape):
+            self.room.give(track.placement, track.shape)
         self._settle_stint(track, lost_s)
         track.placement = None
         track.holds = 0.0
+        track.speed = 1.0
         track.working_since = -1.0
         track.turn += 1
         del self._running[track.job.id]
 
+    def _settle_so_far(self, track: Track) -> None:
+        """Book what the job did so far; it goes on running, in another way."""
+        self._settle_stint(track, 0.0)
+        track.started_at = self.now
+        if track.working_since >= 0:
+            track.working_since = self.now
+
+    def _paced(self, job_id: JobId, speed: float) -> None:
+        track = self._held(job_id)
+        if not speed > 0:
+            raise IllegalEntry(f"job {job_id!r} is said to run at speed {speed}")
+        self._settle_so_far(track)
+        track.speed = speed
+        track.turn += 1
+        for index in self._on_run:
+            index.runs(track)
+
     def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
-        """Book the GPU-seconds held and the progress made since the job was given these GPUs."""
+        """Book the GPU-seconds held and the progress made since the last time this was done."""
         held = self.now - track.started_at
         worked = self.now - track.working_since if track.working_since >= 0 else 0.0
         track.held_gpu_s += track.holds * held
-        track.executed_s += worked
+        track.executed_s += worked * track.speed
         if lost_s:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
@@ -308,7 +355,7 @@ class State(View):
         if phase is Phase.SUSPENDED:
             self.suspended_count += 1
             self.peak_suspended = max(self.peak_suspended, self.suspended_count)
-        for index in self._indexes:
+        for index in self._on_wait:
             index.waits(track)
 
     def _failed(self, entry: Failed) -> None:
@@ -334,7 +381,7 @@ class State(View):
         del self._tracks[job_id]
         self._unplaceable.pop(job_id, None)
         self._ended[job_id] = phase
-        for index in self._indexes:
+        for index in self._on_end:
             index.ends(track)
 
     def _resize(self, job_id: JobId, placement: Placement) -> None:
@@ -350,14 +397,11 @@ class State(View):
             self.room.take(before, track.shape)
             raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
         self.room.take(placement, track.shape)
-        self._settle_stint(track, 0.0)
-        track.started_at = self.now
-        if track.working_since >= 0:
-            track.working_since = self.now
+        self._settle_so_far(track)
         track.placement = placement
         track.holds = placement.gpus * placement.share / WHOLE_GPU
         track.turn += 1
-        for index in self._indexes:
+        for index in self._on_run:
             index.runs(track)
 
     # ------------------------------------------------------------------------------------- cluster

@@ -23,27 +23,30 @@ class Phase(Enum):
 class Track:
     """Changed by the state alone. Seconds and GPU-seconds are as of the last change of phase."""
 
-    def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds) -> None:
+    # Defaults stand here because most jobs never change most of them: it halves the cost of a track.
+    phase: Phase = Phase.QUEUED
+    placement: Placement | None = None  # None while it waits
+    holds: float = 0.0  # GPUs in its hands now, a share counted as a part
+    first_start_at: Seconds = -1.0
+    started_at: Seconds = -1.0  # when it was last given GPUs
+    working_since: Seconds = -1.0  # when it last began to make progress; -1 if not yet
+    ended_at: Seconds = -1.0
+    speed: float = 1.0  # how fast it was last seen to make progress on its present GPUs
+    executed_s: Seconds = 0.0  # progress so far, in seconds at speed 1
+    held_gpu_s: float = 0.0  # GPU-seconds it had in its hands
+    lost_gpu_s: float = 0.0  # of these: saving, restoring, and work done twice
+    preemptions: int = 0
+    attempts: int = 0  # how often it died by its own fault
+    turn: int = 0  # changes whenever its place in an order does; marks stale index rows
+    reason: str = ""
+
+    def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job: Final = job
         self.shape: Final = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
-        self.phase = Phase.QUEUED
-        self.placement: Placement | None = None  # None while it waits
-        self.holds = 0.0  # GPUs in its hands now, a share counted as a part
         self.waiting_since = at
-        self.first_start_at: Seconds = -1.0
-        self.started_at: Seconds = -1.0  # when it was last given GPUs
-        self.working_since: Seconds = -1.0  # when it last began to make progress; -1 if not yet
-        self.ended_at: Seconds = -1.0
-        self.executed_s: Seconds = 0.0  # progress so far, in seconds of running
-        self.held_gpu_s: float = 0.0  # GPU-seconds it had in its hands
-        self.lost_gpu_s: float = 0.0  # of these: saving, restoring, and work done twice
-        self.preemptions = 0
-        self.attempts = 0  # how often it died by its own fault
-        self.turn = 0  # changes whenever it begins or ceases to wait; marks stale index rows
-        self.ticket = sequence  # its place in the order of beginning to wait
-        self.reason = ""
+        self.ticket = ticket  # its place in the order of beginning to wait
 
     @property
     def waiting(self) -> bool:
@@ -55,10 +58,10 @@ class Track:
         return self.first_start_at >= 0
 
     def executed_by(self, now: Seconds) -> Seconds:
-        """Seconds of progress at that time."""
+        """Progress at that time, in seconds at speed 1."""
         if self.placement is None or self.working_since < 0:
             return self.executed_s
-        return self.executed_s + (now - self.working_since)
+        return self.executed_s + (now - self.working_since) * self.speed
 
     def service_by(self, now: Seconds) -> float:
         """GPU-seconds held up to that time."""

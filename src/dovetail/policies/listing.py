@@ -51,12 +51,15 @@ class ListScheduler:
         self._patience_s: Final = patience_s
 
     def decide(self, view: View) -> Sequence[Action]:
-        order = view.index(self._spec)
-        assert isinstance(order, Order)
         if not view.waiting_count:
             return ()
+        order = view.index(self._spec)
+        assert isinstance(order, Order)
+        if self._strict:
+            return self._start_in_line(view, order)
         plan = Plan(view, self._place)
-        if self._preemptive:
+        may_preempt = self._preemptive
+        if may_preempt:
             order.refresh()
         heads = order.heads()
         heapify(heads)
@@ -65,17 +68,37 @@ class ListScheduler:
             track = row[3]
             if track.placement is not None:
                 self._keep_or_move(plan, track)
-            elif plan.start(track) or (
-                self._preemptive and self._start_by_preempting(view, plan, order, heads, row)
-            ):
-                following = order.pass_over(track)
-                if following is not None:
-                    heappush(heads, following)
-            elif self._strict:
-                break
+                continue
+            if not plan.start(track):
+                if not may_preempt:
+                    continue
+                if not self._could_preempt(view, order, row):
+                    may_preempt = False  # nor could any that stands behind this one
+                    continue
+                if not self._start_by_preempting(view, plan, order, heads, row):
+                    continue
+            following = order.pass_over(track)
+            if following is not None:
+                heappush(heads, following)
         if not self._preemptive:
             return plan.actions
         return self._with_wake(view, order, plan)
+
+    def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
+        """One after the other, until one does not fit."""
+        plan = Plan(view, self._place)
+        row = order.first()
+        while row is not None and plan.start(row[3]):
+            row = order.pass_over(row[3])
+        return plan.actions
+
+    def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
+        """Does any running job at all stand behind this one?"""
+        for pool in view.room.pools:
+            worst = order.worst(pool)
+            if worst is not None and self._gives_way(worst[4] * view.now - worst[0], worst, row):
+                return True
+        return False
 
     def _keep_or_move(self, plan: Plan, track: Track) -> None:
         """A job stopped for a better one stays where it is if it can, or goes on elsewhere."""

@@ -80,7 +80,7 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
 
 
 def _any_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
-    slices = []
+    slices: list[Slice] = []
     for k in range(1, pool.width + 1):
         for n in _bits(pool.by_count[k]):
             taken = min(gpus, k)

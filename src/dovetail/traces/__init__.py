@@ -1,6 +1,42 @@
 """Traces: reading, writing, making and describing them, and the clusters they run on."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from dovetail.traces.formats import FORMATS, read, read_durations
 from dovetail.traces.trace import Trace
 
-__all__ = ["FORMATS", "Trace", "read", "read_durations"]
+if TYPE_CHECKING:
+    from dovetail.traces.description import Description, describe
+    from dovetail.traces.recipe import Recipe, generate
+    from dovetail.traces.writing import write
+
+__all__ = [
+    "FORMATS",
+    "Description",
+    "Recipe",
+    "Trace",
+    "describe",
+    "generate",
+    "read",
+    "read_durations",
+    "write",
+]
+
+# A simulation only reads; what else there is costs it no time to start.
+_LATER = {
+    "Description": "description",
+    "describe": "description",
+    "Recipe": "recipe",
+    "generate": "recipe",
+    "write": "writing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import (
-    BadCell,
+    CellError,
     Header,
     Read,
     Row,
@@ -13,8 +13,8 @@ from dovetail.traces.cells import (
     blank_or,
     column,
     distinct_column,
+    given,
     labels,
-    name,
     whole,
 )
 from dovetail.traces.rows import Context, MakeArrival
@@ -27,7 +27,7 @@ MEMORY_UNIT = 1024.0  # memory_mib
 def alibaba(header: Header, context: Context) -> MakeArrival:
     """How a pod ended (`pod_phase`) is left out: most were stopped from outside."""
     del context  # its times are plain seconds
-    job_id = distinct_column(header, "name", name)
+    job_id = distinct_column(header, "name", given)
     gpus = column(header, "num_gpu", whole)
     share = column(header, "gpu_milli", blank_or(whole))
     kinds = column(header, "gpu_spec", labels) if "gpu_spec" in header else None
@@ -66,7 +66,7 @@ def _duration(header: Header, created: Read[Seconds]) -> Read[Seconds]:
         start = scheduled(row)
         duration = deleted(row) - (created(row) if start is None else start)
         if duration < 0:
-            raise BadCell(
+            raise CellError(
                 f"column 'deletion_time': the pod is deleted {-duration:g} s before it starts"
             )
         return duration

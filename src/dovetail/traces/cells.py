@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from sys import intern
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ LARGEST_WHOLE = 10**9
 SHOWN = 60  # characters of a value or a list of columns in a message
 
 
-class BadCell(ValueError):
+class CellError(ValueError):
     """A cell that cannot be used. The message names the column and the value, not the line."""
 
 
@@ -50,7 +50,9 @@ def plain(name: str) -> str:
 
 
 def shown(names: Iterable[str]) -> str:
-    return clipped(", ".join(names) or "none", 2 * SHOWN)
+    """Columns for a message, which stays one line whatever they are."""
+    spelled = (name if name.isprintable() else ascii(name) for name in names)
+    return clipped(", ".join(spelled) or "none", 2 * SHOWN)
 
 
 def clipped(text: str, length: int = SHOWN) -> str:
@@ -88,7 +90,7 @@ def distinct_column(header: Header, name: str, parse: Callable[[str], T]) -> Rea
             return parse(row[index])
         except ValueError as error:
             why = "is empty" if not row[index].strip() else f"{clipped(row[index])!r} {error}"
-            raise BadCell(f"column {label!r}: {why}") from None
+            raise CellError(f"column {label!r}: {why}") from None
 
     return cell
 
@@ -106,7 +108,7 @@ def label(text: str) -> str:
     return intern(text.strip())
 
 
-def name(text: str) -> str:
+def given(text: str) -> str:
     """A text that must be there."""
     stripped = text.strip()
     if not stripped:
@@ -125,10 +127,13 @@ def number(text: str) -> float:
 
 
 def amount(text: str) -> float:
-    value = number(text)
-    if value < 0:
-        raise ValueError("is negative")
-    return value
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if 0.0 <= value < inf:
+        return value
+    raise ValueError("is negative" if value < 0.0 else "is not a finite number")
 
 
 def whole(text: str) -> int:

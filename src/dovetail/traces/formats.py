@@ -9,7 +9,7 @@ from typing import NamedTuple, TextIO
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
-from dovetail.traces import alibaba, native, philly, pollux, tiresias
+from dovetail.traces import alibaba, columns, native, philly, pollux, tiresias
 from dovetail.traces.cells import Header, amount, column, label, shown
 from dovetail.traces.rows import Complaints, Context, CsvTable, Format, Table, collect, first_line
 from dovetail.traces.source import STDIN, opened
@@ -30,7 +30,7 @@ FORMATS: Mapping[str, Known] = {
     "philly": Known(philly.COLUMNS, philly.philly),
     "pollux": Known(pollux.COLUMNS, pollux.pollux),
     "alibaba-2023": Known(alibaba.COLUMNS, alibaba.alibaba),
-    "dovetail": Known(native.REQUIRED, native.native),
+    "dovetail": Known(columns.REQUIRED, native.native),
 }
 
 
@@ -85,9 +85,9 @@ def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:
 def recognised(header: Header) -> str:
     """The name of the format that has these columns."""
     for name, known in FORMATS.items():
-        if all(column in header for column in known.columns):
+        if all(needed in header for needed in known.columns):
             return name
-    if native.looks_native(header):
+    if columns.looks_native(header):
         return "dovetail"
     raise BadInput(
         f"{header.source}: no known format has the columns {shown(header.names)}; known are "

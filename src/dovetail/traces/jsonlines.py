@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TextIO
 
-from dovetail.traces.cells import BadCell, Row, clipped, header_of
-from dovetail.traces.native import COLUMNS, resolved
+from dovetail.traces.cells import CellError, Row, clipped, header_of
+from dovetail.traces.columns import COLUMNS, resolved
 from dovetail.traces.rows import Complaints
 
 BLANK = ""
@@ -39,7 +39,7 @@ class JsonTable:
             place = self._place(key)
             if place is not None:
                 if row[place]:
-                    raise BadCell(f"{key!r} and another key both mean {COLUMNS[place]!r}")
+                    raise CellError(f"{key!r} and another key both mean {COLUMNS[place]!r}")
                 row[place] = _text(key, value)
         return row
 
@@ -57,11 +57,11 @@ def _parsed(line: str) -> dict[str, object]:
     try:
         value = json.loads(line)
     except RecursionError:
-        raise BadCell("the object is nested too deeply") from None
+        raise CellError("the object is nested too deeply") from None
     except ValueError as error:
-        raise BadCell(f"this is not a JSON object: {error}") from None
+        raise CellError(f"this is not a JSON object: {error}") from None
     if not isinstance(value, dict):
-        raise BadCell(f"{clipped(line.strip())!r} is not a JSON object")
+        raise CellError(f"{clipped(line.strip())!r} is not a JSON object")
     return value
 
 
@@ -74,4 +74,4 @@ def _text(key: str, value: object) -> str:
         return "|".join(_text(key, part) for part in value)
     if isinstance(value, int | float):
         return repr(value)
-    raise BadCell(f"{key!r} holds {clipped(repr(value))}; give a number, a text or a list")
+    raise CellError(f"{key!r} holds {clipped(repr(value))}; give a number, a text or a list")

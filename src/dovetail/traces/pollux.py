@@ -14,8 +14,8 @@ from dovetail.traces.cells import (
     amount,
     column,
     distinct_column,
+    given,
     label,
-    name,
     whole,
 )
 from dovetail.traces.rows import Context, MakeArrival
@@ -26,7 +26,7 @@ COLUMNS = ("name", "time", "application", "num_replicas")
 def pollux(header: Header, context: Context) -> MakeArrival:
     wanted = _of_part(header, context.part)
     submitted = distinct_column(header, "time", context.clock)
-    job_id = distinct_column(header, "name", name)
+    job_id = distinct_column(header, "name", given)
     gpus = column(header, "num_replicas", whole)
     model = column(header, "application", label)
     duration = _duration(header, context.durations)
@@ -45,28 +45,24 @@ def _of_part(header: Header, part: str | None) -> Callable[[Row], bool]:
     if "workload" not in header:
         return lambda _: True
     workload = column(header, "workload", label)
+    if part is not None:
+        return lambda row: workload(row) == part
+    found: set[str] = set()
 
-    def wanted(row: Row) -> bool:
-        nonlocal part
-        if part is None:
-            part = workload(row)
-            return True
-        return workload(row) == part
-
-    def alone(row: Row) -> bool:
-        if not wanted(row):
-            raise BadInput(
-                f"{header.source} holds several workloads; name one, as in {header.source}#{part}"
-            )
+    def only(row: Row) -> bool:
+        found.add(workload(row))
+        if len(found) > 1:
+            example = f"{header.source}#{min(found)}"
+            raise BadInput(f"{header.source} holds several workloads; name one, as in {example}")
         return True
 
-    return alone if part is None else wanted
+    return only
 
 
 def _duration(header: Header, durations: Mapping[str, Seconds] | None) -> Read[Seconds]:
-    for given in ("duration_s", "duration"):
-        if given in header:
-            return distinct_column(header, given, amount)
+    for told in ("duration_s", "duration"):
+        if told in header:
+            return distinct_column(header, told, amount)
     if durations is None:
         raise BadInput(
             f"{header.source}: a Pollux workload does not say how long its jobs run; add a column "

@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.cells import BadCell, Header, Row, clipped, header_of
+from dovetail.traces.cells import CellError, Header, Row, clipped, header_of
 from dovetail.traces.clock import Clock
 
 LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
@@ -109,7 +109,7 @@ def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arr
             if arrival is None:
                 continue
             if arrival.job.id in seen:
-                raise BadCell(f"job id {clipped(arrival.job.id)!r} was used by an earlier row")
+                raise CellError(f"job id {clipped(arrival.job.id)!r} was used by an earlier row")
         except ValueError as error:
             if any(map(str.strip, row)):  # spreadsheets leave rows of empty cells behind
                 complaints.add(table.line, str(error))
@@ -122,5 +122,5 @@ def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arr
 def fitted(row: Row, width: int) -> Row:
     """Without the empty cells beyond the header; any other difference is a bad row."""
     if len(row) < width or any(map(str.strip, row[width:])):
-        raise BadCell(f"the row has {len(row)} cells, the header {width}")
+        raise CellError(f"the row has {len(row)} cells, the header {width}")
     return row[:width]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, RawIOBase, TextIOWrapper
 from typing import IO, TextIO, cast
 
 from dovetail.core.errors import BadInput
@@ -20,7 +20,11 @@ def opened(path: str) -> Iterator[TextIO]:
     try:
         with _bytes(path) as raw:
             # "utf-8-sig" drops the mark that spreadsheets put in front; newlines are left to csv
-            yield TextIOWrapper(_unpacked(raw), encoding="utf-8-sig", newline="")
+            text = TextIOWrapper(_unpacked(raw), encoding="utf-8-sig", newline="")
+            try:
+                yield text
+            finally:
+                text.detach()  # or standard input would be closed with it
     except FileNotFoundError:
         raise BadInput(f"cannot read {path!r}: there is no such file") from None
     except IsADirectoryError:
@@ -45,7 +49,8 @@ def opened(path: str) -> Iterator[TextIO]:
 @contextmanager
 def _bytes(path: str) -> Iterator[BufferedReader]:
     if path == STDIN:
-        yield cast(BufferedReader, sys.stdin.buffer)
+        given = sys.stdin.buffer  # when it is replaced, as in tests, it may not let us peek
+        yield given if isinstance(given, BufferedReader) else BufferedReader(cast(RawIOBase, given))
         return
     try:
         file = open(path, "rb")  # noqa: SIM115 (closed by the `with` below)

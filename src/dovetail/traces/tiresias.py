@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
-from dovetail.traces.cells import Header, Row, amount, column, distinct_column, label, name, whole
+from dovetail.traces.cells import Header, Row, amount, column, distinct_column, given, label, whole
 from dovetail.traces.rows import Context, MakeArrival
 
 COLUMNS = ("job_id", "num_gpu", "submit_time", "duration", "iterations")
@@ -15,7 +15,7 @@ def tiresias(header: Header, context: Context) -> MakeArrival:
     """Muri's `priority` is left alone: it marks AntMan's two classes, not an order."""
     del context  # its times are plain seconds
     unit = 1000.0 if "iteration_time" in header else 1.0
-    job_id = distinct_column(header, "job_id", name)
+    job_id = distinct_column(header, "job_id", given)
     gpus = column(header, "num_gpu", whole)
     submitted = distinct_column(header, "submit_time", amount)
     duration = distinct_column(header, "duration", amount)

@@ -1,4 +1,4 @@
-"""One page of HTML that shows what one or several policies did with a trace. It needs no network."""
+"""One page of HTML, in one file, that shows what one or several policies did with a trace."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["write_report"]
 
 
 def write_report(path: Path, runs: Sequence[RunRecord], title: str) -> None:
-    """Write the page for these runs. What a page cannot hold is aggregated, and the page says so."""
+    """Write the page for these runs. What it cannot hold is aggregated, and the page says so."""
     # A lone surrogate in somebody's job id must not cost us the whole report.
     path.write_bytes(render(runs, title).encode("utf-8", "replace"))

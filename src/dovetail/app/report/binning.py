@@ -1,13 +1,19 @@
-"""Step functions of time, averaged over equal bins."""
+"""How many of something there were over time, averaged over equal bins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from dovetail.core.model import Seconds
-from dovetail.traces.record import RunRecord
+from dovetail.traces.record import JobRow, RunRecord, Stint
+
+# A million rows are read by position: by name it takes three times as long.
+SUBMIT, END = (itemgetter(JobRow._fields.index(name)) for name in ("submit_s", "end_s"))
+STINT_START, STINT_END = (itemgetter(Stint._fields.index(name)) for name in ("start_s", "end_s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +30,32 @@ class Window:
 
 def window_of(run: RunRecord) -> Window:
     """From the first submission to the last thing that ends."""
-    first = min((row[4] for row in run.jobs), default=0.0)  # submit_s; by index: half the time
-    last = max((row[6] for row in run.jobs), default=first)  # end_s
-    first = min((stint[2] for stint in run.stints), default=first) if not run.jobs else first
-    last = max(last, max((stint[3] for stint in run.stints), default=first))
+    firsts = [
+        min(map(SUBMIT, run.jobs), default=None),
+        min(map(STINT_START, run.stints), default=None),
+    ]
+    first = min((time for time in firsts if time is not None), default=0.0)
+    last = max(map(END, run.jobs), default=first)
+    last = max(last, max(map(STINT_END, run.stints), default=first))
     return Window(first, last if last > first else first + 1.0)
 
 
-def mean_levels(
-    window: Window, bins: int, steps: Iterable[tuple[Seconds, Seconds, float]]
+def mean_counts(
+    window: Window, bins: int, starts: Sequence[Seconds], ends: Sequence[Seconds]
 ) -> list[float]:
-    """Sum up (start, end, height) steps and give the mean height in each bin.
+    """The mean number present in each bin, given when each came and when each left.
 
-    A step costs the same however many bins it covers: only where it rises and falls is noted.
+    Sorting and summing are done in C, so that a million cost a fraction of a second.
     """
-    rises = [0.0] * (bins + 2)
-    origin, scale = window.start_s, bins / window.span_s
-    for start, end, height in steps:
-        at = (start - origin) * scale
-        bin_ = int(at)
-        late = (at - bin_) * height
-        rises[bin_] += height - late
-        rises[bin_ + 1] += late
-        at = (end - origin) * scale
-        bin_ = int(at)
-        late = (at - bin_) * height
-        rises[bin_] -= height - late
-        rises[bin_ + 1] -= late
-    return list(accumulate(rises[:bins]))
+    edges = [window.start_s + window.span_s * i / bins for i in range(bins + 1)]
+    came, left = _time_since(starts, edges), _time_since(ends, edges)
+    spent = [since - gone for since, gone in zip(came, left, strict=True)]
+    return [max(0.0, (after - before) * bins / window.span_s) for before, after in pairwise(spent)]
+
+
+def _time_since(times: Sequence[Seconds], edges: Sequence[Seconds]) -> list[float]:
+    """For each edge, the seconds since each earlier time, summed."""
+    ordered = sorted(times)
+    sums = [0.0, *accumulate(ordered)]
+    counts = [bisect_left(ordered, edge) for edge in edges]
+    return [count * edge - sums[count] for count, edge in zip(counts, edges, strict=True)]

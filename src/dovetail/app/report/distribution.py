@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
+from itertools import chain
 
 from dovetail.core.model import Seconds
 from dovetail.traces.record import JobRow, RunRecord
@@ -22,13 +24,16 @@ def size_class(gpus: int) -> int:
 
 def completion_times(run: RunRecord) -> list[Mapping[str, object]]:
     """The CDF of all finished jobs, then one for each size class."""
-    by_class: list[list[Seconds]] = [[] for _ in SIZE_CLASSES]
+    by_gpus: dict[int, list[Seconds]] = defaultdict(list)
     for row in run.jobs:
         if row.outcome == "finished":
-            by_class[size_class(row.gpus)].append(row.jct_s)
+            by_gpus[row.gpus].append(row.jct_s)
+    by_class: list[list[Seconds]] = [[] for _ in SIZE_CLASSES]
+    for gpus, times in by_gpus.items():
+        by_class[size_class(gpus)] += times
     for times in by_class:
         times.sort()
-    everyone = sorted(time for times in by_class for time in times)
+    everyone = sorted(chain.from_iterable(by_class))
     return [_cdf(times) for times in (everyone, *by_class)]
 
 

@@ -7,21 +7,21 @@ coarse picture of how busy each GPU was with all of them, so that no busy GPU lo
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import accumulate
 from math import ceil, log10
+from operator import add
 
 from dovetail.app.report.binning import Window
 from dovetail.app.report.distribution import waited
-from dovetail.app.report.series import gpus_held
-from dovetail.core.model import WHOLE_GPU, Node, Placement
+from dovetail.core.model import WHOLE_GPU, Node, Placement, Seconds
 from dovetail.traces.record import RunRecord, Stint
 
 MAX_RECTANGLES = 40_000  # over all runs of a page
-MAX_CELLS = 1_500_000  # busy fractions over all runs of a page, a byte each
+MAX_CELLS = 800_000  # busy fractions over all runs of a page, a byte each
 MAX_CELLS_PER_ROW = 400
 FEW_CELLS_PER_ROW = 24  # with fewer than this, a row stands for a node instead of a GPU
 MAX_TEXT = 80  # a job id longer than this is cut
@@ -35,9 +35,11 @@ class Texts:
         self.numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        if len(text) > MAX_TEXT:
-            text = text[: MAX_TEXT - 1] + "…"
-        return self.numbers.setdefault(text, len(self.numbers))
+        return self.numbers.setdefault(cut(text), len(self.numbers))
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 @lru_cache(maxsize=4096)
@@ -73,6 +75,17 @@ def rectangles(placement: Placement, rows: Sequence[int]) -> list[tuple[int, int
     return joined
 
 
+def count_rectangles(run: RunRecord, enough: int) -> int:
+    """How many a run would need; stops counting once it is enough."""
+    rows = first_rows(run.nodes)
+    count = 0
+    for stint in run.stints:
+        count += len(rectangles(stint.placement, rows))
+        if count >= enough:
+            break
+    return count
+
+
 def budgets(counts: Sequence[int], total: int) -> list[int]:
     """Equal parts of the total; what a small run leaves over goes to the larger ones."""
     given = [0] * len(counts)
@@ -91,9 +104,9 @@ class Selection:
     gpu_time_share: float
 
 
-def select(run: RunRecord, budget: int) -> Selection:
+def select(run: RunRecord, held: Sequence[float], budget: int) -> Selection:
     """As many stints as the budget of rectangles allows, those with most GPU-seconds first."""
-    areas = array("d", [(end - start) * gpus_held(at) for _, at, start, end in run.stints])
+    areas = array("d", [(s[3] - s[2]) * gpus for s, gpus in zip(run.stints, held, strict=True)])
     everything = sum(areas)
     least = nlargest(budget, areas)[-1] if budget and areas else 0.0
     candidates = [index for index, area in enumerate(areas) if area >= least] if budget else []
@@ -115,11 +128,19 @@ def tick_seconds(window: Window) -> float:
     return max(1e-3, 10.0 ** ceil(log10(window.span_s / 1e7)))
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much of the page one run may take."""
+
+    rectangles: int
+    cells: int
+
+
 def drawing(
-    run: RunRecord, window: Window, budget: int, cells: int, texts: Texts
+    run: RunRecord, window: Window, held: Sequence[float], room: Room, texts: Texts
 ) -> Mapping[str, object]:
-    """Everything the page needs to draw one run."""
-    chosen = select(run, budget)
+    """Everything the page needs to draw one run. `held` are the GPUs of each stint."""
+    chosen = select(run, held, room.rectangles)
     complete = len(chosen.stints) == len(run.stints)
     tick = tick_seconds(window)
     numbers = {job: i for i, job in enumerate(dict.fromkeys(s.job for s in chosen.stints))}
@@ -130,7 +151,7 @@ def drawing(
         "total": len(run.stints),
         "shown": len(chosen.stints),
         "gpu_time_share": round(chosen.gpu_time_share, 4),
-        "busy": None if complete else busy(run, window, cells),
+        "busy": None if complete else busy(run, window, room.cells),
     }
 
 
@@ -171,66 +192,76 @@ def _job(run: RunRecord, job: int, window: Window, tick: float, texts: Texts) ->
 
 
 def busy(run: RunRecord, window: Window, cells: int) -> Mapping[str, object]:
-    """How busy each GPU was, or each node where there are too many GPUs, as text: a letter a bin."""
+    """How busy each GPU was, a letter a bin; each node, where there are too many GPUs."""
     rows = first_rows(run.nodes)
     by_node = cells < FEW_CELLS_PER_ROW * rows[-1]
     count = len(run.nodes) if by_node else rows[-1]
     bins = max(8, min(MAX_CELLS_PER_ROW, cells // max(count, 1)))
-    rises = _node_rises(run, window, bins) if by_node else _gpu_rises(run, window, bins, rows)
-    stride = bins + 2
-    lines = (accumulate(rises[at : at + bins]) for at in range(0, count * stride, stride))
-    return {
-        "bins": bins,
-        "by_node": by_node,
-        "levels": "".join(_letter(level) for line in lines for level in line),
-    }
+    grid = Grid(window, bins, count)
+    if by_node:
+        _fill_nodes(grid, run)
+    else:
+        _fill_gpus(grid, run, rows)
+    return {"bins": bins, "by_node": by_node, "levels": grid.letters()}
 
 
-def _letter(level: float) -> str:
-    """Rounded, but whatever is not idle gets at least the faintest shade."""
-    if level < 1e-6:
-        return LEVELS[0]
-    return LEVELS[min(63, max(1, round(level * 63)))]
+class Grid:
+    """Levels by row and bin. A stint within one bin is noted in `inside`; a longer one only where
+    it rises and falls, in `rises`, so that it costs the same however many bins it covers."""
 
+    def __init__(self, window: Window, bins: int, rows: int) -> None:
+        self.origin, self.scale = window.start_s, bins / window.span_s
+        self.stride = bins + 2  # the last instant falls into a bin after the last, and one more
+        self.bins = bins
+        self.inside = [0.0] * (self.stride * rows)
+        self.rises = [0.0] * (self.stride * rows)
 
-def _gpu_rises(run: RunRecord, window: Window, bins: int, rows: Sequence[int]) -> array[float]:
-    """Where the level of each GPU rises and falls, as in `mean_levels`."""
-    stride = bins + 2
-    rises = array("d", bytes(8 * stride * rows[-1]))
-    origin, scale = window.start_s, bins / window.span_s
-    for _, (slices, share), start, end in run.stints:
-        height = share / WHOLE_GPU
-        on = (start - origin) * scale
-        off = (end - origin) * scale
+    def add(self, cells: Iterable[int], start: Seconds, end: Seconds, height: float) -> None:
+        """Rows are given by their first cell."""
+        on = (start - self.origin) * self.scale
+        off = (end - self.origin) * self.scale
         up, down = int(on), int(off)
+        if up == down:
+            inside, part = self.inside, (off - on) * height
+            for cell in cells:
+                inside[cell + up] += part
+            return
         up_late, down_late = (on - up) * height, (off - down) * height
-        up_now, down_now = height - up_late, height - down_late
-        for node, mask in slices:
-            for first, count in _stretches(mask):
-                top = (rows[node] + first) * stride
-                for row in range(top, top + count * stride, stride):
-                    rises[row + up] += up_now
-                    rises[row + up + 1] += up_late
-                    rises[row + down] -= down_now
-                    rises[row + down + 1] -= down_late
-    return rises
+        rises = self.rises
+        for cell in cells:
+            rises[cell + up] += height - up_late
+            rises[cell + up + 1] += up_late
+            rises[cell + down] -= height - down_late
+            rises[cell + down + 1] -= down_late
+
+    def letters(self) -> str:
+        """Row after row, rounded, but whatever is not idle gets at least the faintest shade."""
+        lines: list[str] = []
+        for at in range(0, len(self.rises), self.stride):
+            levels = accumulate(self.rises[at : at + self.bins])
+            both = map(add, levels, self.inside[at : at + self.bins])
+            lines += [
+                LEVELS[min(63, int(62 * level + 1.5))] if level > 1e-6 else "A" for level in both
+            ]
+        return "".join(lines)
 
 
-def _node_rises(run: RunRecord, window: Window, bins: int) -> array[float]:
-    """The same for whole nodes."""
-    stride = bins + 2
-    rises = array("d", bytes(8 * stride * len(run.nodes)))
-    origin, scale = window.start_s, bins / window.span_s
+def _fill_gpus(grid: Grid, run: RunRecord, rows: Sequence[int]) -> None:
+    known: dict[tuple[int, int], list[int]] = {}  # by slice: the first cell of each GPU's row
+    for _, placement, start, end in run.stints:
+        height = placement.share / WHOLE_GPU
+        for piece in placement.slices:
+            cells = known.get(piece)
+            if cells is None:
+                top, mask = rows[piece.node], piece.mask
+                gpus = [gpu for gpu in range(mask.bit_length()) if mask >> gpu & 1]
+                cells = known[piece] = [(top + gpu) * grid.stride for gpu in gpus]
+            grid.add(cells, start, end, height)
+
+
+def _fill_nodes(grid: Grid, run: RunRecord) -> None:
     part = [1 / (WHOLE_GPU * max(node.gpus, 1)) for node in run.nodes]
-    for _, (slices, share), start, end in run.stints:
-        on = (start - origin) * scale
-        off = (end - origin) * scale
-        up, down = int(on), int(off)
-        for node, mask in slices:
-            height = mask.bit_count() * share * part[node]
-            row = node * stride
-            rises[row + up] += height * (1 - on + up)
-            rises[row + up + 1] += height * (on - up)
-            rises[row + down] -= height * (1 - off + down)
-            rises[row + down + 1] -= height * (off - down)
-    return rises
+    for _, placement, start, end in run.stints:
+        for node, mask in placement.slices:
+            height = mask.bit_count() * placement.share * part[node]
+            grid.add((node * grid.stride,), start, end, height)

@@ -14,8 +14,8 @@ from string import Template
 from dovetail.app.report import gantt
 from dovetail.app.report.binning import window_of
 from dovetail.app.report.distribution import SIZE_CLASSES, completion_times, slowest, waited
-from dovetail.app.report.series import over_time
-from dovetail.app.report.summary import number, table
+from dovetail.app.report.series import gpus_held, over_time
+from dovetail.app.report.summary import number, table, zeros_sentence
 from dovetail.core.model import Node
 from dovetail.traces.record import JobRow, RunRecord
 
@@ -27,12 +27,14 @@ SCRIPTS = (
 
 
 def render(runs: Sequence[RunRecord], title: str) -> str:
-    """The whole page as text. `Template` fills in one pass, so that no data is taken for a field."""
+    """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
+    summaries = [(run.policy, run.summary) for run in runs]
     style, script = _asset("style.css"), "".join(_asset(name) for name in SCRIPTS)
     return Template(_asset("template.html")).substitute(
         title=escape(title),
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(runs)),
-        summary=table([(run.policy, run.summary) for run in runs]),
+        summary=table(summaries),
+        zeros=zeros_sentence(summaries),
         data=_embedded(_data(runs)),
         style=style,
         script=script,
@@ -51,15 +53,17 @@ def _hash(text: str) -> str:
 
 
 def _embedded(data: object) -> str:
-    """JSON in which nothing can end the element that holds it; it is all ASCII."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """JSON in which nothing can end the element that holds it, nor a line of script."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _facts(runs: Sequence[RunRecord]) -> list[str]:
     """What the header says: cluster, jobs, policies."""
     clusters = dict.fromkeys(describe_cluster(run.nodes) for run in runs)
-    jobs = dict.fromkeys(f"{number(len(run.jobs))} jobs" for run in runs)
+    jobs = dict.fromkeys(_counted(len(run.jobs), "job") for run in runs)
     policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
     return [" / ".join(clusters), " / ".join(jobs), policies] if runs else [policies]
 
@@ -70,18 +74,22 @@ def describe_cluster(nodes: Sequence[Node]) -> str:
         return "no nodes"
     kinds = Counter((node.gpus, node.kind) for node in nodes)
     parts = [
-        f"{number(count)} node{'' if count == 1 else 's'} × {gpus} {'GPU' if kind == 'gpu' else kind}"
+        f"{_counted(count, 'node')} × {gpus} {'GPU' if kind == 'gpu' else kind}"
         for (gpus, kind), count in kinds.most_common(6)
     ]
     if len(kinds) > len(parts):
-        parts.append(f"{len(kinds) - len(parts)} more kinds")
-    total = sum(node.gpus for node in nodes)
-    return f"{' + '.join(parts)} = {number(total)} GPU{'' if total == 1 else 's'}"
+        parts.append(_counted(len(kinds) - len(parts), "more kind"))
+    return f"{' + '.join(parts)} = {_counted(sum(node.gpus for node in nodes), 'GPU')}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:
     texts = gantt.Texts()
-    shares = gantt.budgets([len(run.stints) for run in runs], gantt.MAX_RECTANGLES)
+    most = gantt.MAX_RECTANGLES
+    shares = gantt.budgets([gantt.count_rectangles(run, most) for run in runs], most)
     clusters: list[Sequence[Node]] = []
     shown = []
     for run, budget in zip(runs, shares, strict=True):
@@ -89,7 +97,7 @@ def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:
             clusters.append(run.nodes)
         shown.append(
             {
-                **_run(run, budget, gantt.MAX_CELLS // len(runs), texts),
+                **_run(run, gantt.Room(budget, gantt.MAX_CELLS // len(runs)), texts),
                 "cluster": clusters.index(run.nodes),
             }
         )
@@ -105,15 +113,16 @@ def _cluster(nodes: Sequence[Node], texts: gantt.Texts) -> list[tuple[int, int, 
     return [(texts.number(node.id), node.gpus, texts.number(node.kind)) for node in nodes]
 
 
-def _run(run: RunRecord, budget: int, cells: int, texts: gantt.Texts) -> Mapping[str, object]:
+def _run(run: RunRecord, room: gantt.Room, texts: gantt.Texts) -> Mapping[str, object]:
     window = window_of(run)
+    held = [gpus_held(stint[1]) for stint in run.stints]
     return {
         "policy": run.policy,
         "window": (window.start_s, window.end_s),
         "gpus": sum(node.gpus for node in run.nodes),
-        "series": over_time(run, window),
+        "series": over_time(run, window, held),
         "cdfs": completion_times(run),
-        "gantt": gantt.drawing(run, window, budget, cells, texts),
+        "gantt": gantt.drawing(run, window, held, room, texts),
         "slowest": [_slow_row(row) for row in slowest(run)],
         "mean_jct_s": _finite(run.summary.get("mean_jct_s")),
         "p99_jct_s": _finite(run.summary.get("p99_jct_s")),
@@ -127,6 +136,6 @@ def _finite(value: float | int | str | None) -> float | None:
 
 def _slow_row(row: JobRow) -> tuple[object, ...]:
     return (
-        row.job_id, row.user, row.gpus, row.submit_s, waited(row), row.start_s, row.jct_s,
+        gantt.cut(row.job_id), gantt.cut(row.user), row.gpus, row.submit_s, waited(row), row.start_s, row.jct_s,
         row.preemptions, row.outcome,
     )  # fmt: skip

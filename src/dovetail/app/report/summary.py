@@ -49,13 +49,16 @@ KNOWN = (
     Column("gpu_utilisation", "GPUs", "in use", "%", "high"),
     Column("gpu_seconds_used", "GPUs", "used", "GPU-s"),
     Column("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
-    Column("preemptions", "Interruption", "pre-emptions"),
-    Column("peak_suspended_jobs", "Interruption", "suspended at most"),
+    Column("preemptions", "Interruption", "preemptions"),
+    Column("peak_suspended_jobs", "Interruption", "peak suspended"),
     Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
-    Column("jobs_per_cpu_second", "Scheduler", "jobs per CPU-s", "", "high"),
+    Column("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
 )
 SAID_ELSEWHERE = frozenset({"policy", "jobs"})
-TIMES = ((2 * 86400.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0), (0.0, "s", 1.0))
+TIMES = (  # from this many seconds on, this unit of so many seconds
+    (2 * 86400.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0), (0.5, "s", 1.0),
+    (0.0, "ms", 0.001),
+)  # fmt: skip
 
 
 def number(value: float) -> str:
@@ -81,7 +84,8 @@ def table(summaries: Sequence[tuple[str, Summary]]) -> str:
     return (
         '<table class="sortable summary"><caption class="unseen">Summary by policy</caption>'
         f'<thead><tr class="groups"><td></td>{"".join(groups)}</tr>'
-        f'<tr class="keys"><th scope="col">Policy</th>{"".join(map(_heading, columns))}</tr></thead>'
+        '<tr class="keys"><th scope="col">Policy</th>'
+        f"{''.join(map(_heading, columns))}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -91,9 +95,29 @@ def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[Column]:
     present = dict.fromkeys(
         key for _, summary in summaries for key in summary if _value(summary, key) is not None
     )
-    known = [column for column in KNOWN if column.key in present]
+    known = [column for column in KNOWN if column.key in present.keys() - _zeros(summaries)]
     others = present.keys() - {column.key for column in KNOWN} - SAID_ELSEWHERE
     return known + [_guessed(key) for key in present if key in others]
+
+
+def _zeros(summaries: Sequence[tuple[str, Summary]]) -> set[str]:
+    """Known keys that are zero for every policy: said in a sentence, they need no column."""
+    return {
+        column.key
+        for column in KNOWN
+        if summaries and all(_value(summary, column.key) == 0 for _, summary in summaries)
+    }
+
+
+def zeros_sentence(summaries: Sequence[tuple[str, Summary]]) -> str:
+    """Such as "Zero throughout: jobs refused, preemptions."."""
+    zeros = _zeros(summaries)
+    names = [
+        f"jobs {column.label}" if column.group == "Jobs" else column.key.replace("_", " ")
+        for column in KNOWN
+        if column.key in zeros
+    ]
+    return f"Zero throughout: {', '.join(names)}." if names else ""
 
 
 def _guessed(key: str) -> Column:
@@ -111,7 +135,7 @@ def _value(summary: Summary, key: str) -> float | None:
 def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
     values = [_value(summary, column.key) for _, summary in summaries]
     largest = max((abs(value) for value in values if value is not None), default=0.0)
-    if column.unit == "s":
+    if column.unit == "s" and largest:
         unit, divisor = next((unit, size) for least, unit, size in TIMES if largest >= least)
     elif column.unit == "GPU-s":
         unit, divisor = ("GPU-h", 3600.0) if largest >= 3600 else ("GPU-s", 1.0)

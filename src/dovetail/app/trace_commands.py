@@ -1,0 +1,117 @@
+"""`dovetail trace`: look at a trace, or make one."""
+
+from __future__ import annotations
+
+import click
+
+from dovetail import traces
+from dovetail.core.errors import BadInput
+from dovetail.traces.clusters import read_cluster
+
+USUAL = traces.Recipe()
+
+
+@click.group()
+def trace() -> None:
+    """Look at traces of jobs, and make new ones."""
+
+
+@trace.command()
+@click.argument("file")
+@click.option("--cluster", help="Also give the load on this cluster, such as 8x8.")
+@click.option("--format", "format_", type=click.Choice(list(traces.FORMATS)), help="Of the file.")
+@click.option("--durations", help="CSV application,seconds, for Pollux workloads.")
+@click.option("--skip-bad-rows", is_flag=True, help="Count rows that cannot be read, and go on.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def describe(
+    file: str,
+    cluster: str | None,
+    format_: str | None,
+    durations: str | None,
+    skip_bad_rows: bool,
+    as_json: bool,
+) -> None:
+    """Print what the trace FILE is like (- for standard input)."""
+    seconds = traces.read_durations(durations) if durations else None
+    nodes = read_cluster(cluster) if cluster else None
+    found = traces.read(file, format_, skip_bad_rows, seconds)
+    figures = traces.describe(found, nodes)
+    click.echo(_json(figures) if as_json else str(figures))
+    for message in found.bad_rows[:5]:
+        click.echo(f"skipped {message}", err=True)
+
+
+@trace.command()
+@click.option("--jobs", default=USUAL.jobs, show_default=True, help="How many.")
+@click.option(
+    "--load", default=USUAL.load, show_default=True, help="Of the cluster; 1 is all of it."
+)
+@click.option("--gpus", type=int, help=f"GPUs of that cluster.  [default: {USUAL.gpus}]")
+@click.option("--cluster", help="That cluster, such as 8x8, instead of --gpus.")
+@click.option(
+    "--mean-duration", default=USUAL.mean_duration_s, show_default=True, help="In seconds."
+)
+@click.option("--c2", default=USUAL.c2, show_default=True, help="How uneven: 1 is exponential.")
+@click.option("--gangs", help="GPUs and chances, such as 1:0.6,2:0.2,8:0.2.")
+@click.option("--burstiness", default=USUAL.burstiness, show_default=True, help="1 is Poisson.")
+@click.option("--daily-cycle", default=USUAL.daily_cycle, show_default=True, help="0 to 1.")
+@click.option("--users", default=USUAL.users, show_default=True, help="How many; 0 for none.")
+@click.option("--user-spread", default=USUAL.user_spread, show_default=True, help="0: all alike.")
+@click.option("--deadline-factor", type=float, help="Deadlines at so many times the duration.")
+@click.option("--seed", default=USUAL.seed, show_default=True, help="The same gives the same jobs.")
+@click.option("--out", default="-", help="A .csv or .jsonl file, .gz too; standard output if none.")
+def generate(
+    jobs: int,
+    load: float,
+    gpus: int | None,
+    cluster: str | None,
+    mean_duration: float,
+    c2: float,
+    gangs: str | None,
+    burstiness: float,
+    daily_cycle: float,
+    users: int,
+    user_spread: float,
+    deadline_factor: float | None,
+    seed: int,
+    out: str,
+) -> None:
+    """Make a trace of synthetic jobs."""
+    recipe = traces.Recipe(
+        jobs=jobs,
+        gpus=_cluster_gpus(gpus, cluster),
+        load=load,
+        mean_duration_s=mean_duration,
+        c2=c2,
+        gangs=_gangs(gangs) if gangs else USUAL.gangs,
+        burstiness=burstiness,
+        daily_cycle=daily_cycle,
+        users=users,
+        user_spread=user_spread,
+        deadline_factor=deadline_factor,
+        seed=seed,
+    )
+    traces.write(out, traces.generate(recipe))
+
+
+def _cluster_gpus(gpus: int | None, cluster: str | None) -> int:
+    if gpus is not None and cluster:
+        raise click.UsageError("give --gpus or --cluster, not both")
+    if cluster:
+        return sum(node.gpus for node in read_cluster(cluster))
+    return USUAL.gpus if gpus is None else gpus
+
+
+def _gangs(text: str) -> tuple[tuple[int, float], ...]:
+    try:
+        pairs = [part.split(":") for part in text.split(",")]
+        return tuple((int(size), float(chance)) for size, chance in pairs)
+    except ValueError:
+        raise BadInput(f"{text!r} is not a mix of gangs; write 1:0.6,2:0.2,8:0.2") from None
+
+
+def _json(figures: traces.Description) -> str:
+    import json
+    from dataclasses import asdict
+
+    return json.dumps(asdict(figures), indent=2)

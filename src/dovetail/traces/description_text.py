@@ -1,0 +1,77 @@
+"""A description as plain text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dovetail.core.model import Seconds
+from dovetail.traces.cells import clipped
+from dovetail.traces.description import Description
+
+WIDTH = 100
+SPOKEN = {"": "made here", "-": "standard input"}
+UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+
+def rendered(figures: Description) -> str:
+    return "\n".join(line.rstrip()[:WIDTH] for line in [*_lines(figures), "", *_table(figures)])
+
+
+def _lines(figures: Description) -> Iterator[str]:
+    for name, text in _facts(figures):
+        yield f"{name:<14}{text}"
+
+
+def _facts(figures: Description) -> Iterator[tuple[str, str]]:
+    source = SPOKEN.get(figures.source, figures.source)
+    yield "trace", f"{clipped(source)} ({figures.format})"
+    yield "jobs", f"{figures.jobs:,} submitted over {span(figures.span_s)}"
+    if figures.bad_rows:
+        yield "bad rows", f"{figures.bad_rows:,} skipped"
+    yield (
+        "GPUs a job",
+        f"min {figures.gpus_min}, median {figures.gpus_median}, max {figures.gpus_max}",
+    )
+    if figures.part_of_gpu:
+        yield "", f"{figures.part_of_gpu:.1%} of the jobs ask for part of a GPU"
+    yield "durations", _durations(figures)
+    yield "", f"C² {figures.duration_c2:.2f} (1 is exponential, more is more uneven)"
+    yield "work", f"{figures.gpu_hours:,.1f} GPU-hours"
+    yield "people", f"{figures.users:,} users, {figures.tenants:,} tenants"
+    if figures.jobs_that_fail:
+        yield "failures", f"{figures.jobs_that_fail:,} jobs fail at least once"
+    if figures.cluster_gpus is not None:
+        yield "load", _load(figures)
+
+
+def _durations(figures: Description) -> str:
+    return (
+        f"mean {span(figures.duration_mean_s)}, median {span(figures.duration_p50_s)}, "
+        f"p90 {span(figures.duration_p90_s)}, p99 {span(figures.duration_p99_s)}"
+    )
+
+
+def _load(figures: Description) -> str:
+    where = f"on {figures.cluster_gpus:,} GPUs"
+    if figures.load is None or figures.peak_day_load is None:
+        return f"{where}: none to speak of, all jobs come at once"
+    peak = f"{figures.peak_day_load:.0%} on day {figures.peak_day}"
+    return f"{where}: {figures.load:.0%} overall, at most {peak}"
+
+
+def _table(figures: Description) -> Iterator[str]:
+    yield f"{'GPUs':>8}{'jobs':>12}{'of jobs':>10}{'GPU-hours':>16}{'of work':>10}{'median':>12}"
+    for size in figures.sizes:
+        jobs, work = size.jobs / figures.jobs, size.gpu_hours / (figures.gpu_hours or 1.0)
+        yield (
+            f"{size.gpus:>8}{size.jobs:>12,}{jobs:>10.1%}{size.gpu_hours:>16,.1f}{work:>10.1%}"
+            f"{span(size.median_duration_s):>12}"
+        )
+
+
+def span(seconds: Seconds) -> str:
+    """`90 s` is `1.5 min`."""
+    for unit, name in UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:,.1f} {name}"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,54 @@
+"""Tables of a TOML file as frozen dataclasses, with unknown and ill-typed keys named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+from dovetail.core.errors import BadInput
+from dovetail.traces.source import opened
+
+T = TypeVar("T")
+# Annotations are texts here; a whole number is fine where a float is wanted.
+ACCEPTED: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "Mapping[str, str]": (dict,),
+}
+SPOKEN = {"int": "a whole number", "float": "a number", "str": "a text"}
+
+
+def read_toml(path: str) -> dict[str, Any]:
+    import tomllib
+
+    with opened(path) as text:
+        try:
+            return tomllib.loads(text.read().replace("\r\n", "\n"))
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(f"{path}: this is not TOML: {error}") from None
+
+
+def settings(kind: type[T], table: object, where: str) -> T:
+    """The table as a value of the given dataclass."""
+    if not isinstance(table, dict):
+        raise BadInput(f"{where}: a table is needed, not {table!r}")
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for key, value in table.items():
+        if key not in known:
+            raise BadInput(f"{where}: {key!r} is not known; known are {', '.join(known)}")
+        _check(f"{where}: {key}", str(known[key].type), value)
+    for name, field in known.items():
+        if name not in table and field.default is MISSING and field.default_factory is MISSING:
+            raise BadInput(f"{where}: {name!r} is missing")
+    return kind(**table)
+
+
+def _check(where: str, wanted: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, ACCEPTED[wanted]):
+        raise BadInput(f"{where}: {value!r} is not {SPOKEN.get(wanted, 'a table')}")
+    if isinstance(value, int | float) and not value >= 0:
+        raise BadInput(f"{where}: {value!r} is no size; give 0 or more")
+    if isinstance(value, dict) and not all(isinstance(text, str) for text in value.values()):
+        raise BadInput(f"{where}: {value!r} holds something other than texts")

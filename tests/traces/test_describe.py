@@ -1,0 +1,89 @@
+"""The figures of a trace, and the page they make."""
+
+from __future__ import annotations
+
+import pytest
+
+from dovetail.core.model import Job, JobId
+from dovetail.models.workload import Arrival
+from dovetail.traces import Recipe, Trace, describe, generate
+from dovetail.traces.clusters import read_cluster
+
+DAY = 86_400.0
+
+
+def job(
+    number: int, at: float, work_s: float, gpus: int = 1, user: str = "", share: int = 1000
+) -> Arrival:
+    asked = Job(JobId(str(number)), gpus, share, cpus=1.0, user=user, tenant="t")
+    return Arrival(at, asked, work_s)
+
+
+def test_the_figures_are_those_of_the_jobs() -> None:
+    jobs = [
+        job(1, 0, 3600, 8, "ann"),
+        job(2, 10, 7200, 1, "bob", share=500),
+        job(3, 3600, 3600, 0, "ann"),
+        job(4, 7200, 3600, 3),
+    ]
+    found = describe(Trace(jobs, "x.csv", "philly", ("bad",)))
+    assert (found.jobs, found.span_s, found.users, found.tenants) == (4, 7200, 2, 1)
+    assert (found.gpus_min, found.gpus_median, found.gpus_max) == (0, 1, 8)
+    assert found.gpu_hours == pytest.approx(8 + 1 + 0 + 3)
+    assert (found.part_of_gpu, found.bad_rows) == (0.25, 1)
+    assert found.duration_c2 == pytest.approx(0.12)
+    assert [size.gpus for size in found.sizes] == ["none", "part", "3-4", "5-8"]
+    assert (found.cluster_gpus, found.load) == (None, None)
+
+
+def test_percentiles_are_values_that_occur() -> None:
+    found = describe(Trace([job(i, 0, float(i)) for i in range(1, 101)]))
+    assert (found.duration_p50_s, found.duration_p90_s, found.duration_p99_s) == (50, 90, 99)
+
+
+def test_load_is_told_overall_and_on_the_heaviest_day() -> None:
+    jobs = [job(1, 0, 100), job(2, 1.5 * DAY, DAY, 4), job(3, 4 * DAY, 100)]
+    found = describe(Trace(jobs), read_cluster("1x4"))
+    assert found.load == pytest.approx(0.25, abs=0.001)
+    assert found.peak_day == 2
+    assert found.peak_day_load == pytest.approx(1.0)
+
+
+def test_jobs_that_all_come_at_once_have_no_load() -> None:
+    found = describe(Trace([job(1, 5, 10)]), read_cluster("1x4"))
+    assert found.load is None
+    assert "all jobs come at once" in str(found)
+
+
+def test_failures_are_counted() -> None:
+    failing = Arrival(0, Job(JobId("1")), 10, failures=(3.0,))
+    assert "1 jobs fail" in str(describe(Trace([failing])))
+
+
+def test_a_trace_without_jobs_has_a_description_too() -> None:
+    assert "0 submitted" in str(describe(Trace([])))
+
+
+def test_the_page_fits_in_a_hundred_columns() -> None:
+    made = generate(Recipe(jobs=500, mean_duration_s=1e7))
+    page = str(describe(Trace(made, "/very/long" * 30, "dovetail", ("bad",)), read_cluster("9x9")))
+    assert max(map(len, page.splitlines())) <= 100
+    assert "GPU-hours" in page
+
+
+def test_the_page_reads_like_this() -> None:
+    found = describe(Trace([job(1, 0, 90), job(2, 3600, 90, 8)], "x.csv"), read_cluster("1x8"))
+    assert str(found).splitlines() == [
+        "trace         x.csv (dovetail)",
+        "jobs          2 submitted over 1.0 h",
+        "GPUs a job    min 1, median 1, max 8",
+        "durations     mean 1.5 min, median 1.5 min, p90 1.5 min, p99 1.5 min",
+        "              C² 0.00 (1 is exponential, more is more uneven)",
+        "work          0.2 GPU-hours",
+        "people        0 users, 1 tenants",
+        "load          on 8 GPUs: 3% overall, at most 3% on day 1",
+        "",
+        "    GPUs        jobs   of jobs       GPU-hours   of work      median",
+        "       1           1     50.0%             0.0     11.1%     1.5 min",
+        "     5-8           1     50.0%             0.2     88.9%     1.5 min",
+    ]
