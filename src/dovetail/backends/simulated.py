@@ -21,6 +21,7 @@ from dovetail.core.entries import (
     NodeUp,
     Paced,
     Preempt,
+    Promote,
     Refuse,
     Resize,
     Start,
@@ -233,6 +234,8 @@ class SimulatedCluster:
             self._lives.pop(action.job_id).gone = True
         elif isinstance(action, Resize):
             self._resize(self._lives[action.job_id], action.placement)
+        elif isinstance(action, Promote):
+            pass  # a matter of the queue: nothing changes for the job itself
         else:
             assert_never(action)
 
@@ -262,15 +265,22 @@ class SimulatedCluster:
         placement = life.placement
         assert placement is not None
         rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
-        if self._interference is not None and placement.share != WHOLE_GPU:
-            others = [
-                self._interference(life.job, other.job)
-                for gpu in _gpus_of(placement)
-                for other in self._sharers[gpu]
-                if other is not life
-            ]
-            rate *= min(others, default=1.0)
+        if placement.share < life.job.share:
+            rate *= self._shared_rate(life, placement)
         return rate
+
+    def _shared_rate(self, life: _Life, placement: Placement) -> float:
+        """A job on less of a GPU than it asked for: its part, or what is known of the pair."""
+        part = placement.share / life.job.share
+        if self._interference is None:
+            return part
+        others = [
+            self._interference(life.job, other.job)
+            for gpu in _gpus_of(placement)
+            for other in self._sharers[gpu]
+            if other is not life
+        ]
+        return min(others, default=1.0)
 
     def _push_end(self, life: _Life) -> None:
         """Note when the current stint would end by itself."""

@@ -246,6 +246,17 @@ class Resize(Entry):
 
 
 @final
+class Promote(Entry):
+    """Forget the service a waiting job has had, so that it starts again at the top of the queues."""
+
+    tag: ClassVar[str] = "promote"
+    fields: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    def __init__(self, job_id: JobId) -> None:
+        self.job_id: Final = job_id
+
+
+@final
 class Refuse(Entry):
     """End a job that can never run here, saying why."""
 
@@ -284,5 +295,5 @@ Event: TypeAlias = (
     | TenantSet
     | Woke
 )
-Action: TypeAlias = Start | Preempt | Resize | Refuse | Wake
+Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Wake
 JournalEntry: TypeAlias = Event | Action

@@ -26,6 +26,7 @@ from dovetail.core.entries import (
     NodeUp,
     Paced,
     Preempt,
+    Promote,
     Refuse,
     Resize,
     Start,
@@ -219,6 +220,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Woke.tag: lambda at, _value, _row: Woke(at),
     Start.tag: lambda _, value, row: Start(value, _placement(row["on"])),
     Preempt.tag: lambda _, value, _row: Preempt(value),
+    Promote.tag: lambda _, value, _row: Promote(value),
     Resize.tag: lambda _, value, row: Resize(value, _placement(row["on"])),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

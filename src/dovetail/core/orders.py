@@ -24,7 +24,7 @@ class Standing(NamedTuple):
     level: float
     slope: float = 0.0
     until: Seconds = inf
-    tie: float = 0.0  # among equals the larger is the first victim
+    tie: float = 0.0  # among equals the larger is the first victim, then the last to get there
 
 
 class Key(Protocol):
@@ -42,8 +42,8 @@ class Key(Protocol):
 
 # key, tie-breaker, turn, track
 WaitingRow: TypeAlias = tuple[float, float, int, Track]
-# minus level, minus tie, turn, track, slope
-RunningRow: TypeAlias = tuple[float, float, int, Track, float]
+# minus level, minus tie, minus the number of the row (so that no two are equal), turn, track, slope
+RunningRow: TypeAlias = tuple[float, float, int, int, Track, float]
 
 
 @final
@@ -58,6 +58,7 @@ class Order:
         self._waiting: dict[int, list[WaitingRow]] = {}
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, int, Track]] = []  # until, sequence, turn, track
+        self._rows = 0
         self._level: dict[int, float] = {}  # by sequence, only for levels that change with time
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
         self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
@@ -88,7 +89,7 @@ class Order:
         lent_running = self._lent_running
         if lent_running:
             for running_heap, running_row in lent_running:
-                if running_row[3].turn == running_row[2]:
+                if running_row[4].turn == running_row[3]:
                     heappush(running_heap, running_row)
             lent_running.clear()
 
@@ -139,7 +140,9 @@ class Order:
         heap = by_slope.get(standing.slope)
         if heap is None:
             heap = by_slope[standing.slope] = []
-        heappush(heap, (-standing.level, -standing.tie, track.turn, track, standing.slope))
+        self._rows += 1
+        row = (-standing.level, -standing.tie, -self._rows, track.turn, track, standing.slope)
+        heappush(heap, row)
         if standing.until < inf:
             self._level[track.sequence] = standing.level
             heappush(self._changes, (standing.until, track.sequence, track.turn, track))
@@ -154,8 +157,8 @@ class Order:
             heapify(heap)
 
     def _is_stale(self, row: RunningRow) -> bool:
-        track = row[3]
-        if track.turn != row[2]:
+        track = row[4]
+        if track.turn != row[3]:
             return True
         return bool(self._level) and self._level.get(track.sequence, -row[0]) != -row[0]
 
@@ -186,20 +189,20 @@ class Order:
                 heappop(heap)
             if heap:
                 key = slope * now - heap[0][0]
-                if best is None or key > best_key or (key == best_key and heap[0][1] < best[1]):
+                if best is None or key > best_key or (key == best_key and heap[0] < best):
                     best, best_key = heap[0], key
         return best
 
     def lend(self, pool: Pool, row: RunningRow) -> None:
         """Set the worst running job aside until the decision is over."""
-        heap = self._running[pool.index][row[4]]
+        heap = self._running[pool.index][row[5]]
         heappop(heap)
         self._lent_running.append((heap, row))
 
 
     def take_back(self, pool: Pool, row: RunningRow) -> None:
         """Return what was lent, while the decision goes on."""
-        heap = self._running[pool.index][row[4]]
+        heap = self._running[pool.index][row[5]]
         self._lent_running.remove((heap, row))
         heappush(heap, row)
 

@@ -21,6 +21,7 @@ from dovetail.core.entries import (
     NodeUp,
     Paced,
     Preempt,
+    Promote,
     Refuse,
     Resize,
     Start,
@@ -179,6 +180,8 @@ class State(View):
                 pass
             case Refuse():
                 self._end(self._track(entry.job_id), Phase.REFUSED, entry.reason)
+            case Promote():
+                self._promote(entry.job_id)
             case Resize():
                 self._resize(entry.job_id, entry.placement)
             case Failed():
@@ -355,6 +358,15 @@ class State(View):
         if phase is Phase.SUSPENDED:
             self.suspended_count += 1
             self.peak_suspended = max(self.peak_suspended, self.suspended_count)
+        for index in self._on_wait:
+            index.waits(track)
+
+    def _promote(self, job_id: JobId) -> None:
+        track = self._track(job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot promote job {job_id!r} at t={self.now:g}: it runs")
+        track.forgiven_gpu_s = track.held_gpu_s
+        track.turn += 1
         for index in self._on_wait:
             index.waits(track)
 

@@ -1,9 +1,15 @@
-"""The orders: each turns a job into a number; the smaller goes first."""
+"""The orders: each turns a job into a number; the smaller goes first.
+
+Some keys stand still, some slide with time while a job runs (its remaining time falls), and some go
+up in steps (a job that has had its share of service goes down a queue).
+"""
 
 from __future__ import annotations
 
-from math import floor, inf
-from typing import Final, final
+from bisect import bisect_right
+from collections.abc import Sequence
+from math import ceil, inf
+from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.orders import Standing
@@ -11,7 +17,7 @@ from dovetail.core.state import View
 from dovetail.core.track import Track
 from dovetail.predict.duration import Predictor
 
-# Attained service is a sum of floats: a job that is this close to a limit has reached it.
+# Attained service is a sum of floats: a job this close to a limit, in parts of it, has reached it.
 _ROUNDING = 1e-9
 
 
@@ -24,6 +30,61 @@ class BySubmission:
 
     def running(self, track: Track, view: View) -> Standing:
         return Standing(track.submitted_at, tie=track.sequence)
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        return inf
+
+
+@final
+class ByPriority:
+    """The highest priority first."""
+
+    def waiting(self, track: Track, view: View) -> tuple[float, float]:
+        return -track.job.priority, track.sequence
+
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(-track.job.priority, tie=track.sequence)
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        return inf
+
+
+@final
+class ByDeadline:
+    """The earliest deadline first; jobs without one come last."""
+
+    def waiting(self, track: Track, view: View) -> tuple[float, float]:
+        return _deadline(track), track.sequence
+
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(_deadline(track), tie=track.sequence)
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        return inf
+
+
+def _deadline(track: Track) -> float:
+    # A huge number, not infinity: keys are added and compared, and inf - inf is not a number.
+    return 1e300 if track.job.deadline is None else track.job.deadline
+
+
+@final
+class ByLaxity:
+    """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
+    waiting job's stands still and a running one's grows by a second each second."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor: Final = predictor
+
+    def _latest_start(self, track: Track, view: View) -> float:
+        left = self._predictor.duration_s(track.job, view) - track.executed_s
+        return _deadline(track) - left
+
+    def waiting(self, track: Track, view: View) -> tuple[float, float]:
+        return self._latest_start(track, view), track.sequence
+
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(self._latest_start(track, view) - view.now, 1.0, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -65,7 +126,7 @@ class ByRemaining:
 
     def running(self, track: Track, view: View) -> Standing:
         left = self._predictor.duration_s(track.job, view) - track.executed_s
-        ends = view.now + left
+        ends = view.now + left / track.speed
         if track.resumed:
             ends += track.job.interruption.restore_s
         slope = -float(track.job.gpus) if self._by_gpus else -1.0
@@ -73,3 +134,151 @@ class ByRemaining:
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
+
+
+# ------------------------------------------------------------------------------------ keys in steps
+
+
+class Ladder(Protocol):
+    """Attained service as steps."""
+
+    def step(self, service: float) -> tuple[float, float]:
+        """The rank of a job with that much service, and the service at which the rank changes."""
+
+
+@final
+class Queues:
+    """Rank 0 below the first limit, rank 1 below the second, and so on."""
+
+    def __init__(self, limits: Sequence[float]) -> None:
+        self._limits: Final = list(limits)
+
+    def step(self, service: float) -> tuple[float, float]:
+        rank = bisect_right(self._limits, service * (1 + _ROUNDING))
+        return rank, self._limits[rank] if rank < len(self._limits) else inf
+
+
+@final
+class Quanta:
+    """One rank for every quantum of service: least attained service, exact up to the quantum."""
+
+    def __init__(self, quantum: float) -> None:
+        self._quantum: Final = quantum
+
+    def step(self, service: float) -> tuple[float, float]:
+        rank = int(service / self._quantum + _ROUNDING)
+        return rank, (rank + 1) * self._quantum
+
+
+@final
+class GittinsIndex:
+    """Minus the Gittins index of the attained service: the largest, over all further service, of the
+    chance to finish within it divided by the service it is expected to take.
+
+    With `horizon` 0 the largest over every horizon (the definition); otherwise that one horizon, as
+    Tiresias computes it. Looked up once for every `quantum` of service.
+    """
+
+    def __init__(self, samples: Sequence[float], quantum: float, horizon: float = 0.0) -> None:
+        self._samples: Final = sorted(samples)
+        self._quantum: Final = quantum
+        self._horizon: Final = horizon
+        self._known: Final[dict[int, float]] = {}
+
+    def step(self, service: float) -> tuple[float, float]:
+        number = int(service / self._quantum + _ROUNDING)
+        index = self._known.get(number)
+        if index is None:
+            index = self._known[number] = self.index(number * self._quantum)
+        return -index, (number + 1) * self._quantum
+
+    def index(self, attained: float) -> float:
+        left = [s - attained for s in self._samples[bisect_right(self._samples, attained) :]]
+        if not left:
+            return 0.0
+        if self._horizon:
+            within = bisect_right(left, self._horizon)
+            spent = sum(left[:within]) + self._horizon * (len(left) - within)
+            return within / spent
+        best, spent_by_done = 0.0, 0.0
+        for done, rest in enumerate(left, 1):
+            spent_by_done += rest
+            best = max(best, done / (spent_by_done + rest * (len(left) - done)))
+        return best
+
+
+@final
+class ByService:
+    """The step of a ladder that the job's service so far has reached.
+
+    in_gpu_seconds: service counts GPU-seconds, otherwise seconds of running;
+    rotate_s: after that time on its GPUs a job stands behind the waiting ones of its own rank;
+    by_turn: equal ranks take turns in the order they began to wait; otherwise those that have to make
+    way for a better rank go back to the front of their queue, and new ones to its end.
+    """
+
+    def __init__(
+        self,
+        ladder: Ladder,
+        *,
+        in_gpu_seconds: bool = True,
+        rotate_s: Seconds = inf,
+        by_turn: bool = False,
+    ) -> None:
+        self._ladder: Final = ladder
+        self._in_gpu_seconds: Final = in_gpu_seconds
+        self._rotate_s: Final = rotate_s
+        self._by_turn: Final = by_turn
+
+    def service(self, track: Track, now: Seconds) -> float:
+        if self._in_gpu_seconds:
+            return track.service_by(now) - track.forgiven_gpu_s
+        return (track.service_by(now) - track.forgiven_gpu_s) / max(track.job.gpus, 1)
+
+    def _pace(self, track: Track) -> float:
+        """Service gained per second of running."""
+        if not self._in_gpu_seconds:
+            return 1.0
+        return track.holds if track.holds else float(track.job.gpus)
+
+    def waiting(self, track: Track, view: View) -> tuple[float, float]:
+        rank, _ = self._ladder.step(self.service(track, view.now))
+        if self._by_turn:
+            return rank, track.ticket
+        return rank, -track.ticket if track.resumed else track.ticket
+
+    def running(self, track: Track, view: View) -> Standing:
+        now = view.now
+        service = self.service(track, now)
+        rank, limit = self._ladder.step(service)
+        until = inf
+        pace = self._pace(track)
+        if limit < inf and pace > 0:
+            until = now + (limit - service) / pace
+        if self._rotate_s < inf:
+            turn_ends = track.started_at + self._rotate_s
+            if now >= turn_ends:
+                rank += 0.5
+            else:
+                until = min(until, turn_ends)
+        tie = -track.started_at if self._by_turn else 0.0
+        return Standing(rank, 0.0, until, tie)
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        service = self.service(track, view.now)
+        _, limit = self._ladder.step(service)
+        pace = self._pace(track)
+        left = (limit - service) / pace if limit < inf and pace > 0 else inf
+        return min(left, self._rotate_s)
+
+
+def late_demotion(tracks: Sequence[Track], limits: Sequence[float], now: Seconds) -> Seconds:
+    """When Tiresias' simulator looks for demotions next: it takes seconds for GPU-seconds there."""
+    at = inf
+    for track in tracks:
+        rank = bisect_right(limits, track.service_by(now))
+        if rank < len(limits):
+            wait = ceil((limits[rank] - track.executed_by(now)) // track.job.gpus)
+            if wait > 0:
+                at = min(at, now + wait)
+    return at

@@ -96,7 +96,7 @@ class ListScheduler:
         """Does any running job at all stand behind this one?"""
         for pool in view.room.pools:
             worst = order.worst(pool)
-            if worst is not None and self._gives_way(worst[4] * view.now - worst[0], worst, row):
+            if worst is not None and self._gives_way(worst[5] * view.now - worst[0], worst, row):
                 return True
         return False
 
@@ -117,7 +117,7 @@ class ListScheduler:
             if victims:
                 self._take_over(view, plan, track, victims)
                 for key, victim in victims:
-                    heappush(heads, (key, victim[3].sequence, victim[2], victim[3]))
+                    heappush(heads, (key, victim[4].sequence, victim[3], victim[4]))
                 return True
         return False
 
@@ -133,21 +133,21 @@ class ListScheduler:
             worst = order.worst(pool)
             if worst is None:
                 break
-            key = worst[4] * now - worst[0]
+            key = worst[5] * now - worst[0]
             if not self._gives_way(key, worst, row):
                 break
             order.lend(pool, worst)
             found.append((key, worst))
-            promised += worst[3].holds
+            promised += worst[4].holds
             if plain and promised < wanted:
                 continue
             while stopped < len(found):
-                plan.stop(found[stopped][1][3])
+                plan.stop(found[stopped][1][4])
                 stopped += 1
             if plan.place(track) is not None:
                 return found
         for _, victim in found[:stopped]:
-            plan.keep(victim[3])
+            plan.keep(victim[4])
         for _, victim in found:
             order.take_back(pool, victim)
         return []
@@ -168,11 +168,11 @@ class ListScheduler:
         """
         spared = []
         for _, victim in reversed(victims[:-1]):
-            if plan.keep(victim[3]):
+            if plan.keep(victim[4]):
                 if plan.place(track) is None:
-                    plan.stop(victim[3])
+                    plan.stop(victim[4])
                 else:
-                    spared.append(victim[3])
+                    spared.append(victim[4])
         started = plan.start(track)
         assert started
         for victim_track in spared:

@@ -136,6 +136,6 @@ def _finite(value: float | int | str | None) -> float | None:
 
 def _slow_row(row: JobRow) -> tuple[object, ...]:
     return (
-        gantt.cut(row.job_id), gantt.cut(row.user), row.gpus, row.submit_s, waited(row), row.start_s, row.jct_s,
-        row.preemptions, row.outcome,
+        gantt.cut(row.job_id), gantt.cut(row.user), row.gpus, row.submit_s, waited(row),
+        row.start_s, row.jct_s, row.preemptions, row.outcome,
     )  # fmt: skip

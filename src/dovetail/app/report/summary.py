@@ -134,11 +134,13 @@ def _value(summary: Summary, key: str) -> float | None:
 
 def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
     values = [_value(summary, column.key) for _, summary in summaries]
-    largest = max((abs(value) for value in values if value is not None), default=0.0)
-    if column.unit == "s" and largest:
-        unit, divisor = next((unit, size) for least, unit, size in TIMES if largest >= least)
+    # The unit that suits the policy in the middle: one that is far off should not set it for all.
+    sizes = sorted(abs(value) for value in values if value)
+    middle = sizes[(len(sizes) - 1) // 2] if sizes else 0.0
+    if column.unit == "s" and middle:
+        unit, divisor = next((unit, size) for least, unit, size in TIMES if middle >= least)
     elif column.unit == "GPU-s":
-        unit, divisor = ("GPU-h", 3600.0) if largest >= 3600 else ("GPU-s", 1.0)
+        unit, divisor = ("GPU-h", 3600.0) if middle >= 3600 else ("GPU-s", 1.0)
     else:
         unit, divisor = column.unit, 0.01 if column.unit == "%" else 1.0
     return Scaled(column, unit, divisor, values)

@@ -1,0 +1,305 @@
+"""Policies that are a key for the list scheduler. Each is named by what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from dovetail.core.entries import Action, Promote, Wake
+from dovetail.core.model import Seconds
+from dovetail.core.plan import Place
+from dovetail.core.state import View
+from dovetail.policies.keys import (
+    ByDeadline,
+    ByDuration,
+    ByLaxity,
+    ByPriority,
+    ByRemaining,
+    ByService,
+    BySubmission,
+    GittinsIndex,
+    Quanta,
+    Queues,
+    late_demotion,
+)
+from dovetail.policies.listing import ListScheduler
+from dovetail.policies.placement import consolidated
+from dovetail.policies.starving import Starving
+from dovetail.predict.duration import Predictor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """What all of these share: a list scheduler, made once."""
+
+    place: Place = consolidated
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        raise NotImplementedError(f"{type(self).__name__} names no scheduler")
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return self.scheduler.decide(view)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fifo(Listed):
+    """First come, first served; a head that does not fit blocks everyone behind it."""
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(BySubmission(), self.place, strict=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FifoSkip(Listed):
+    """First come, first served; jobs that do not fit are skipped (and may starve)."""
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(BySubmission(), self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sjf(Listed):
+    """Shortest job first, never preempted; a head that does not fit blocks."""
+
+    predictor: Predictor
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(ByDuration(self.predictor), self.place, strict=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SjfSkip(Listed):
+    """Shortest job first, never preempted; jobs that do not fit are skipped."""
+
+    predictor: Predictor
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(ByDuration(self.predictor), self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Psjf(Listed):
+    """Preemptive shortest job first: by the whole duration, whatever has been done of it."""
+
+    predictor: Predictor
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(ByDuration(self.predictor), self.place, preemptive=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Srtf(Listed):
+    """Shortest remaining time first, preemptive. `gain_s`: preempt only for at least that much."""
+
+    predictor: Predictor
+    gain_s: Seconds = 0.0
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(
+            ByRemaining(self.predictor), self.place, preemptive=True, gain=self.gain_s
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Srsf(Listed):
+    """Shortest remaining service (time times GPUs) first, preemptive."""
+
+    predictor: Predictor
+    gain_gpu_s: float = 0.0
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        key = ByRemaining(self.predictor, by_gpus=True)
+        return ListScheduler(key, self.place, preemptive=True, gain=self.gain_gpu_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qssf(Listed):
+    """Helios' quasi-shortest-service-first: predicted GPU-time, never preempted, the head blocks."""
+
+    predictor: Predictor
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(ByDuration(self.predictor, by_gpus=True), self.place, strict=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priority(Listed):
+    """The highest priority first; `preempt=false` lets running jobs finish."""
+
+    preempt: bool = True
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(
+            ByPriority(), self.place, preemptive=self.preempt, running_first=True
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edf(Listed):
+    """The earliest deadline first, preemptive; jobs without a deadline come last."""
+
+    preempt: bool = True
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(
+            ByDeadline(), self.place, preemptive=self.preempt, running_first=True
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastLaxity(Listed):
+    """The least slack before its deadline first; looks again every `quantum_s` while jobs wait."""
+
+    predictor: Predictor
+    quantum_s: Seconds = 300.0
+
+    def __post_init__(self) -> None:
+        _must_be_positive(self, "quantum_s")
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return ListScheduler(
+            ByLaxity(self.predictor),
+            self.place,
+            preemptive=True,
+            gain=self.quantum_s,
+            running_first=True,
+            patience_s=self.quantum_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Las(Listed):
+    """Least attained service (GPU-seconds) first, exact up to `quantum`. Needs no estimates."""
+
+    quantum: float = 1800.0
+
+    def __post_init__(self) -> None:
+        _must_be_positive(self, "quantum")
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return _in_steps(ByService(Quanta(self.quantum)), self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiresias(Listed):
+    """Discretised 2D-LAS: jobs sink through queues as they use up GPU-seconds.
+
+    `promote`: back to the first queue after waiting that many times its running time (0: never).
+    `late`: look for demotions when the original simulator does, which is too late.
+    """
+
+    queues: int = 3
+    limits: tuple[float, ...] = (3250.0, 7200.0)
+    promote: float = 0.0
+    late: bool = False
+    _starving: Starving = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.limits) != self.queues - 1 or sorted(set(self.limits)) != list(self.limits):
+            raise ValueError(
+                f"{self.queues} queues need {self.queues - 1} rising limits, e.g. "
+                f"limits={'/'.join(str(3250 * 2**i) for i in range(max(self.queues - 1, 1)))}; "
+                f"got {'/'.join(f'{limit:g}' for limit in self.limits) or 'none'}"
+            )
+        if self.promote < 0:
+            raise ValueError(f"promote={self.promote:g}: give 0 (never) or a positive factor")
+        object.__setattr__(self, "_starving", Starving(self.promote))
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return _in_steps(ByService(Queues(self.limits)), self.place)
+
+    def decide(self, view: View) -> Sequence[Action]:
+        if self.promote > 0:
+            due, wake = self._starving.due(view)
+            if due:
+                # The order changes by it: promote now, decide again at the same instant.
+                return [*(Promote(track.job.id) for track in due), Wake(view.now)]
+            return [*self.scheduler.decide(view), *wake]
+        actions = self.scheduler.decide(view)
+        if not self.late:
+            return actions
+        at = late_demotion(list(view.running.values()), self.limits, view.now)
+        kept = [action for action in actions if not isinstance(action, Wake)]
+        return [*kept, Wake(at)] if at < float("inf") else kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gittins(Listed):
+    """2D-Gittins: the job most likely to finish soon for its cost, from the distribution of service.
+
+    `horizon=0` takes the best horizon (the definition); Tiresias fixes it at 3250 GPU-seconds.
+    """
+
+    services: tuple[float, ...]
+    quantum: float = 3250.0
+    horizon: float = 0.0
+
+    def __post_init__(self) -> None:
+        _must_be_positive(self, "quantum")
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        return _in_steps(ByService(GittinsIndex(self.services, self.quantum, self.horizon)), self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRobin(Listed):
+    """Time slices: every job runs for `slice_s`, then the longest-waiting one has its turn."""
+
+    slice_s: Seconds = 600.0
+
+    def __post_init__(self) -> None:
+        _must_be_positive(self, "slice_s")
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        key = ByService(Queues(()), rotate_s=self.slice_s, by_turn=True)
+        return _in_steps(key, self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultilevelFeedback(Listed):
+    """Queues with ever longer slices: a job that uses up its slice sinks; round-robin at the bottom."""
+
+    levels: int = 4
+    slice_s: Seconds = 600.0
+    factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _must_be_positive(self, "slice_s")
+        if self.levels < 1 or self.factor < 1:
+            raise ValueError("levels and factor must be at least 1")
+
+    @cached_property
+    def scheduler(self) -> ListScheduler:
+        slices = [self.slice_s * self.factor**level for level in range(self.levels)]
+        limits = [sum(slices[: level + 1]) for level in range(self.levels - 1)]
+        key = ByService(Queues(limits), in_gpu_seconds=False, rotate_s=slices[-1], by_turn=True)
+        return _in_steps(key, self.place)
+
+
+def _in_steps(key: ByService, place: Place) -> ListScheduler:
+    """Keys in steps: running jobs stay at equal rank, and we look again when a rank changes."""
+    return ListScheduler(key, place, preemptive=True, running_first=True)
+
+
+def _must_be_positive(policy: Any, name: str) -> None:
+    value = getattr(policy, name)
+    if not value > 0:
+        raise ValueError(f"{name}={value:g}: give a positive number")
