@@ -14,7 +14,9 @@ import pytest
 
 from dovetail.app.report import gantt, write_report
 from dovetail.app.report.binning import Window, mean_counts, window_of
+from dovetail.app.report.busy import LEVELS, busy
 from dovetail.app.report.page import describe_cluster
+from dovetail.app.report.rows import first_rows, rectangles
 from dovetail.app.report.series import MAX_BINS, gpus_held, over_time
 from dovetail.app.report.summary import table, zeros_sentence
 from dovetail.core.model import Node, Placement, Slice
@@ -147,9 +149,9 @@ def test_a_share_of_a_gpu_counts_as_its_fraction() -> None:
 
 
 def test_neighbouring_gpus_are_one_rectangle_even_across_nodes() -> None:
-    rows = gantt.first_rows(NODES)
-    assert gantt.rectangles(Placement((Slice(1, 0b1111), Slice(0, 0b1100))), rows) == [(2, 6)]
-    assert gantt.rectangles(Placement((Slice(0, 0b1011),)), rows) == [(0, 2), (3, 1)]
+    rows = first_rows(NODES)
+    assert rectangles(Placement((Slice(1, 0b1111), Slice(0, 0b1100))), rows) == [(2, 6)]
+    assert rectangles(Placement((Slice(0, 0b1011),)), rows) == [(0, 2), (3, 1)]
 
 
 def test_the_budget_is_shared_and_what_small_runs_leave_goes_to_large_ones() -> None:
@@ -175,26 +177,34 @@ def test_no_gpu_that_was_busy_looks_idle_when_its_stints_are_left_out() -> None:
     blink = Stint(0, Placement((Slice(2, 0b10),)), 50.0, 50.01)
     half = Stint(1, Placement((Slice(0, 0b1),)), 0.0, 55.0)
     run = RunRecord("fifo", {}, NODES, [row(0), row(1)], [blink, half])
-    busy = gantt.busy(run, Window(0.0, 100.0), cells=10 * 24)
-    bins, levels = busy["bins"], str(busy["levels"])
+    found = busy(run, Window(0.0, 100.0), cells=10 * 24)
+    bins, levels = found["bins"], str(found["levels"])
     assert bins == 24
-    assert levels[0] == levels[12] == gantt.LEVELS[-1]
-    assert 0 < gantt.LEVELS.index(levels[13]) < 63
+    assert levels[0] == levels[12] == LEVELS[-1]
+    assert 0 < LEVELS.index(levels[13]) < 63
     assert levels[14:24] == "A" * 10
-    assert levels[9 * 24 + 12] == gantt.LEVELS[1]
+    assert levels[9 * 24 + 12] == LEVELS[1]
     assert levels.count("A") == 240 - 15
 
 
 def test_with_very_many_gpus_the_picture_underneath_is_by_node() -> None:
     stint = Stint(0, Placement((Slice(0, 0b11),)), 0.0, 100.0)
-    busy = gantt.busy(RunRecord("fifo", {}, NODES, [row(0)], [stint]), Window(0.0, 100.0), cells=30)
-    assert busy["by_node"] is True
-    assert str(busy["levels"])[:10] == gantt.LEVELS[32] * 10
+    found = busy(RunRecord("fifo", {}, NODES, [row(0)], [stint]), Window(0.0, 100.0), cells=30)
+    assert found["by_node"] is True
+    assert str(found["levels"])[:10] == LEVELS[32] * 10
 
 
-def test_jobs_that_were_not_drawn_are_not_in_the_page(tmp_path: Path) -> None:
-    page = a_page(tmp_path, a_run(jobs=2))
-    assert [len(job) for job in data_of(page)["runs"][0]["gantt"]["jobs"]] == [8, 8]
+def test_a_stint_on_cpus_alone_is_not_said_to_be_left_out(tmp_path: Path) -> None:
+    run = RunRecord("cpu", {}, NODES, [row(0, gpus=0)], [Stint(0, Placement(()), 10, 110)])
+    drawn = data_of(a_page(tmp_path, run))["runs"][0]["gantt"]
+    assert (drawn["shown"], drawn["total"], drawn["busy"]) == (1, 1, None)
+
+
+def test_jobs_that_were_not_drawn_are_not_in_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gantt, "MAX_RECTANGLES", 7)
+    assert len(data_of(a_page(tmp_path, a_run(jobs=40)))["runs"][0]["gantt"]["jobs"]) == 7
 
 
 def test_an_endless_job_id_is_cut(tmp_path: Path) -> None:
@@ -213,7 +223,7 @@ def test_the_summary_marks_the_best_and_names_the_unit() -> None:
 
 
 def test_equal_values_have_no_best_and_missing_ones_are_a_dash() -> None:
-    html = table([("a", {"p50_jct_s": 5, "x": 1}), ("b", {"p50_jct_s": 5.0001})])
+    html = table([("a", {"p50_jct_s": 5, "refused": 1}), ("b", {"p50_jct_s": 5.0001})])
     assert "<strong>" not in html
     assert "<td>–</td>" in html
 

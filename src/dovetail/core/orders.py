@@ -9,12 +9,12 @@ for: a job that moves on leaves a stale row behind, known by its old turn, dropp
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, nextafter
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.room import Pool
-from dovetail.core.state import RUNS, SETTLES, WAITS, View
+from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
 
@@ -28,7 +28,14 @@ class Standing(NamedTuple):
 
 
 class Key(Protocol):
-    """Turns a job into its place in the order: smaller goes first."""
+    """Turns a job into its place in the order: smaller goes first.
+
+    queued: equal keys form a queue. A running job whose level rises joins the end of its new queue,
+    behind the waiting; if it is not displaced there and then, it stands before them again. A job that
+    makes way goes back to the front of its queue.
+    """
+
+    queued: bool
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
@@ -54,12 +61,13 @@ class Order:
         self._view: Final = view
         self._key: Final = key
         self._lanes: Final = lanes
-        self.watches = SETTLES | WAITS | (RUNS if preemptive else 0)
+        self.watches = SETTLES | WAITS | (RUNS | ENDS if preemptive else 0)
         self._waiting: dict[int, list[WaitingRow]] = {}
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
-        self._changes: list[tuple[Seconds, int, int, Track]] = []  # until, sequence, turn, track
+        self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
-        self._level: dict[int, float] = {}  # by sequence, only for levels that change with time
+        self._sunk: dict[int, tuple[int, Track]] = {}  # by sequence: just joined a lower queue, turn
+        self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
         self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
 
@@ -67,6 +75,9 @@ class Order:
 
     def waits(self, track: Track) -> None:
         key, tie = self._key.waiting(track, self._view)
+        if self._key.queued:
+            goes_to_front = track.resumed and track.sequence not in self._sunk
+            tie = -track.ticket if goes_to_front else track.ticket
         lane = track.shape.lane if self._lanes else 0
         heap = self._waiting.get(lane)
         if heap is None:
@@ -77,9 +88,15 @@ class Order:
         self._place_running(track, self._key.running(track, self._view))
 
     def ends(self, track: Track) -> None:
-        """Stale rows are dropped when they surface."""
+        """Its rows are stale now, and are dropped when they surface."""
+        self._current.pop(track.sequence, None)
 
     def settle(self) -> None:
+        if self._sunk:
+            for turn, track in self._sunk.values():
+                if track.turn == turn:
+                    self._place_running(track, self._key.running(track, self._view))
+            self._sunk.clear()
         lent = self._lent
         if lent:
             for heap, row in lent:
@@ -144,10 +161,10 @@ class Order:
         row = (-standing.level, -standing.tie, -self._rows, track.turn, track, standing.slope)
         heappush(heap, row)
         if standing.until < inf:
-            self._level[track.sequence] = standing.level
-            heappush(self._changes, (standing.until, track.sequence, track.turn, track))
-        elif self._level:
-            self._level[track.sequence] = standing.level
+            heappush(self._changes, (standing.until, self._rows, track))
+            self._current[track.sequence] = self._rows
+        elif self._current:
+            self._current[track.sequence] = self._rows
         self._tidy(heap)
 
     def _tidy(self, heap: list[RunningRow]) -> None:
@@ -160,20 +177,34 @@ class Order:
         track = row[4]
         if track.turn != row[3]:
             return True
-        return bool(self._level) and self._level.get(track.sequence, -row[0]) != -row[0]
+        return bool(self._current) and self._current.get(track.sequence, -row[2]) != -row[2]
+
+    def _is_due(self, change: tuple[Seconds, int, Track]) -> bool:
+        track = change[2]
+        return track.placement is not None and self._current.get(track.sequence) == change[1]
 
     def refresh(self) -> None:
         """Let levels that change with time catch up with the clock."""
         now, changes = self._view.now, self._changes
+        if not changes or changes[0][0] > now:
+            return
+        due = []
         while changes and changes[0][0] <= now:
-            _, _, turn, track = heappop(changes)
-            if track.turn == turn:
-                self._place_running(track, self._key.running(track, self._view))
+            change = heappop(changes)
+            if self._is_due(change):
+                due.append(change[2])
+        due.sort(key=_by_sequence)  # those that change together do so in order of submission
+        for track in due:
+            standing = self._key.running(track, self._view)
+            if self._key.queued:
+                self._sunk[track.sequence] = (track.turn, track)
+                standing = standing._replace(level=nextafter(standing.level, inf))
+            self._place_running(track, standing)
 
     def next_change(self) -> Seconds:
         """When a running job's level changes next."""
         changes = self._changes
-        while changes and changes[0][3].turn != changes[0][2]:
+        while changes and not self._is_due(changes[0]):
             heappop(changes)
         return changes[0][0] if changes else inf
 
@@ -200,11 +231,15 @@ class Order:
         self._lent_running.append((heap, row))
 
 
-    def take_back(self, pool: Pool, row: RunningRow) -> None:
-        """Return what was lent, while the decision goes on."""
-        heap = self._running[pool.index][row[5]]
-        self._lent_running.remove((heap, row))
-        heappush(heap, row)
+    def take_back(self, number: int) -> None:
+        """Return the last few that were lent, while the decision goes on."""
+        for _ in range(number):
+            heap, row = self._lent_running.pop()
+            heappush(heap, row)
+
+
+def _by_sequence(track: Track) -> int:
+    return track.sequence
 
 
 @final

@@ -25,6 +25,8 @@ _ROUNDING = 1e-9
 class BySubmission:
     """First come, first served."""
 
+    queued = False
+
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return track.submitted_at, track.sequence
 
@@ -39,6 +41,8 @@ class BySubmission:
 class ByPriority:
     """The highest priority first."""
 
+    queued = False
+
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return -track.job.priority, track.sequence
 
@@ -52,6 +56,8 @@ class ByPriority:
 @final
 class ByDeadline:
     """The earliest deadline first; jobs without one come last."""
+
+    queued = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return _deadline(track), track.sequence
@@ -72,6 +78,8 @@ def _deadline(track: Track) -> float:
 class ByLaxity:
     """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
     waiting job's stands still and a running one's grows by a second each second."""
+
+    queued = False
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor: Final = predictor
@@ -94,6 +102,8 @@ class ByLaxity:
 class ByDuration:
     """The whole predicted duration, times the GPUs if `by_gpus`."""
 
+    queued = False
+
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
         self._by_gpus: Final = by_gpus
@@ -115,6 +125,8 @@ class ByDuration:
 @final
 class ByRemaining:
     """The predicted time that is left, times the GPUs if `by_gpus`; it falls while a job runs."""
+
+    queued = False
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -213,8 +225,8 @@ class ByService:
 
     in_gpu_seconds: service counts GPU-seconds, otherwise seconds of running;
     rotate_s: after that time on its GPUs a job stands behind the waiting ones of its own rank;
-    by_turn: equal ranks take turns in the order they began to wait; otherwise those that have to make
-    way for a better rank go back to the front of their queue, and new ones to its end.
+    by_turn: equal ranks wait in the order they began to wait, otherwise in order of submission;
+    queued: they form queues, see `Key`.
     """
 
     def __init__(
@@ -224,7 +236,9 @@ class ByService:
         in_gpu_seconds: bool = True,
         rotate_s: Seconds = inf,
         by_turn: bool = False,
+        queued: bool = False,
     ) -> None:
+        self.queued = queued
         self._ladder: Final = ladder
         self._in_gpu_seconds: Final = in_gpu_seconds
         self._rotate_s: Final = rotate_s
@@ -243,9 +257,7 @@ class ByService:
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         rank, _ = self._ladder.step(self.service(track, view.now))
-        if self._by_turn:
-            return rank, track.ticket
-        return rank, -track.ticket if track.resumed else track.ticket
+        return rank, track.ticket if self._by_turn else track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
         now = view.now
@@ -261,7 +273,9 @@ class ByService:
                 rank += 0.5
             else:
                 until = min(until, turn_ends)
-        tie = -track.started_at if self._by_turn else 0.0
+        if self.queued:
+            return Standing(rank, 0.0, until)
+        tie = -track.started_at if self._by_turn else track.sequence
         return Standing(rank, 0.0, until, tie)
 
     def lasts(self, track: Track, view: View) -> Seconds:

@@ -43,6 +43,7 @@ class ListScheduler:
         patience_s: float = inf,
     ) -> None:
         self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
+        self._queued: Final = key.queued
         self._place: Final = place
         self._strict: Final = strict
         self._preemptive: Final = preemptive
@@ -51,7 +52,7 @@ class ListScheduler:
         self._patience_s: Final = patience_s
 
     def decide(self, view: View) -> Sequence[Action]:
-        if not view.waiting_count:
+        if not view.waiting_count and not self._queued:
             return ()
         order = view.index(self._spec)
         assert isinstance(order, Order)
@@ -60,7 +61,7 @@ class ListScheduler:
         plan = Plan(view, self._place)
         may_preempt = self._preemptive
         if may_preempt:
-            order.refresh()
+            order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
         heads = order.heads()
         heapify(heads)
         while heads:
@@ -148,8 +149,7 @@ class ListScheduler:
                 return found
         for _, victim in found[:stopped]:
             plan.keep(victim[4])
-        for _, victim in found:
-            order.take_back(pool, victim)
+        order.take_back(len(found))
         return []
 
     def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
-from dovetail.core.entries import Action, Promote, Wake
+from dovetail.core.entries import Action, Preempt, Promote, Start, Wake
 from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
 from dovetail.core.state import View
+from dovetail.core.track import Track
 from dovetail.policies.keys import (
     ByDeadline,
     ByDuration,
@@ -222,7 +224,7 @@ class Tiresias(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        return _in_steps(ByService(Queues(self.limits)), self.place)
+        return _in_steps(ByService(Queues(self.limits), queued=True), self.place)
 
     def decide(self, view: View) -> Sequence[Action]:
         if self.promote > 0:
@@ -234,9 +236,9 @@ class Tiresias(Listed):
         actions = self.scheduler.decide(view)
         if not self.late:
             return actions
-        at = late_demotion(list(view.running.values()), self.limits, view.now)
+        at = late_demotion(_running_after(view, actions), self.limits, view.now)
         kept = [action for action in actions if not isinstance(action, Wake)]
-        return [*kept, Wake(at)] if at < float("inf") else kept
+        return [*kept, Wake(at)] if at < inf else kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,6 +294,16 @@ class MultilevelFeedback(Listed):
         limits = [sum(slices[: level + 1]) for level in range(self.levels - 1)]
         key = ByService(Queues(limits), in_gpu_seconds=False, rotate_s=slices[-1], by_turn=True)
         return _in_steps(key, self.place)
+
+
+def _running_after(view: View, actions: Sequence[Action]) -> list[Track]:
+    running = dict(view.running)
+    for action in actions:
+        if isinstance(action, Preempt):
+            del running[action.job_id]
+        elif isinstance(action, Start):
+            running[action.job_id] = view.tracks[action.job_id]
+    return list(running.values())
 
 
 def _in_steps(key: ByService, place: Place) -> ListScheduler:

@@ -13,6 +13,7 @@ from string import Template
 
 from dovetail.app.report import gantt
 from dovetail.app.report.binning import window_of
+from dovetail.app.report.busy import MAX_CELLS
 from dovetail.app.report.distribution import SIZE_CLASSES, completion_times, slowest, waited
 from dovetail.app.report.series import gpus_held, over_time
 from dovetail.app.report.summary import number, table, zeros_sentence
@@ -97,7 +98,7 @@ def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:
             clusters.append(run.nodes)
         shown.append(
             {
-                **_run(run, gantt.Room(budget, gantt.MAX_CELLS // len(runs)), texts),
+                **_run(run, gantt.Room(budget, MAX_CELLS // len(runs)), texts),
                 "cluster": clusters.index(run.nodes),
             }
         )

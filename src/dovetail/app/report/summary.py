@@ -152,11 +152,10 @@ def _heading(column: Scaled) -> str:
     return f'<th scope="col" title="{key}">{escape(column.column.label)}{unit}</th>'
 
 
-def _is_best(column: Scaled, value: float | None) -> bool:
+def _is_best(column: Scaled, value: float) -> bool:
     """Equal to the eye counts as equal; a column in which all are equal has no best."""
-    texts = {column.text(value) for value in column.values}
-    known = [value for value in column.values if value is not None]
-    if value is None or not column.column.best or len(texts) < 2:
+    known = [each for each in column.values if each is not None]
+    if not column.column.best or len({column.text(each) for each in known}) < 2:
         return False
     best = min(known) if column.column.best == "low" else max(known)
     return column.text(value) == column.text(best)

@@ -31,3 +31,30 @@ function inkOn(colour) {
 const swatch = (colour) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, svg("rect", { width: 12, height: 12, rx: 2, fill: colour }));
 const stroke = (run) => svg("svg", { width: 26, height: 8, "aria-hidden": "true" },
   svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, stroke: policyColour(run), "stroke-width": 3, "stroke-dasharray": policyDash(run) }));
+
+// What each job's colour is, and the key to tell it.
+function colouring(by, jobs) {
+  if (by === "size") {
+    const classOf = (gpus) => (gpus <= 1 ? 0 : gpus <= 4 ? 1 : gpus <= 8 ? 2 : 3);
+    const colours = shades(SIZE_COLOURS);
+    return { of: (job) => colours[classOf(job.gpus)], key: ["1 GPU", "2–4 GPUs", "5–8 GPUs", "> 8 GPUs"].map((name, i) => [name, colours[i]]) };
+  }
+  if (by === "outcome") {
+    const of = (outcome) => css(OUTCOME_COLOURS[outcome] ?? "--c6");
+    return { of: (job) => of(job.outcome), key: [...new Set(jobs.map((job) => job.outcome))].sort().map((outcome) => [outcome, of(outcome)]) };
+  }
+  return by === "user" ? byUser(jobs) : { of: (job) => hashColour(job.id), key: [] };
+}
+
+// The users with most GPU time among the drawn get a colour each, the others share one.
+function byUser(jobs) {
+  const time = new Map();
+  for (const job of jobs) for (const { from, to } of job.stints) time.set(job.user, (time.get(job.user) ?? 0) + job.gpus * (to - from));
+  const colours = shades(JOB_COLOURS).slice(0, 10);
+  const users = [...time.keys()].sort((a, b) => time.get(b) - time.get(a));
+  const colourOf = new Map(users.slice(0, colours.length).map((user, i) => [user, colours[i]]));
+  const rest = css("--c6");
+  const key = [...colourOf].map(([user, colour]) => [user || "(no user)", colour]);
+  if (users.length > colours.length) key.push([count(users.length - colours.length, "other user"), rest]);
+  return { of: (job) => colourOf.get(job.user) ?? rest, key };
+}

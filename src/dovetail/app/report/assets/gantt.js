@@ -143,8 +143,14 @@ class Gantt {
     const [w, h] = [Math.max(marked ? 2 : 0.3, width - (width > 4 ? 0.8 : 0)), Math.max(marked ? 2 : 0.3, height - gap)];
     c.fillRect(left, top + gap / 2, w, h);
     if (marked) { c.strokeStyle = css("--ink"); c.lineWidth = 1.5; c.strokeRect(left, top + gap / 2, w, h); }
-    if (alpha === 1 && height >= 11 && width > 34) this.drawName(box, colour, Math.max(left, GUTTER), top + height / 2, Math.min(left + width, this.width));
+    if (alpha === 1 && height >= 11 && width > 34) this.drawName(box, colour, Math.max(left, GUTTER), this.nameAt(box, top, height), Math.min(left + width, this.width));
     c.globalAlpha = 1;
+  }
+
+  // In the middle of the first node it covers, where no line between nodes crosses it.
+  nameAt(box, top, height) {
+    const node = this.content.nodeOf[box.top];
+    return (top + Math.min(top + height, this.y(node.row + node.gpus))) / 2;
   }
 
   drawName(box, colour, left, middle, right) {
@@ -310,8 +316,8 @@ class Gantt {
 
   tell(event, x, y) {
     const row = Math.floor(this.rowAt(y));
-    const node = this.content.nodes.findLast((each) => each.row <= row && each.gpus > 0);
-    if (x < GUTTER || y < AXIS || !node || row >= this.content.rows) return hideTip();
+    const node = this.content.nodeOf[row];
+    if (x < GUTTER || y < AXIS || !node) return hideTip();
     const where = ["GPU", `${node.id} · ${row - node.row}${node.kind === "gpu" ? "" : ` (${node.kind})`}`];
     const stint = this.boxAt(x, y)?.stint;
     if (stint) return showTip(event, `Job ${stint.job.id}`, [...jobFacts(stint.job), ...stintFacts(stint), where]);
@@ -339,43 +345,4 @@ class Gantt {
     this.look({ ...this.view, from: from - room, to: to + room });
     this.choose(job);
   }
-}
-
-function jobFacts(job) {
-  return [
-    ["User", job.user || "(none)"], ["GPUs", plain(job.gpus)], ["Submitted", duration(job.submit)], ["Waited", duration(job.wait)],
-    ["Preemptions", plain(job.preemptions)], ["Outcome", job.outcome],
-  ];
-}
-
-function stintFacts(stint) {
-  const share = stint.share === 1000 ? [] : [["Share", `${stint.share / 10} %`]];
-  return [...share, ["This stint", `${duration(stint.from)} to ${duration(stint.to)}`], ["Lasting", duration(stint.to - stint.from)]];
-}
-
-// What each job's colour is, and the key to tell it.
-function colouring(by, jobs) {
-  if (by === "size") {
-    const classOf = (gpus) => (gpus <= 1 ? 0 : gpus <= 4 ? 1 : gpus <= 8 ? 2 : 3);
-    const colours = shades(SIZE_COLOURS);
-    return { of: (job) => colours[classOf(job.gpus)], key: ["1 GPU", "2–4 GPUs", "5–8 GPUs", "> 8 GPUs"].map((name, i) => [name, colours[i]]) };
-  }
-  if (by === "outcome") {
-    const of = (outcome) => css(OUTCOME_COLOURS[outcome] ?? "--c6");
-    return { of: (job) => of(job.outcome), key: [...new Set(jobs.map((job) => job.outcome))].sort().map((outcome) => [outcome, of(outcome)]) };
-  }
-  return by === "user" ? byUser(jobs) : { of: (job) => hashColour(job.id), key: [] };
-}
-
-// The users with most GPU time among the drawn get a colour each, the others share one.
-function byUser(jobs) {
-  const time = new Map();
-  for (const job of jobs) for (const { from, to } of job.stints) time.set(job.user, (time.get(job.user) ?? 0) + job.gpus * (to - from));
-  const colours = shades(JOB_COLOURS).slice(0, 10);
-  const users = [...time.keys()].sort((a, b) => time.get(b) - time.get(a));
-  const colourOf = new Map(users.slice(0, colours.length).map((user, i) => [user, colours[i]]));
-  const rest = css("--c6");
-  const key = [...colourOf].map(([user, colour]) => [user || "(no user)", colour]);
-  if (users.length > colours.length) key.push([count(users.length - colours.length, "other user"), rest]);
-  return { of: (job) => colourOf.get(job.user) ?? rest, key };
 }

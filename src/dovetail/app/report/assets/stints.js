@@ -17,12 +17,14 @@ function unpack(run, data) {
   }
   stack(boxes);
   const nodes = [];
+  const nodeOf = [];
   let row = 0;
   for (const [id, gpus, kind] of data.clusters[run.cluster]) {
     nodes.push({ id: data.texts[id], kind: data.texts[kind], gpus, row });
+    for (let gpu = 0; gpu < gpus; gpu++) nodeOf.push(nodes.at(-1));
     row += gpus;
   }
-  return { jobs: table, boxes, nodes, rows: row, byId: new Map(table.map((job) => [job.id, job])), shade: shade(run.gantt.busy) };
+  return { jobs: table, boxes, nodes, nodeOf, rows: row, byId: new Map(table.map((job) => [job.id, job])), shade: shade(run.gantt.busy) };
 }
 
 // Jobs that share a GPU lie one above the other: each takes the lowest free part of the row.
@@ -58,4 +60,16 @@ function shadePicture({ levels, bins, lines }, colour) {
   levels.forEach((level, i) => image.data.set([r, g, b, 40 * (level > 0) + 200 * level], 4 * i));
   context.putImageData(image, 0, 0);
   return picture;
+}
+
+function jobFacts(job) {
+  return [
+    ["User", job.user || "(none)"], ["GPUs", plain(job.gpus)], ["Submitted", duration(job.submit)], ["Waited", duration(job.wait)],
+    ["Preemptions", plain(job.preemptions)], ["Outcome", job.outcome],
+  ];
+}
+
+function stintFacts(stint) {
+  const share = stint.share === 1000 ? [] : [["Share", `${stint.share / 10} %`]];
+  return [...share, ["This stint", `${duration(stint.from)} to ${duration(stint.to)}`], ["Lasting", duration(stint.to - stint.from)]];
 }
