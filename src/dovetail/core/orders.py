@@ -68,6 +68,8 @@ class Order:
         self._rows = 0
         self._sunk: dict[int, tuple[int, Track]] = {}  # by sequence: just joined a lower queue, turn
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
+        self._displaced: list[Track] = []
+        self._places = 0
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
         self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
 
@@ -76,8 +78,13 @@ class Order:
     def waits(self, track: Track) -> None:
         key, tie = self._key.waiting(track, self._view)
         if self._key.queued:
-            goes_to_front = track.resumed and track.sequence not in self._sunk
-            tie = -track.ticket if goes_to_front else track.ticket
+            if track.resumed:
+                self._displaced.append(track)
+                return
+            tie = self._next_place()
+        self._queue(key, tie, track)
+
+    def _queue(self, key: float, tie: float, track: Track) -> None:
         lane = track.shape.lane if self._lanes else 0
         heap = self._waiting.get(lane)
         if heap is None:
@@ -91,7 +98,27 @@ class Order:
         """Its rows are stale now, and are dropped when they surface."""
         self._current.pop(track.sequence, None)
 
+    def _next_place(self) -> int:
+        self._places += 1
+        return self._places
+
+    def _queue_displaced(self) -> None:
+        """Those that made way go back to the front of their queues, in the order they stood there;
+        those that had just sunk stand at the end of their new one already."""
+        number = self._current
+        still = [track for track in self._displaced if track.placement is None and track.ended_at < 0]
+        rows = sorted([(number.get(track.sequence, 0), track) for track in still], key=_first)
+        self._displaced.clear()
+        for _, track in reversed(rows):
+            if track.sequence not in self._sunk:
+                self._queue(self._key.waiting(track, self._view)[0], -self._next_place(), track)
+        for _, track in rows:
+            if track.sequence in self._sunk:
+                self._queue(self._key.waiting(track, self._view)[0], self._next_place(), track)
+
     def settle(self) -> None:
+        if self._displaced:
+            self._queue_displaced()
         if self._sunk:
             for turn, track in self._sunk.values():
                 if track.turn == turn:
@@ -114,6 +141,8 @@ class Order:
 
     def heads(self) -> list[WaitingRow]:
         """The first of each lane."""
+        if self._displaced:
+            self._queue_displaced()
         heads = []
         emptied = []
         for lane, heap in self._waiting.items():
@@ -236,6 +265,10 @@ class Order:
         for _ in range(number):
             heap, row = self._lent_running.pop()
             heappush(heap, row)
+
+
+def _first(row: tuple[int, Track]) -> int:
+    return row[0]
 
 
 def _by_sequence(track: Track) -> int:

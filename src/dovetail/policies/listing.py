@@ -20,6 +20,9 @@ from dovetail.core.state import View
 from dovetail.core.track import Track
 
 
+_AHEAD_OF_ALL_WAITING = 1e15  # more than there will ever be tickets
+
+
 @final
 class ListScheduler:
     """Start jobs in the order of a key.
@@ -118,7 +121,7 @@ class ListScheduler:
             if victims:
                 self._take_over(view, plan, track, victims)
                 for key, victim in victims:
-                    heappush(heads, (key, victim[4].sequence, victim[3], victim[4]))
+                    heappush(heads, (key, self._tie_of(victim), victim[3], victim[4]))
                 return True
         return False
 
@@ -157,6 +160,12 @@ class ListScheduler:
         if key != edge or self._running_first:
             return key > edge
         return -running[1] > waiting[1]
+
+    def _tie_of(self, running: RunningRow) -> float:
+        """Where a running job stands among waiting ones of the same key."""
+        if self._running_first:
+            return -running[2] - _AHEAD_OF_ALL_WAITING
+        return running[4].sequence
 
     def _take_over(
         self, view: View, plan: Plan, track: Track, victims: list[tuple[float, RunningRow]]

@@ -51,11 +51,13 @@ class Starving:
         """The jobs to be promoted now, and when to ask again if there are none."""
         patience = view.index(self)
         assert isinstance(patience, _Patience)
-        rows = patience.ends_at
-        while rows and rows[0][3].turn != rows[0][2]:
-            heappop(rows)
-        if not rows:
-            return (), ()
-        if rows[0][0] > view.now:
-            return (), (Wake(rows[0][0]),)
-        return [t for at, _, turn, t in sorted(rows) if at <= view.now and t.turn == turn], ()
+        rows, due = patience.ends_at, []
+        while rows and (rows[0][0] <= view.now or rows[0][3].turn != rows[0][2]):
+            row = heappop(rows)
+            if row[3].turn == row[2]:
+                due.append(row)
+        for row in due:  # they leave for good only when their promotion is recorded
+            heappush(rows, row)
+        if due:
+            return [row[3] for row in due], ()
+        return (), (Wake(rows[0][0]),) if rows else ()

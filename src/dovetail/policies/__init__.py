@@ -1,0 +1,1 @@
+"""Policies: who runs next, where, and who gives way. One file is one family."""
