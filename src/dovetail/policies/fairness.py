@@ -1,0 +1,216 @@
+"""Policies that share between users. A job without a user counts for its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from math import exp, inf, log
+from typing import Final, TypeAlias, final
+
+from dovetail.core.entries import Action
+from dovetail.core.model import Job, Seconds
+from dovetail.core.plan import Place, Plan
+from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
+from dovetail.core.track import Track
+from dovetail.policies.placement import consolidated
+
+_Row: TypeAlias = tuple[int, int, Track]  # sequence, turn, track
+
+
+def owner(job: Job) -> str:
+    return job.user or job.tenant
+
+
+@final
+class Account:
+    """What one user holds, has used lately, and waits for."""
+
+    def __init__(self) -> None:
+        self.gpus = 0.0
+        self.cpus = 0.0
+        self.memory_gb = 0.0
+        self.used = 0.0  # decayed GPU-seconds as of `as_of`
+        self.as_of: Seconds = 0.0
+        self.lanes: dict[int, list[_Row]] = {}
+
+    def heads(self) -> list[_Row]:
+        """The first waiting job of each shape."""
+        heads = []
+        for lane, heap in list(self.lanes.items()):
+            while heap and heap[0][2].turn != heap[0][1]:
+                heappop(heap)
+            if heap:
+                heads.append(heap[0])
+            else:
+                del self.lanes[lane]
+        return heads
+
+
+@final
+class Accounts:
+    """One account for each user; usage halves every `half_life_s`."""
+
+    def __init__(self, view: View, half_life_s: Seconds) -> None:
+        self.watches = WAITS | RUNS | ENDS | SETTLES
+        self._view: Final = view
+        self._decay: Final = log(2.0) / half_life_s
+        self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
+        self._lent: list[tuple[list[_Row], _Row]] = []
+        self.of: Final[dict[str, Account]] = {}
+
+    def account(self, job: Job) -> Account:
+        name = owner(job)
+        account = self.of.get(name)
+        if account is None:
+            account = self.of[name] = Account()
+            account.as_of = self._view.now
+        return account
+
+    def waits(self, track: Track) -> None:
+        account = self.account(track.job)
+        self._release(account, track)
+        heappush(
+            account.lanes.setdefault(track.shape.lane, []), (track.sequence, track.turn, track)
+        )
+
+    def runs(self, track: Track) -> None:
+        account = self.account(track.job)
+        self._release(account, track)
+        self.bring_up_to_date(account)
+        held = (track.holds, track.job.cpus, track.job.memory_gb)
+        self._holding[track.sequence] = held
+        self._add(account, held, 1.0)
+
+    def ends(self, track: Track) -> None:
+        self._release(self.account(track.job), track)
+
+    def _release(self, account: Account, track: Track) -> None:
+        held = self._holding.pop(track.sequence, None)
+        if held is not None:
+            self.bring_up_to_date(account)
+            self._add(account, held, -1.0)
+
+    @staticmethod
+    def _add(account: Account, held: tuple[float, float, float], sign: float) -> None:
+        account.gpus += sign * held[0]
+        account.cpus += sign * held[1]
+        account.memory_gb += sign * held[2]
+
+    def bring_up_to_date(self, account: Account) -> None:
+        """Usage decays, and what is held adds to it, both continuously."""
+        past = self._view.now - account.as_of
+        if past > 0:
+            kept = exp(-self._decay * past)
+            account.used = account.used * kept + account.gpus * (1.0 - kept) / self._decay
+            account.as_of = self._view.now
+
+    def pass_over(self, account: Account, row: _Row) -> None:
+        """Set a head aside until the decision is over."""
+        heap = account.lanes[row[2].shape.lane]
+        heappop(heap)
+        self._lent.append((heap, row))
+
+    def settle(self) -> None:
+        for heap, row in self._lent:
+            if row[2].turn == row[1]:
+                heappush(heap, row)
+        self._lent.clear()
+
+
+@final
+class AccountsSpec:
+    def __init__(self, half_life_s: Seconds) -> None:
+        self._half_life_s: Final = half_life_s
+
+    def build(self, view: View) -> Accounts:
+        return Accounts(view, self._half_life_s)
+
+
+def serve_least(
+    view: View, spec: AccountsSpec, place: Place, share: Callable[[Account, View], float]
+) -> Sequence[Action]:
+    """Again and again start the first job that fits of the user with the least share."""
+    if not view.waiting_count:
+        return ()
+    accounts = view.index(spec)
+    assert isinstance(accounts, Accounts)
+    plan = Plan(view, place)
+    line: list[tuple[float, int, Account, list[_Row]]] = []
+    for account in accounts.of.values():
+        heads = account.heads()
+        if heads:
+            accounts.bring_up_to_date(account)
+            line.append((share(account, view), min(heads)[0], account, heads))
+    heapify(line)
+    promised: list[tuple[Account, tuple[float, float, float]]] = []
+    while line:
+        _, _, account, heads = heappop(line)
+        started = _start_first_that_fits(plan, heads)
+        if started is None:
+            continue
+        accounts.pass_over(account, started)
+        job = started[2].job
+        held = (job.gpus * job.share / 1000, job.cpus, job.memory_gb)
+        accounts._add(account, held, 1.0)
+        promised.append((account, held))
+        heads = account.heads()
+        if heads:
+            heappush(line, (share(account, view), min(heads)[0], account, heads))
+    for account, held in promised:
+        accounts._add(account, held, -1.0)
+    return plan.actions
+
+
+def _start_first_that_fits(plan: Plan, heads: list[_Row]) -> _Row | None:
+    for row in sorted(heads):
+        if plan.start(row[2]):
+            return row
+    return None
+
+
+def _used(account: Account, view: View) -> float:
+    return account.used
+
+
+def _dominant_share(account: Account, view: View) -> float:
+    """The largest of the user's parts of the cluster's GPUs, CPUs and memory."""
+    room = view.room
+    gpus = sum(node.gpus for node in room.nodes) or inf
+    share = account.gpus / gpus
+    if account.cpus:
+        share = max(share, account.cpus / sum(node.cpus for node in room.nodes))
+    if account.memory_gb:
+        share = max(share, account.memory_gb / sum(node.memory_gb for node in room.nodes))
+    return share
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairShare:
+    """The user who has used the fewest GPU-seconds lately goes first; usage halves in `half_life_s`."""
+
+    place: Place = consolidated
+    half_life_s: Seconds = 7 * 86400.0
+    _accounts: AccountsSpec = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.half_life_s > 0:
+            raise ValueError(f"half_life_s={self.half_life_s:g}: give a positive number of seconds")
+        object.__setattr__(self, "_accounts", AccountsSpec(self.half_life_s))
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return serve_least(view, self._accounts, self.place, _used)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drf:
+    """Dominant resource fairness: the user with the least dominant share of what is held now first."""
+
+    place: Place = consolidated
+    _accounts: AccountsSpec = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_accounts", AccountsSpec(1.0))
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return serve_least(view, self._accounts, self.place, _dominant_share)

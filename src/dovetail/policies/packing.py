@@ -1,0 +1,128 @@
+"""Policies that put two jobs on one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+
+from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
+from dovetail.core.model import WHOLE_GPU, Placement, Seconds
+from dovetail.core.orders import Order, OrderBy
+from dovetail.core.plan import Place
+from dovetail.core.room import Room
+from dovetail.core.state import View
+from dovetail.core.track import Phase, Track
+from dovetail.policies.keys import BySubmission
+from dovetail.policies.placement import consolidated
+from dovetail.policies.queueing import RoundRobin
+
+_HALF = WHOLE_GPU // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gandiva:
+    """Time slices; pairs of equal gangs packed on the same GPUs while that pays; migration.
+
+    `threshold`: a pair stays packed while its two speeds sum up to at least this.
+    """
+
+    place: Place = consolidated
+    slice_s: Seconds = 60.0
+    threshold: float = 1.0
+    pack: bool = True
+    migrate: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.slice_s > 0:
+            raise ValueError(f"slice_s={self.slice_s:g}: give a positive number of seconds")
+
+    @cached_property
+    def _slices(self) -> RoundRobin:
+        return RoundRobin(place=self.place, slice_s=self.slice_s)
+
+    @cached_property
+    def _waiting(self) -> OrderBy:
+        return OrderBy(BySubmission(), lanes=True, preemptive=False)
+
+    def decide(self, view: View) -> Sequence[Action]:
+        if view.room.shares:
+            changes = self._unpack(view)
+            if changes:
+                # These change what is free: carry them out, then decide again at the same instant.
+                return [*changes, Wake(view.now)]
+        actions = self._slices.decide(view)
+        if any(not isinstance(action, Wake) for action in actions):
+            return actions
+        if view.waiting_count:
+            return [*actions, *(self._pairs(view) if self.pack else ())]
+        return self._migration(view) if self.migrate else ()
+
+    # ------------------------------------------------------------------------------------- packing
+
+    def _unpack(self, view: View) -> list[Action]:
+        """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
+        actions: list[Action] = []
+        for mates in _by_place(view).values():
+            if len(mates) == 2 and not self._pays(mates):
+                actions.append(Preempt(mates.pop().job.id))
+            if len(mates) == 1:
+                placement = mates[0].placement
+                assert placement is not None
+                actions.append(Resize(mates[0].job.id, Placement(placement.slices)))
+        return actions
+
+    def _pays(self, mates: list[Track]) -> bool:
+        if any(track.phase is not Phase.RUNNING for track in mates):
+            return True  # not measured yet
+        return sum(track.speed for track in mates) >= self.threshold - 1e-9
+
+    def _pairs(self, view: View) -> list[Action]:
+        """Put waiting jobs on the GPUs of running ones of the same size, chosen by chance."""
+        order = view.index(self._waiting)
+        assert isinstance(order, Order)
+        hosts: dict[int, list[Track]] = {}
+        for track in view.running.values():
+            if track.shape.plain and track.placement and track.placement.share == WHOLE_GPU:
+                if _all_open(view.room, track.placement):
+                    hosts.setdefault(track.shape.lane, []).append(track)
+        chance = Random(f"{self.seed}/{view.now!r}")
+        actions: list[Action] = []
+        for head in sorted(order.heads()):
+            row, partners = head, hosts.get(head[3].shape.lane, [])
+            while row is not None and partners and row[3].shape.plain:
+                host = partners.pop(chance.randrange(len(partners)))
+                assert host.placement is not None
+                shared = Placement(host.placement.slices, _HALF)
+                actions += [Resize(host.job.id, shared), Start(row[3].job.id, shared)]
+                row = order.pass_over(row[3])
+        return actions
+
+    # ----------------------------------------------------------------------------------- migration
+
+    def _migration(self, view: View) -> Sequence[Action]:
+        """Move one job that is spread over more nodes than it needs, if it fits on fewer now."""
+        for track in view.running.values():
+            placement = track.placement
+            if placement is None or len(placement.slices) < 2 or not track.shape.plain:
+                continue
+            better = self.place(view.room, track.shape)
+            if better is not None and len(better.slices) < len(placement.slices):
+                return [Preempt(track.job.id), Start(track.job.id, better)]
+        return ()
+
+
+def _by_place(view: View) -> dict[Placement, list[Track]]:
+    """The jobs on less of their GPUs than they asked for, by those GPUs."""
+    places: dict[Placement, list[Track]] = {}
+    for track in view.running.values():
+        placement = track.placement
+        if placement is not None and placement.share < track.job.share:
+            places.setdefault(placement, []).append(track)
+    return places
+
+
+def _all_open(room: Room, placement: Placement) -> bool:
+    return all(room.open[piece.node] for piece in placement.slices)
