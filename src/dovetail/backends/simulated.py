@@ -254,6 +254,8 @@ class SimulatedCluster:
             self._share(life, placement)
         if self._speed is not None or self._sharers:
             life.rate = self._rate(life)
+        else:
+            life.rate = 1.0  # it may have shared a GPU before
         if at > now:
             self._push(at, _STARTED, life, life.stint)
         else:

@@ -166,6 +166,9 @@ class Placement:
     def __repr__(self) -> str:
         return f"Placement({self.slices!r}, share={self.share})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Placement, (self.slices, self.share)
+
 
 @dataclass(frozen=True, slots=True)
 class Tenant:

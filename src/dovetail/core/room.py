@@ -46,11 +46,14 @@ class Room:
         self.cpus: Final[list[float]] = []
         self.memory_gb: Final[list[float]] = []
         self.open: Final[list[bool]] = []  # may anything start here?
+        self.down: Final[set[int]] = set()  # failed or gone
+        self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
         self.tenants: Final[dict[str, Tenant]] = {}
         self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
         self.partitioned = False  # do some nodes belong to one tenant?
         self.tenants_matter = False
+        self.changes = 0  # how often a node opened or closed, or a quota was set
         self._eligible: dict[tuple[tuple[str, ...], str], list[Pool]] = {}
         self._draft: list[tuple[bool, Placement, Shape]] = []
         self._confirmed = 0  # how many of the drafts have become real
@@ -78,6 +81,7 @@ class Room:
         self.partitioned = self.partitioned or bool(node.tenant)
         self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
+        self.gpus_up += node.gpus
         return n
 
     def _pool_for(self, node: Node) -> Pool:
@@ -94,18 +98,30 @@ class Room:
         if self.open[n] == is_open:
             return
         self.open[n] = is_open
+        self.changes += 1
         pool, count = self.pool_of[n], self.free[n].bit_count()
         pool.by_count[count] ^= self.bit[n]
         pool.free += count if is_open else -count
 
     def remove(self, n: int) -> None:
         self.set_open(n, False)
+        self.set_up(n, False)
         self.gone.add(n)
+
+    def set_up(self, n: int, is_up: bool) -> None:
+        """Count the node's GPUs among those of the cluster, or no longer."""
+        if is_up == (n in self.down):
+            self.gpus_up += self.nodes[n].gpus if is_up else -self.nodes[n].gpus
+            if is_up:
+                self.down.discard(n)
+            else:
+                self.down.add(n)
 
     def set_tenant(self, tenant: Tenant) -> None:
         self.tenants[tenant.name] = tenant
         self.held.setdefault(tenant.name, 0.0)
         self.tenants_matter = True
+        self.changes += 1
 
     def eligible(self, shape: Shape) -> list[Pool]:
         """The pools that a job of this shape may use, in the order the nodes joined."""
@@ -191,14 +207,21 @@ class Room:
     def is_free(self, placement: Placement) -> bool:
         """Could this very placement be taken now?"""
         if placement.share != WHOLE_GPU:
-            piece = placement.slices[0]
-            gpu = piece.mask.bit_length() - 1
-            left = WHOLE_GPU if self.free[piece.node] & piece.mask else 0
-            return self.shares.get((piece.node, gpu), left) >= placement.share
+            return all([self._left(n, mask) >= placement.share for n, mask in placement.slices])
         for n, mask in placement.slices:
             if self.free[n] & mask != mask:
                 return False
         return True
+
+    def _left(self, n: int, mask: int) -> int:
+        """The least that is left of any of these GPUs, in thousandths."""
+        least = WHOLE_GPU
+        while mask:
+            low = mask & -mask
+            mask ^= low
+            whole = WHOLE_GPU if self.free[n] & low else 0
+            least = min(least, self.shares.get((n, low.bit_length() - 1), whole))
+        return least
 
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
@@ -311,16 +334,25 @@ class Room:
             self.drafted = False
         return True
 
-    def rollback(self) -> None:
-        """Undo every draft that has not become real, newest first."""
+    def mark(self) -> int:
+        """Where the drafts stand now, for `rollback_to`."""
+        return len(self._draft)
+
+    def rollback_to(self, mark: int) -> None:
+        """Undo every draft made since the mark, newest first."""
         draft = self._draft
-        while len(draft) > self._confirmed:
+        while len(draft) > mark:
             taken, placement, shape = draft.pop()
             if taken:
                 self.give(placement, shape)
             else:
                 self.take(placement, shape)
-        draft.clear()
+        self.drafted = bool(draft)
+
+    def rollback(self) -> None:
+        """Undo every draft that has not become real, newest first."""
+        self.rollback_to(self._confirmed)
+        self._draft.clear()
         self._confirmed = 0
         self.drafted = False
 

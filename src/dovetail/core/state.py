@@ -93,6 +93,7 @@ class View:
         self.waiting_count = 0
         self.suspended_count = 0
         self.peak_suspended = 0
+        self.capacity: Final[list[tuple[Seconds, int]]] = []  # GPUs on nodes that are up, from then on
 
     @property
     def tracks(self) -> Mapping[JobId, Track]:
@@ -342,6 +343,7 @@ class State(View):
         """Book the GPU-seconds held and the progress made since the last time this was done."""
         held = self.now - track.started_at
         worked = self.now - track.working_since if track.working_since >= 0 else 0.0
+        track.held_s += held
         track.held_gpu_s += track.holds * held
         track.executed_s += worked * track.speed
         if lost_s:
@@ -436,6 +438,9 @@ class State(View):
                 room.remove(n)
             else:
                 room.set_open(n, isinstance(entry, NodeUp))
+            if isinstance(entry, NodeDown | NodeUp):
+                room.set_up(n, isinstance(entry, NodeUp))
+        self.capacity.append((self.now, room.gpus_up))
         self._judge_shapes_again()
 
     def _judge_shapes_again(self) -> None:

@@ -33,6 +33,7 @@ class Track:
     ended_at: Seconds = -1.0
     speed: float = 1.0  # how fast it was last seen to make progress on its present GPUs
     executed_s: Seconds = 0.0  # progress so far, in seconds at speed 1
+    held_s: Seconds = 0.0  # time it had GPUs in its hands
     held_gpu_s: float = 0.0  # GPU-seconds it had in its hands
     forgiven_gpu_s: float = 0.0  # of these: not held against it any more (see Promote)
     lost_gpu_s: float = 0.0  # of these: saving, restoring, and work done twice

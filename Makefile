@@ -1,0 +1,36 @@
+# Everything there is to remember: make demo, make test, make check, make bench.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(shell find src tools -type f -not -name '*.pyc')
+
+.PHONY: demo test check bench clean
+
+demo: .venv/installed
+	@$(BIN)/dovetail demo
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+check: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+.venv/ready: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Dovetail needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/installed: .venv/ready pyproject.toml $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	@$(BIN)/python -c 'import dovetail.core.state as s; s.__file__.endswith(".py") and print("Notice: no C compiler or no Python headers here, so the pure-Python core runs (about half as fast).")'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

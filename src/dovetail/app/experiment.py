@@ -1,0 +1,159 @@
+"""One trace, one cluster, one policy: put together, run to the end, and accounted for."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import process_time
+
+from dovetail.backends.simulated import NodeEvent, SimulatedCluster
+from dovetail.core.errors import UnfinishedRun
+from dovetail.core.journal import JournalWriter
+from dovetail.core.loop import Policy, run
+from dovetail.core.model import Interruption, Node, Seconds, Tenant
+from dovetail.core.state import State
+from dovetail.models.workload import Arrival
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.registry import Knowledge, make
+from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
+from dovetail.traces.outcomes import Outcomes, summarise
+from dovetail.traces.record import RunRecord
+
+PREDICTORS = ("oracle", "noisy-oracle", "history-mean", "user-estimate")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything of a simulation but its policy."""
+
+    arrivals: Sequence[Arrival]
+    nodes: Sequence[Node]
+    tenants: Sequence[Tenant] = ()
+    node_events: Sequence[NodeEvent] = ()
+    placement: str = "consolidated"
+    predictor: str = "oracle"
+    kind_speeds: Mapping[str, float] = field(default_factory=dict)
+    across_nodes: float = 1.0
+    across_racks: float = 1.0
+    pair_speed: float | None = None
+    seed: int = 0
+
+    def policy(self, text: str) -> Policy:
+        return make(text, PLACEMENTS[self.placement], self.knowledge())
+
+    def knowledge(self) -> Knowledge:
+        """What policies may ask for. The truth goes in here and nowhere else."""
+        durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
+        predictors = {
+            "oracle": Oracle(durations),
+            "noisy-oracle": NoisyOracle(durations, self.seed),
+            "history-mean": HistoryMean(),
+            "user-estimate": UserEstimate(),
+        }
+        services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
+        return Knowledge(predictors, self.predictor, _thinned(services))
+
+    def world(self) -> SimulatedCluster:
+        from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
+
+        uneven = self.kind_speeds or self.across_nodes != 1.0 or self.across_racks != 1.0
+        return SimulatedCluster(
+            self.nodes,
+            self.arrivals,
+            tenants=self.tenants,
+            node_events=self.node_events,
+            speed=by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks)
+            if uneven
+            else None,
+            interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
+        )
+
+
+def with_interruption_cost(
+    arrivals: Sequence[Arrival], save_s: Seconds, restore_s: Seconds
+) -> list[Arrival]:
+    """The same trace, every job costing that much to interrupt."""
+    return [
+        replace(
+            arrival,
+            job=replace(
+                arrival.job,
+                interruption=Interruption(save_s, restore_s, arrival.job.interruption.lost_s),
+            ),
+        )
+        for arrival in arrivals
+    ]
+
+
+def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:
+    """Evenly spaced quantiles: an index over a thousand samples is as good as over a million."""
+    if len(ordered) <= most:
+        return ordered
+    return tuple(ordered[int((i + 0.5) * len(ordered) / most)] for i in range(most))
+
+
+def simulate(
+    experiment: Experiment,
+    policy: str,
+    *,
+    rows: bool = False,
+    journal: Path | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> RunRecord:
+    """Run the policy to the end. Every job is accounted for, or this fails."""
+    decider, world, state = experiment.policy(policy), experiment.world(), State()
+    outcomes = Outcomes(rows, progress)
+    state.index(outcomes)
+    with _without_garbage_collection(), _journal_to(journal) as write:
+        began = process_time()
+        run(world, [decider], state, write)
+        cpu_seconds = process_time() - began
+    _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
+    summary = summarise(policy, outcomes, state, cpu_seconds)
+    return RunRecord(policy, summary, list(state.room.nodes), outcomes.jobs, outcomes.stints)
+
+
+def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> None:
+    if not state.tracks and ended == submitted:
+        return
+    waiting = next(iter(state.tracks.values()), None)
+    example = f"; job {waiting.job.id!r} asks for {waiting.shape}" if waiting else ""
+    raise UnfinishedRun(
+        f"policy {policy!r} left {submitted - ended} of {submitted} jobs unfinished at "
+        f"t={state.now:g}{example}"
+    )
+
+
+@contextmanager
+def _journal_to(path: Path | None) -> Iterator[JournalWriter | None]:
+    """A journal that streams into a compressed file, the same bytes for the same run."""
+    if path is None:
+        yield None
+        return
+    from gzip import GzipFile
+    from io import TextIOWrapper
+
+    with (
+        open(path, "wb") as file,
+        GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packed,
+        TextIOWrapper(packed, "utf-8", newline="\n") as text,
+    ):
+        writer = JournalWriter(text.write)
+        yield writer
+        writer.flush()
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Nothing in a run is cyclic, and looking for cycles among a million jobs costs a quarter of it."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

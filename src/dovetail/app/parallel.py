@@ -1,0 +1,140 @@
+"""Several policies at once, each in a process of its own, with one progress bar for all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dovetail.app.experiment import Experiment, simulate
+from dovetail.core.errors import DovetailError
+from dovetail.traces.record import RunRecord
+
+_LOOK_EVERY_S = 0.1
+
+
+def simulate_all(
+    experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
+) -> list[RunRecord]:
+    """One record per policy, in their order. The first failure ends them all."""
+    total = len(policies) * len(experiment.arrivals)
+    with _bar(total, "simulating", quiet) as bar:
+        if len(policies) == 1 or not hasattr(os, "fork"):
+            records = []
+            for number, (policy, folder) in enumerate(zip(policies, folders, strict=True)):
+                done = number * len(experiment.arrivals)
+                records.append(_one(experiment, policy, folder, lambda n, d=done: bar(d + n)))
+            bar(total)
+            return records
+        return _in_processes(experiment, policies, folders, bar)
+
+
+def _one(
+    experiment: Experiment, policy: str, folder: Path | None, progress: Callable[[int], object]
+) -> RunRecord:
+    journal = folder / "journal.jsonl.gz" if folder else None
+    return simulate(
+        experiment, policy, rows=folder is not None, journal=journal, progress=progress
+    )
+
+
+def _in_processes(
+    experiment: Experiment,
+    policies: Sequence[str],
+    folders: Sequence[Path | None],
+    bar: Callable[[int], object],
+) -> list[RunRecord]:
+    # Forked, so that a large trace is shared and not sent.
+    context = multiprocessing.get_context("fork")
+    done = context.Array("q", len(policies), lock=False)
+    waiting = list(range(len(policies)))[::-1]
+    running: dict[int, tuple[Any, Connection]] = {}
+    records: dict[int, RunRecord] = {}
+    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def work(number: int, out: Connection) -> None:
+        def tell(jobs: int) -> None:
+            done[number] = jobs
+
+        try:
+            out.send(_one(experiment, policies[number], folders[number], tell))
+        except DovetailError as error:
+            out.send(error)
+        except KeyboardInterrupt:
+            pass
+
+    try:
+        while waiting or running:
+            while waiting and len(running) < most:
+                number = waiting.pop()
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=work, args=(number, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                running[number] = (process, ours)
+            _collect(running, records, policies)
+            for number in records:
+                done[number] = len(experiment.arrivals)
+            bar(sum(done))
+    finally:
+        for process, _ in running.values():
+            process.terminate()
+            process.join()
+    return [records[number] for number in range(len(policies))]
+
+
+def _collect(
+    running: dict[int, tuple[Any, Connection]],
+    records: dict[int, RunRecord],
+    policies: Sequence[str],
+) -> None:
+    """Take in the records of those that are done."""
+    ready = multiprocessing.connection.wait([out for _, out in running.values()], _LOOK_EVERY_S)
+    for number, (process, out) in list(running.items()):
+        if out not in ready:
+            continue
+        try:
+            result = out.recv()
+        except EOFError:
+            process.join()
+            raise DovetailError(
+                f"the process that ran {policies[number]!r} died (exit code {process.exitcode}); "
+                "if memory ran out, compare fewer policies at a time"
+            ) from None
+        if isinstance(result, DovetailError):
+            raise result
+        records[number] = result
+        process.join()
+        del running[number]
+
+
+class _bar:  # noqa: N801 - used like a function
+    """A progress bar on the terminal's error output; silent where nobody watches."""
+
+    def __init__(self, total: int, label: str, quiet: bool) -> None:
+        self._shown = 0
+        self._bar: Any = None
+        if not quiet and sys.stderr.isatty():
+            self._bar = click.progressbar(
+                length=total, label=label, file=sys.stderr, show_eta=True, width=40
+            )
+
+    def __enter__(self) -> Callable[[int], object]:
+        if self._bar is not None:
+            self._bar.__enter__()
+        return self._move_to
+
+    def _move_to(self, done: int) -> None:
+        if self._bar is not None and done > self._shown:
+            self._bar.update(done - self._shown)
+            self._shown = done
+
+    def __exit__(self, *problem: Any) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*problem)
