@@ -61,7 +61,9 @@ def compile_into(source: Path, folder: Path) -> list[Path]:
     command = [sys.executable, "-m", "mypyc", *(f"dovetail/{name}" for name in MODULES)]
     environment = {**os.environ, "MYPYC_OPT_LEVEL": "3", "MYPYC_DEBUG_LEVEL": "0"}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
         return []

@@ -18,7 +18,7 @@ from dovetail.core.state import State
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
-from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
+from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
 from dovetail.traces.outcomes import Outcomes, summarise
 from dovetail.traces.record import RunRecord
 
@@ -47,7 +47,7 @@ class Experiment:
     def knowledge(self) -> Knowledge:
         """What policies may ask for. The truth goes in here and nowhere else."""
         durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
-        predictors = {
+        predictors: dict[str, Predictor] = {
             "oracle": Oracle(durations),
             "noisy-oracle": NoisyOracle(durations, self.seed),
             "history-mean": HistoryMean(),

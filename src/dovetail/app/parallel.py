@@ -26,10 +26,14 @@ def simulate_all(
     total = len(policies) * len(experiment.arrivals)
     with _bar(total, "simulating", quiet) as bar:
         if len(policies) == 1 or not hasattr(os, "fork"):
-            records = []
-            for number, (policy, folder) in enumerate(zip(policies, folders, strict=True)):
-                done = number * len(experiment.arrivals)
-                records.append(_one(experiment, policy, folder, lambda n, d=done: bar(d + n)))
+            records: list[RunRecord] = []
+            for policy, folder in zip(policies, folders, strict=True):
+                before = len(records) * len(experiment.arrivals)
+
+                def tell(jobs: int, before: int = before) -> None:
+                    bar(before + jobs)
+
+                records.append(_one(experiment, policy, folder, tell))
             bar(total)
             return records
         return _in_processes(experiment, policies, folders, bar)
@@ -39,9 +43,7 @@ def _one(
     experiment: Experiment, policy: str, folder: Path | None, progress: Callable[[int], object]
 ) -> RunRecord:
     journal = folder / "journal.jsonl.gz" if folder else None
-    return simulate(
-        experiment, policy, rows=folder is not None, journal=journal, progress=progress
-    )
+    return simulate(experiment, policy, rows=folder is not None, journal=journal, progress=progress)
 
 
 def _in_processes(

@@ -59,9 +59,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--across-nodes", default=1.0, show_default=True, help="Speed of a gang over nodes."
         ),
-        click.option(
-            "--across-racks", default=1.0, show_default=True, help="Further, over racks."
-        ),
+        click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
         click.option("--format", "format_", type=click.Choice(list(traces.FORMATS))),
         click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux."),
@@ -162,14 +160,18 @@ def _experiment(trace: str, options: dict[str, Any]) -> Experiment:
 
 def _tell_bad_rows(found: traces.Trace) -> None:
     if found.bad_rows:
-        click.echo(f"skipped {len(found.bad_rows)} bad rows; the first: {found.bad_rows[0]}", err=True)
+        click.echo(
+            f"skipped {len(found.bad_rows)} bad rows; the first: {found.bad_rows[0]}", err=True
+        )
 
 
 def _check_factors(options: dict[str, Any]) -> None:
     for name in ("across_nodes", "across_racks", "pair_speed"):
         value = options[name]
         if value is not None and not 0 < value < 1e6:
-            raise BadInput(f"--{name.replace('_', '-')} {value:g}: give a positive speed, such as 0.8")
+            raise BadInput(
+                f"--{name.replace('_', '-')} {value:g}: give a positive speed, such as 0.8"
+            )
 
 
 def _costs(text: str) -> tuple[float, float]:
@@ -195,7 +197,9 @@ def _kind_speed(text: str) -> tuple[str, float]:
     return kind, value
 
 
-def _node_events(options: dict[str, Any], nodes: tuple[Node, ...], found: traces.Trace) -> list[Any]:
+def _node_events(
+    options: dict[str, Any], nodes: tuple[Node, ...], found: traces.Trace
+) -> list[Any]:
     from dovetail.traces.node_events import random_failures, read_node_events
 
     events: list[Any] = []

@@ -104,7 +104,9 @@ class SimulatedCluster:
         self._now: Seconds = min(0.0, self._next_at)
         self._wake_at: Seconds = inf
         self._idle_wakes = 0
-        self._busy: Final[dict[tuple[int, int], Seconds]] = {}  # (node, GPU): still saving until then
+        self._busy: Final[
+            dict[tuple[int, int], Seconds]
+        ] = {}  # (node, GPU): still saving until then
         self._sharers: Final[dict[tuple[int, int], list[_Life]]] = {}  # (node, GPU): who is on it
         self._reports: list[Event] = []  # happened at once when we acted; told with what comes next
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
@@ -391,5 +393,8 @@ class SimulatedCluster:
 
 def _gpus_of(placement: Placement) -> list[tuple[int, int]]:
     return [
-        (n, gpu) for n, mask in placement.slices for gpu in range(mask.bit_length()) if mask >> gpu & 1
+        (n, gpu)
+        for n, mask in placement.slices
+        for gpu in range(mask.bit_length())
+        if mask >> gpu & 1
     ]

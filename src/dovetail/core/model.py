@@ -61,13 +61,17 @@ class Job:
         if self.gpus < 0 or (self.gpus == 0 and self.cpus <= 0):
             raise ValueError(f"job {self.id!r} asks for {self.gpus} GPUs; ask for at least 1")
         if not 1 <= self.share <= WHOLE_GPU:
-            raise ValueError(f"job {self.id!r} asks for {self.share}/1000 of a GPU; ask for 1 to 1000")
+            raise ValueError(
+                f"job {self.id!r} asks for {self.share}/1000 of a GPU; ask for 1 to 1000"
+            )
         if self.share != WHOLE_GPU and self.gpus != 1:
             raise ValueError(
                 f"job {self.id!r} asks for a share of {self.gpus} GPUs; shares go with exactly 1 GPU"
             )
         if not (0 <= self.cpus < inf and 0 <= self.memory_gb < inf):
-            raise ValueError(f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB")
+            raise ValueError(
+                f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB"
+            )
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
         if not low <= self.gpus <= high:

@@ -66,7 +66,9 @@ class Order:
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
-        self._sunk: dict[int, tuple[int, Track]] = {}  # by sequence: just joined a lower queue, turn
+        self._sunk: dict[
+            int, tuple[int, Track]
+        ] = {}  # by sequence: just joined a lower queue, turn
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._displaced: list[Track] = []
         self._places = 0
@@ -98,15 +100,17 @@ class Order:
         """Its rows are stale now, and are dropped when they surface."""
         self._current.pop(track.sequence, None)
 
-    def _next_place(self) -> int:
+    def _next_place(self) -> float:
         self._places += 1
-        return self._places
+        return float(self._places)
 
     def _queue_displaced(self) -> None:
         """Those that made way go back to the front of their queues, in the order they stood there;
         those that had just sunk stand at the end of their new one already."""
         number = self._current
-        still = [track for track in self._displaced if track.placement is None and track.ended_at < 0]
+        still = [
+            track for track in self._displaced if track.placement is None and track.ended_at < 0
+        ]
         rows = sorted([(number.get(track.sequence, 0), track) for track in still], key=_first)
         self._displaced.clear()
         for _, track in reversed(rows):
@@ -258,7 +262,6 @@ class Order:
         heap = self._running[pool.index][row[5]]
         heappop(heap)
         self._lent_running.append((heap, row))
-
 
     def take_back(self, number: int) -> None:
         """Return the last few that were lent, while the decision goes on."""

@@ -42,7 +42,9 @@ class Room:
         self.pool_of: Final[list[Pool]] = []
         self.bit: Final[list[int]] = []  # bit[n] == 1 << n; made once, it is long for large n
         self.free: Final[list[int]] = []  # per node: the mask of GPUs nobody uses
-        self.shares: Final[dict[tuple[int, int], int]] = {}  # (node, GPU): what is left of a shared one
+        self.shares: Final[
+            dict[tuple[int, int], int]
+        ] = {}  # (node, GPU): what is left of a shared one
         self.cpus: Final[list[float]] = []
         self.memory_gb: Final[list[float]] = []
         self.open: Final[list[bool]] = []  # may anything start here?
@@ -296,7 +298,9 @@ class Room:
             if not self.open[n]:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
             if not shape.plain and not self.host_has(n, shape, mask.bit_count()):
-                raise IllegalEntry(f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}")
+                raise IllegalEntry(
+                    f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}"
+                )
         if not self.is_free(placement):
             n, mask = placement.slices[0]
             raise IllegalEntry(

@@ -36,7 +36,6 @@ from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.track import Phase, Track
 
-
 WAITS: Final = 1
 RUNS: Final = 2
 ENDS: Final = 4
@@ -93,7 +92,9 @@ class View:
         self.waiting_count = 0
         self.suspended_count = 0
         self.peak_suspended = 0
-        self.capacity: Final[list[tuple[Seconds, int]]] = []  # GPUs on nodes that are up, from then on
+        self.capacity: Final[
+            list[tuple[Seconds, int]]
+        ] = []  # GPUs on nodes that are up, from then on
 
     @property
     def tracks(self) -> Mapping[JobId, Track]:
@@ -263,7 +264,9 @@ class State(View):
         shape = track.shape
         count = placement.gpus
         if count != shape.gpus and not self._may_have(track, count):
-            raise IllegalEntry(f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}")
+            raise IllegalEntry(
+                f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
+            )
         if not self.room.confirm(True, placement, shape):
             try:
                 self.room.check(placement, shape)
@@ -292,8 +295,10 @@ class State(View):
     @staticmethod
     def _may_have(track: Track, count: int) -> bool:
         low, high = track.job.min_gpus, track.job.max_gpus
-        return (low if low is not None else track.job.gpus) <= count <= (
-            high if high is not None else track.job.gpus
+        return (
+            (low if low is not None else track.job.gpus)
+            <= count
+            <= (high if high is not None else track.job.gpus)
         )
 
     def _started(self, job_id: JobId) -> None:

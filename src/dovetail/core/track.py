@@ -24,7 +24,6 @@ class Track:
     """Changed by the state alone. Seconds and GPU-seconds are as of the last change of phase."""
 
     # Defaults stand here because most jobs never change most of them: it halves the cost of a track.
-    phase: Phase = Phase.QUEUED
     placement: Placement | None = None  # None while it waits
     holds: float = 0.0  # GPUs in its hands now, a share counted as a part
     first_start_at: Seconds = -1.0
@@ -47,6 +46,7 @@ class Track:
         self.shape: Final = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
+        self.phase = Phase.QUEUED
         self.waiting_since = at
         self.ticket = ticket  # its place in the order of beginning to wait
 

@@ -11,7 +11,12 @@ from dovetail.core.model import Node, Seconds
 
 
 def node_failures(
-    nodes: Sequence[Node], mtbf_s: Seconds, repair_s: Seconds, start: Seconds, until: Seconds, seed: int
+    nodes: Sequence[Node],
+    mtbf_s: Seconds,
+    repair_s: Seconds,
+    start: Seconds,
+    until: Seconds,
+    seed: int,
 ) -> list[NodeDown | NodeUp]:
     """Each node fails after an exponential time and is repaired after another, up to `until`."""
     events: list[NodeDown | NodeUp] = []

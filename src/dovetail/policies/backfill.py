@@ -17,8 +17,9 @@ from dovetail.core.plan import Place, Plan
 from dovetail.core.state import View
 from dovetail.core.track import Track
 from dovetail.policies.backlog import Backlog, Lane
+from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
-from dovetail.policies.reservations import Reservations, ReservationsBy
+from dovetail.policies.reservations import Due, Reservations, ReservationsBy
 from dovetail.policies.shadow import Shadows, ShadowsBy, Spare
 from dovetail.predict.duration import Predictor
 
@@ -65,7 +66,7 @@ class Easy:
             track = backlog.waiting[after]
             plan.start_at(track, placement)
             if now + left_s[after] > spare.at:
-                spare.take(_pool_of(view, placement), track.shape)
+                spare.take(pool_of(view.room, placement).index, track.shape)
 
     def _first(
         self, view: View, lanes: list[Lane], spare: Spare, after: int
@@ -82,7 +83,7 @@ class Easy:
             if placement is None:
                 continue
             fitting.append(lane)
-            beyond = spare.has(_pool_of(view, placement), lane.shape)
+            beyond = spare.has(pool_of(view.room, placement).index, lane.shape)
             sequence = lane.first(after, now, inf if beyond else spare.at)
             if sequence >= 0 and (first is None or sequence < first[0]):
                 first = (sequence, placement)
@@ -94,10 +95,6 @@ def _worth_a_try(lanes: list[Lane], now: Seconds, spare: Spare) -> list[Lane]:
     """The lanes that hold a short enough job, or whose jobs are small enough to be long."""
     at, most = spare.at, spare.most()
     return [lane for lane in lanes if lane.shape.gpus <= most or now + lane.shortest <= at]
-
-
-def _pool_of(view: View, placement: Placement) -> int:
-    return view.room.pool_of[placement.slices[0].node].index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,17 +123,25 @@ class Conservative:
             return ()
         reservations = self._reservations(view)
         plan = Plan(view, self.place)
-        for track, shape, pool in reservations.due():
-            placement = self.place(view.room, shape)
-            if placement is not None and _pool_of(view, placement) == pool:
-                plan.start_at(track, placement)
-            else:
+        for due in reservations.due():
+            placement = self._placement_for(view, due)
+            if placement is None:
                 reservations.is_stuck()
+            else:
+                plan.start_at(due.track, placement)
         return self._with_wake(view, reservations, plan)
 
-    def _with_wake(
-        self, view: View, reservations: Reservations, plan: Plan
-    ) -> Sequence[Action]:
+    def _placement_for(self, view: View, due: Due) -> Placement | None:
+        """Reservations count GPUs; CPUs, memory and shares may still be in the way."""
+        room = view.room
+        if room.tenants and not room.within_quota(due.track.shape):
+            return None
+        placement = self.place(room, due.shape)
+        if placement is None or pool_of(room, placement).index != due.pool:
+            return None
+        return placement
+
+    def _with_wake(self, view: View, reservations: Reservations, plan: Plan) -> Sequence[Action]:
         """Look again when the next job should end: if it does not, the reservations must move."""
         if view.waiting_count == len(plan.started):
             return plan.actions

@@ -19,7 +19,6 @@ from dovetail.core.room import Pool
 from dovetail.core.state import View
 from dovetail.core.track import Track
 
-
 _AHEAD_OF_ALL_WAITING = 1e15  # more than there will ever be tickets
 
 

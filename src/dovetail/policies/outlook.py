@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import Final, TypeAlias, final
 
-from dovetail.core.model import Seconds
+from dovetail.core.model import Placement, Seconds
+from dovetail.core.room import Pool, Room
 from dovetail.core.state import View
 from dovetail.core.track import Track
 from dovetail.policies.backlog import Backlog
@@ -105,3 +106,8 @@ class Outlook:
         end = self._end.pop(track.sequence, None)
         if end is not None:
             del self.ends[bisect_left(self.ends, (end, track.sequence, track))]
+
+
+def pool_of(room: Room, placement: Placement) -> Pool:
+    """A gang stays in one pool: that of its first node."""
+    return room.pool_of[placement.slices[0].node]

@@ -9,7 +9,7 @@ from random import Random
 
 from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
 from dovetail.core.model import WHOLE_GPU, Placement, Seconds
-from dovetail.core.orders import Order, OrderBy
+from dovetail.core.orders import Order, OrderBy, WaitingRow
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
 from dovetail.core.state import View
@@ -85,13 +85,19 @@ class Gandiva:
         assert isinstance(order, Order)
         hosts: dict[int, list[Track]] = {}
         for track in view.running.values():
-            if track.shape.plain and track.placement and track.placement.share == WHOLE_GPU:
-                if _all_open(view.room, track.placement):
-                    hosts.setdefault(track.shape.lane, []).append(track)
+            placement = track.placement
+            assert placement is not None
+            if (
+                placement.share == WHOLE_GPU
+                and track.shape.plain
+                and _all_open(view.room, placement)
+            ):
+                hosts.setdefault(track.shape.lane, []).append(track)
         chance = Random(f"{self.seed}/{view.now!r}")
         actions: list[Action] = []
         for head in sorted(order.heads()):
-            row, partners = head, hosts.get(head[3].shape.lane, [])
+            row: WaitingRow | None = head
+            partners = hosts.get(head[3].shape.lane, [])
             while row is not None and partners and row[3].shape.plain:
                 host = partners.pop(chance.randrange(len(partners)))
                 assert host.placement is not None

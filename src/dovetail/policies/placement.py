@@ -134,8 +134,12 @@ def _nearest_gpus(room: Room, nodes: int, gpus: int) -> Placement:
         size = room.nodes[n].island
         if not size:
             return room.single(n, room.lowest(n, gpus))
-        inside = [room.free[n] >> start & (1 << size) - 1 for start in range(0, room.nodes[n].gpus, size)]
-        fitting = [(mask.bit_count(), i, mask) for i, mask in enumerate(inside) if mask.bit_count() >= gpus]
+        inside = [
+            room.free[n] >> start & (1 << size) - 1 for start in range(0, room.nodes[n].gpus, size)
+        ]
+        fitting = [
+            (mask.bit_count(), i, mask) for i, mask in enumerate(inside) if mask.bit_count() >= gpus
+        ]
         if fitting:
             _, island, mask = min(fitting)
             return room.single(n, _lowest_bits(mask, gpus) << island * size)

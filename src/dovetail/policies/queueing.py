@@ -143,9 +143,7 @@ class Priority(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        return ListScheduler(
-            ByPriority(), self.place, preemptive=self.preempt, running_first=True
-        )
+        return ListScheduler(ByPriority(), self.place, preemptive=self.preempt, running_first=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +154,7 @@ class Edf(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        return ListScheduler(
-            ByDeadline(), self.place, preemptive=self.preempt, running_first=True
-        )
+        return ListScheduler(ByDeadline(), self.place, preemptive=self.preempt, running_first=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +253,9 @@ class Gittins(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        return _in_steps(ByService(GittinsIndex(self.services, self.quantum, self.horizon)), self.place)
+        return _in_steps(
+            ByService(GittinsIndex(self.services, self.quantum, self.horizon)), self.place
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from dovetail.core.entries import NodeDown, NodeDraining, NodeJoined, NodeLeft, NodeUp
@@ -13,7 +13,12 @@ from dovetail.models.failures import node_failures
 from dovetail.models.workload import Arrival
 
 NodeEvent = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
-_KINDS = {"down": NodeDown, "up": NodeUp, "drain": NodeDraining, "leave": NodeLeft}
+_KINDS: Mapping[str, type[NodeDown | NodeUp | NodeDraining | NodeLeft]] = {
+    "down": NodeDown,
+    "up": NodeUp,
+    "drain": NodeDraining,
+    "leave": NodeLeft,
+}
 _COLUMNS = ("at_s", "node", "event")
 
 
@@ -45,7 +50,9 @@ def _event(path: str, line: int, row: dict[str, str]) -> NodeEvent:
         gpus = int(_number(path, line, "gpus", row.get("gpus") or ""))
         return NodeJoined(at, Node(node_id, gpus, row.get("kind") or "gpu"))
     if what not in _KINDS:
-        raise BadInput(f"{path}:{line}: column 'event': {what!r} is not one of {', '.join(_KINDS)}, join")
+        raise BadInput(
+            f"{path}:{line}: column 'event': {what!r} is not one of {', '.join(_KINDS)}, join"
+        )
     return _KINDS[what](at, node_id)
 
 
@@ -69,7 +76,9 @@ def random_failures(
     except ValueError:
         hours = (0.0, 0.0)
     if not all(0 < value < 1e9 for value in hours):
-        raise BadInput(f"--node-failures {text!r}: give mean hours up and to repair, such as 2000/4")
+        raise BadInput(
+            f"--node-failures {text!r}: give mean hours up and to repair, such as 2000/4"
+        )
     if not arrivals:
         return []
     gpus = sum(node.gpus for node in nodes) or 1

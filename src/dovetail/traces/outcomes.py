@@ -51,7 +51,8 @@ class Outcomes:
 
     def runs(self, track: Track) -> None:
         self._close_stint(track)
-        assert self._view is not None and track.placement is not None
+        assert self._view is not None
+        assert track.placement is not None
         self._since[track.job.id] = (track.placement, self._view.now)
 
     def _close_stint(self, track: Track) -> None:
