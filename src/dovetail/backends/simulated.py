@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
 from typing import Final, TypeAlias, assert_never, final
@@ -110,11 +111,13 @@ class SimulatedCluster:
         self._sharers: Final[dict[tuple[int, int], list[_Life]]] = {}  # (node, GPU): who is on it
         self._reports: list[Event] = []  # happened at once when we acted; told with what comes next
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
+        # Where one job may have to wait until another is saved, a start is confirmed when it is real.
+        self._prompt: Final = not any([a.job.interruption.save_s > 0 for a in arrivals])
         for number, event in enumerate(self._node_events):
             self._push(event.at, _NODE, None, number)
         for node in nodes:
             self._nodes.append(node)
-            self._reports.append(NodeJoined(self._now, node))
+            self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
         for tenant in tenants:
             self._reports.append(TenantSet(self._now, tenant))
 
@@ -134,29 +137,37 @@ class SimulatedCluster:
         at = rows[0][0] if rows else inf
         if self._next_at < at:
             at = self._next_at
-        if self._wake_at <= at and self._lives:
-            at = self._wake_at
-            self._count_idle_wakes(rows)
-            events.append(Woke(at))
+        if self._wake_at <= at and self._wake_at < inf:
+            if self._lives:  # else there is nothing to be woken for, now or later
+                at = self._wake_at
+                self._count_idle_wakes(rows, at)
+                events.append(Woke(at))
             self._wake_at = inf
         if at == inf:
             return events
         self._now = at
         while rows and rows[0][0] <= at:
-            self._happen(events, heappop(rows))
+            row = heappop(rows)
+            life = row[3]
+            if row[2] == _FINISH and life is not None:
+                if life.stint == row[4] and not life.gone:
+                    self._end(events, life)
+                    events.append(Finished(at, life.job.id))
+            else:
+                self._happen(events, row)
         while self._next_at <= at:
             self._arrive(events)
         return events
 
-    def _count_idle_wakes(self, rows: list[_Row]) -> None:
-        if rows or self._next_at < inf:
+    def _count_idle_wakes(self, rows: list[_Row], at: Seconds) -> None:
+        if at > self._now and (rows or self._next_at < inf):
             self._idle_wakes = 0
             return
         self._idle_wakes += 1
         if self._idle_wakes > _IDLE_WAKES:
             raise UnfinishedRun(
-                f"the policy keeps asking to be woken at t={self._now:g} but starts none of "
-                f"{len(self._lives)} waiting jobs, and nothing runs"
+                f"the policy keeps asking to be woken at t={self._now:g} but nothing comes of it, "
+                f"and {len(self._lives)} jobs have not ended"
             )
 
     def _arrive(self, events: list[Event]) -> None:
@@ -175,9 +186,6 @@ class SimulatedCluster:
             self._node_event(events, self._node_events[row[4]])
         elif life.gone or (life.stint != row[4] and what != _CANCEL):
             return
-        elif what == _FINISH:
-            self._end(events, life)
-            events.append(Finished(self._now, life.job.id))
         elif what == _STARTED:
             self._report_start(events, life)
         elif what == _FAIL:
@@ -208,6 +216,7 @@ class SimulatedCluster:
 
     def _node_event(self, events: list[Event], event: NodeEvent) -> None:
         if isinstance(event, NodeJoined):
+            event = NodeJoined(self._now, replace(event.node, prompt=self._prompt))
             self._nodes.append(event.node)
         elif isinstance(event, NodeDown | NodeLeft):
             why = f"node {event.node_id} " + ("failed" if isinstance(event, NodeDown) else "left")
@@ -260,9 +269,16 @@ class SimulatedCluster:
             life.rate = 1.0  # it may have shared a GPU before
         if at > now:
             self._push(at, _STARTED, life, life.stint)
-        else:
+        elif not self._prompt:
             self._report_start(self._reports, life)
-        self._push_end(life)
+        elif life.rate != 1.0:
+            self._reports.append(Paced(now, life.job.id, life.rate))
+        if life.arrival.failures:
+            self._push_end(life)
+        else:
+            self._made += 1
+            finish = at + life.remaining_s / life.rate
+            heappush(self._rows, (finish, self._made, _FINISH, life, life.stint))
 
     def _rate(self, life: _Life) -> float:
         """How fast the job runs where it is: its placement, and the worst of its neighbours."""
@@ -320,7 +336,7 @@ class SimulatedCluster:
         save_s = life.job.interruption.save_s
         if save_s > 0:
             for gpu in _gpus_of(placement):
-                self._busy[gpu] = self._now + save_s
+                self._busy[gpu] = max(self._busy.get(gpu, 0.0), self._now + save_s)
 
     def _kill(self, events: list[Event], life: _Life) -> Seconds:
         """The job loses its GPUs without warning; the work that is lost with it."""
@@ -387,7 +403,11 @@ class SimulatedCluster:
         """When the last of these GPUs has been saved by the job that had it before."""
         at = self._now
         for gpu in _gpus_of(placement):
-            at = max(at, self._busy.pop(gpu, 0.0))
+            until = self._busy.get(gpu, 0.0)
+            if until > self._now:  # it stays noted: whoever comes next may have to wait for it too
+                at = max(at, until)
+            elif until:
+                del self._busy[gpu]
         return at
 
 

@@ -7,9 +7,11 @@ read-only to the type checker. See docs/decisions/0002-plain-classes-for-entries
 
 from __future__ import annotations
 
+import json
+from json.encoder import encode_basestring_ascii as quote
 from typing import Any, ClassVar, Final, TypeAlias, final
 
-from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant
+from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant, own_fields
 
 
 class Entry:
@@ -21,6 +23,15 @@ class Entry:
     def values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.fields)
 
+    def line(self, at: str) -> str:
+        """This entry in the journal, after `at`, the opening of its line. The frequent ones override
+        it with what `json` would say, at a fifth of the time."""
+        names = [name for name in self.fields if name != "at"]
+        row: dict[str, Any] = {self.tag: _plain(getattr(self, names[0])) if names else True}
+        for name in names[1:]:
+            row["on" if name == "placement" else name] = _plain(getattr(self, name))
+        return f"{at}{json.dumps(row, separators=(',', ':'))[1:]}\n"
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.values() == other.values()
 
@@ -30,6 +41,14 @@ class Entry:
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields)
         return f"{type(self).__name__}({inside})"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Job | Node | Tenant):
+        return own_fields(value)
+    if isinstance(value, Placement):
+        return [value.share, *([piece.node, piece.mask] for piece in value.slices)]
+    return value
 
 
 # ------------------------------------------------------------------------------------------ events
@@ -46,6 +65,9 @@ class Submitted(Entry):
         self.at: Final = at
         self.job: Final = job
 
+    def line(self, at: str) -> str:
+        return f'{at}"submitted":{self.job.text()}}}\n'
+
 
 @final
 class Started(Entry):
@@ -58,6 +80,9 @@ class Started(Entry):
         self.at: Final = at
         self.job_id: Final = job_id
 
+    def line(self, at: str) -> str:
+        return f'{at}"started":{quote(self.job_id)}}}\n'
+
 
 @final
 class Finished(Entry):
@@ -69,6 +94,9 @@ class Finished(Entry):
     def __init__(self, at: Seconds, job_id: JobId) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
+
+    def line(self, at: str) -> str:
+        return f'{at}"finished":{quote(self.job_id)}}}\n'
 
 
 @final
@@ -220,6 +248,9 @@ class Start(Entry):
         self.job_id: Final = job_id
         self.placement: Final = placement
 
+    def line(self, at: str) -> str:
+        return f'{at}"start":{quote(self.job_id)},"on":{self.placement.text()}}}\n'
+
 
 @final
 class Preempt(Entry):
@@ -231,6 +262,9 @@ class Preempt(Entry):
 
     def __init__(self, job_id: JobId) -> None:
         self.job_id: Final = job_id
+
+    def line(self, at: str) -> str:
+        return f'{at}"preempt":{quote(self.job_id)}}}\n'
 
 
 @final

@@ -1,16 +1,12 @@
 """The journal as text: one JSON object a line, in the order things happened.
 
-Written by hand for the five entries that make up nearly all of a journal (`json.dumps` would double
-the time of a run) and by field for the rest; read back with `json`.
+Each entry knows its own line (`json.dumps` would double the time of a run); `json` reads them back.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
-from json.encoder import encode_basestring_ascii as quote
-from math import isinf
 from typing import Any, Final, final
 
 from dovetail.core.entries import (
@@ -37,8 +33,6 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import BadInput
 from dovetail.core.model import (
-    NO_INTERRUPTION_COST,
-    WHOLE_GPU,
     Estimate,
     Interruption,
     Job,
@@ -59,32 +53,15 @@ class JournalWriter:
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write: Final = write
         self._lines: list[str] = []
-        self._where: dict[Placement, str] = {}
         self._now: Seconds = 0.0
-        self._at = '{"at":0.0,'
+        self._at = opening(0.0)
 
     def __call__(self, entry: JournalEntry, now: Seconds) -> None:
         if now != self._now:
             self._now = now
-            self._at = f'{{"at":{now!r},'
-        if isinstance(entry, Start):
-            where = self._where.get(entry.placement)
-            if where is None:
-                where = self._where[entry.placement] = _placement_text(entry.placement)
-            line = f'{self._at}"start":{quote(entry.job_id)},"on":{where}}}\n'
-        elif isinstance(entry, Started):
-            line = f'{self._at}"started":{quote(entry.job_id)}}}\n'
-        elif isinstance(entry, Submitted):
-            line = f'{self._at}"submitted":{_job_text(entry.job)}}}\n'
-        elif isinstance(entry, Finished):
-            line = f'{self._at}"finished":{quote(entry.job_id)}}}\n'
-        elif isinstance(entry, Preempt):
-            line = f'{self._at}"preempt":{quote(entry.job_id)}}}\n'
-        else:
-            line = encode(entry, now) + "\n"
-        lines = self._lines
-        lines.append(line)
-        if len(lines) >= _LINES_AT_ONCE:
+            self._at = opening(now)
+        self._lines.append(entry.line(self._at))
+        if len(self._lines) >= _LINES_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:
@@ -92,72 +69,14 @@ class JournalWriter:
         self._lines.clear()
 
 
-def _job_text(job: Job) -> str:
-    """Most jobs are told by their id, size and owner; the others by every field they set."""
-    if (
-        job.name
-        or job.kinds
-        or job.cpus
-        or job.memory_gb
-        or job.group
-        or job.model
-        or job.priority
-        or job.retries
-        or job.share != WHOLE_GPU
-        or job.weight != 1.0
-        or job.deadline is not None
-        or job.min_gpus is not None
-        or job.max_gpus is not None
-        or job.estimate is not None
-        or job.interruption is not NO_INTERRUPTION_COST
-    ):
-        return json.dumps(_own_fields(job), separators=(",", ":"))
-    text = f'{{"id":{quote(job.id)},"gpus":{job.gpus}'
-    if job.user:
-        text += f',"user":{quote(job.user)}'
-    if job.tenant:
-        text += f',"tenant":{quote(job.tenant)}'
-    return text + "}"
-
-
-# ------------------------------------------------------------------------------------------ writing
+def opening(at: Seconds) -> str:
+    """How the line of an entry at that time begins."""
+    return f'{{"at":{at!r},'
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:
-    """One line of the journal, without its end."""
-    row: dict[str, Any] = {"at": now}
-    names = [name for name in entry.fields if name != "at"]
-    row[entry.tag] = _plain(getattr(entry, names[0])) if names else True
-    for name in names[1:]:
-        row["on" if name == "placement" else name] = _plain(getattr(entry, name))
-    return json.dumps(row, separators=(",", ":"))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Job | Node | Tenant):
-        return _own_fields(value)
-    if isinstance(value, Placement):
-        return json.loads(_placement_text(value))
-    return value
-
-
-def _own_fields(value: Any) -> dict[str, Any]:
-    """The fields that differ from their defaults; infinity, which JSON lacks, as text."""
-    row = {}
-    for field in fields(value):
-        own = getattr(value, field.name)
-        if field.default is MISSING or own != field.default:
-            if isinstance(own, Interruption | Estimate):
-                own = _own_fields(own)
-            elif isinstance(own, float) and isinf(own):
-                own = "inf"
-            row[field.name] = own
-    return row
-
-
-def _placement_text(placement: Placement) -> str:
-    slices = ",".join(f"[{piece.node},{piece.mask}]" for piece in placement.slices)
-    return f"[{placement.share},{slices}]" if slices else f"[{placement.share}]"
+    """One line of the journal."""
+    return entry.line(opening(now))
 
 
 # ------------------------------------------------------------------------------------------ reading

@@ -53,7 +53,8 @@ def run(
                 if journal is not None:
                     journal(action, state.now)
                 backend.act(action)
-            state.settle()
+            if state.unsettled or state.room.drafted:
+                state.settle()
         if wake < inf:
             backend.act(Wake(wake))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import inf
-from typing import Final, NamedTuple, NewType, final
+import json
+from dataclasses import MISSING, dataclass, field, fields
+from json.encoder import encode_basestring_ascii as quote
+from math import inf, isinf
+from typing import Any, Final, NamedTuple, NewType, final
 
 JobId = NewType("JobId", str)
 Seconds = float
@@ -79,6 +81,47 @@ class Job:
                 f"job {self.id!r} asks for {self.gpus} GPUs outside its range {low} to {high}"
             )
 
+    def text(self) -> str:
+        """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
+        if (
+            self.name
+            or self.kinds
+            or self.cpus
+            or self.memory_gb
+            or self.group
+            or self.model
+            or self.priority
+            or self.retries
+            or self.share != WHOLE_GPU
+            or self.weight != 1.0
+            or self.deadline is not None
+            or self.min_gpus is not None
+            or self.max_gpus is not None
+            or self.estimate is not None
+            or self.interruption is not NO_INTERRUPTION_COST
+        ):
+            return json.dumps(own_fields(self), separators=(",", ":"))
+        text = f'{{"id":{quote(self.id)},"gpus":{self.gpus}'
+        if self.user:
+            text += f',"user":{quote(self.user)}'
+        if self.tenant:
+            text += f',"tenant":{quote(self.tenant)}'
+        return text + "}"
+
+
+def own_fields(value: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults; infinity, which JSON lacks, as text."""
+    row = {}
+    for item in fields(value):
+        own = getattr(value, item.name)
+        if item.default is MISSING or own != item.default:
+            if isinstance(own, Interruption | Estimate):
+                own = own_fields(own)
+            elif isinstance(own, float) and isinf(own):
+                own = "inf"
+            row[item.name] = own
+    return row
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -95,6 +138,7 @@ class Node:
     tenant: str = ""  # only this tenant's jobs may use it; empty means everyone's
     idle_watts: float = 0.0
     gpu_watts: float = 0.0
+    prompt: bool = False  # jobs with nothing to restore work here the moment they get GPUs
     labels: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -156,6 +200,14 @@ class Placement:
         self.slices: Final = slices
         self.share: Final = share
         self.gpus: Final = sum([piece.mask.bit_count() for piece in slices])
+        self._text = ""
+
+    def text(self) -> str:
+        """As JSON: the share, then node and mask of every slice."""
+        if not self._text:
+            slices = "".join([f",[{piece.node},{piece.mask}]" for piece in self.slices])
+            self._text = f"[{self.share}{slices}]"
+        return self._text
 
     def __eq__(self, other: object) -> bool:
         return (

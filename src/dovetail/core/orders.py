@@ -82,6 +82,7 @@ class Order:
         if self._key.queued:
             if track.resumed:
                 self._displaced.append(track)
+                self._view.unsettled = True
                 return
             tie = self._next_place()
         self._queue(key, tie, track)
@@ -174,6 +175,7 @@ class Order:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""
         heap = self._waiting[track.shape.lane if self._lanes else 0]
         self._lent.append((heap, heappop(heap)))
+        self._view.unsettled = True
         while heap and heap[0][3].turn != heap[0][2]:
             heappop(heap)
         return heap[0] if heap else None
@@ -231,6 +233,7 @@ class Order:
             standing = self._key.running(track, self._view)
             if self._key.queued:
                 self._sunk[track.sequence] = (track.turn, track)
+                self._view.unsettled = True
                 standing = standing._replace(level=nextafter(standing.level, inf))
             self._place_running(track, standing)
 
@@ -262,6 +265,7 @@ class Order:
         heap = self._running[pool.index][row[5]]
         heappop(heap)
         self._lent_running.append((heap, row))
+        self._view.unsettled = True
 
     def take_back(self, number: int) -> None:
         """Return the last few that were lent, while the decision goes on."""

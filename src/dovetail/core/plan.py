@@ -55,7 +55,7 @@ class Plan:
         """Take back a stop, if the job's own GPUs are still free."""
         placement = track.placement
         assert placement is not None
-        if not self.room.is_free(placement):
+        if not self.room.is_free(placement) or not self.room.allows(placement, track.shape):
             return False
         self.room.draft_take(placement, track.shape)
         del self._stopped[track.job.id]

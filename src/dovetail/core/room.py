@@ -55,6 +55,7 @@ class Room:
         self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
         self.partitioned = False  # do some nodes belong to one tenant?
         self.tenants_matter = False
+        self.prompt = False  # are all nodes such that jobs work at once?
         self.changes = 0  # how often a node opened or closed, or a quota was set
         self._eligible: dict[tuple[tuple[str, ...], str], list[Pool]] = {}
         self._draft: list[tuple[bool, Placement, Shape]] = []
@@ -68,6 +69,7 @@ class Room:
     def add(self, node: Node) -> int:
         n = len(self.nodes)
         self.index[node.id] = n
+        self.prompt = node.prompt and (self.prompt or n == 0)
         self.nodes.append(node)
         pool = self._pool_for(node)
         pool.members.append(n)
@@ -182,6 +184,14 @@ class Room:
             and self.memory_gb[n] + _ROUNDING >= shape.memory_gb * part
         )
 
+    def allows(self, placement: Placement, shape: Shape) -> bool:
+        """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
+        if self.tenants and not self.within_quota(shape):
+            return False
+        return shape.plain or all(
+            [self.host_has(n, shape, mask.bit_count()) for n, mask in placement.slices]
+        )
+
     def lowest(self, n: int, count: int) -> int:
         """The mask of the node's first `count` free GPUs."""
         free = self.free[n]
@@ -227,27 +237,33 @@ class Room:
 
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
+            free = self.free
             for n, mask in placement.slices:
-                self._set_free(n, self.free[n] & ~mask)
+                self._set_free(n, free[n] & ~mask)
         else:
             for n, mask in placement.slices:
                 self._take_share(n, mask, placement.share)
         if not shape.plain:
             self._charge_host(placement, shape, -1.0)
-        if shape.tenant in self.held:
-            self.held[shape.tenant] += placement.gpus * placement.share / WHOLE_GPU
+        if self.held:
+            self._charge_quota(placement, shape, 1.0)
 
     def give(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
+            free = self.free
             for n, mask in placement.slices:
-                self._set_free(n, self.free[n] | mask)
+                self._set_free(n, free[n] | mask)
         else:
             for n, mask in placement.slices:
                 self._give_share(n, mask, placement.share)
         if not shape.plain:
             self._charge_host(placement, shape, 1.0)
+        if self.held:
+            self._charge_quota(placement, shape, -1.0)
+
+    def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
-            self.held[shape.tenant] -= placement.gpus * placement.share / WHOLE_GPU
+            self.held[shape.tenant] += sign * placement.gpus * placement.share / WHOLE_GPU
 
     def _set_free(self, n: int, mask: int) -> None:
         before, after = self.free[n].bit_count(), mask.bit_count()

@@ -89,6 +89,7 @@ class View:
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
+        self.unsettled = False  # has an index something to put back?
         self.waiting_count = 0
         self.suspended_count = 0
         self.peak_suspended = 0
@@ -145,6 +146,7 @@ class View:
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""
+        self.unsettled = False
         if self.room.drafted:
             self.room.rollback()
         for index in self._on_settle:
@@ -159,13 +161,16 @@ class State(View):
         if isinstance(entry, Start):
             self._start(entry.job_id, entry.placement)
         elif isinstance(entry, Started):
-            self._advance(entry.at)
+            if entry.at != self.now:
+                self._advance(entry.at)
             self._started(entry.job_id)
         elif isinstance(entry, Submitted):
-            self._advance(entry.at)
+            if entry.at != self.now:
+                self._advance(entry.at)
             self._submitted(entry.job)
         elif isinstance(entry, Finished):
-            self._advance(entry.at)
+            if entry.at != self.now:
+                self._advance(entry.at)
             track = self._held(entry.job_id)
             self._release(track, 0.0)
             self._end(track, Phase.FINISHED, "")
@@ -261,36 +266,38 @@ class State(View):
         track = self._track(job_id)
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
-        shape = track.shape
-        count = placement.gpus
+        room, shape, count, now = self.room, track.shape, placement.gpus, self.now
         if count != shape.gpus and not self._may_have(track, count):
-            raise IllegalEntry(
-                f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
-            )
-        if not self.room.confirm(True, placement, shape):
-            try:
-                self.room.check(placement, shape)
-            except IllegalEntry as error:
-                raise IllegalEntry(
-                    f"cannot start job {job_id!r} at t={self.now:g}: {error}"
-                ) from None
-            self.room.take(placement, shape)
+            raise IllegalEntry(f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}")
+        if not room.drafted or not room.confirm(True, placement, shape):
+            self._check_room(job_id, placement, shape)
+            room.take(placement, shape)
         if track.phase is Phase.SUSPENDED:
             self.suspended_count -= 1
-        track.phase = Phase.STARTING
+        if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
+            track.phase = Phase.RUNNING
+            track.working_since = now
+        else:
+            track.phase = Phase.STARTING
+            track.working_since = -1.0
         track.placement = placement
         track.holds = (
             float(count) if placement.share == WHOLE_GPU else count * placement.share / WHOLE_GPU
         )
-        track.started_at = self.now
-        track.working_since = -1.0
+        track.started_at = now
         track.turn += 1
         self.waiting_count -= 1
         self._running[job_id] = track
         for index in self._on_run:
             index.runs(track)
         if track.first_start_at < 0:
-            track.first_start_at = self.now
+            track.first_start_at = now
+
+    def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
+        try:
+            self.room.check(placement, shape)
+        except IllegalEntry as error:
+            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
 
     @staticmethod
     def _may_have(track: Track, count: int) -> bool:
@@ -303,7 +310,7 @@ class State(View):
 
     def _started(self, job_id: JobId) -> None:
         track = self._held(job_id)
-        if track.phase is not Phase.STARTING:
+        if track.phase is not Phase.STARTING and track.working_since != track.started_at:
             raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
         track.phase = Phase.RUNNING
         track.working_since = self.now
@@ -398,7 +405,8 @@ class State(View):
         track.reason = reason
         track.ended_at = self.now
         del self._tracks[job_id]
-        self._unplaceable.pop(job_id, None)
+        if self._unplaceable:
+            self._unplaceable.pop(job_id, None)
         self._ended[job_id] = phase
         for index in self._on_end:
             index.ends(track)

@@ -1,4 +1,4 @@
-"""Backfilling: short jobs slip into the gaps before wide ones, and nobody with a promise is delayed.
+"""Backfilling: short jobs slip into the gaps before wide ones and delay nobody who has a promise.
 
 EASY (Lifka 1995; Mu'alem and Feitelson 2001) promises a start to the first job that does not fit;
 conservative backfilling promises one to every job.
@@ -15,7 +15,6 @@ from dovetail.core.entries import Action, Wake
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.state import View
-from dovetail.core.track import Track
 from dovetail.policies.backlog import Backlog, Lane
 from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
@@ -26,8 +25,8 @@ from dovetail.predict.duration import Predictor
 
 @dataclass(frozen=True, kw_only=True)
 class Easy:
-    """First come, first served. Behind a job that does not fit, others may start if by the estimates
-    they end before it could start (the shadow time), or leave it enough GPUs then."""
+    """First come, first served. Behind a job that does not fit, others may start if, by the
+    estimates, they end before it could start (the shadow time) or leave it enough GPUs then."""
 
     place: Place = consolidated
     predictor: Predictor
@@ -42,7 +41,7 @@ class Easy:
         shadows = view.index(self._spec)
         assert isinstance(shadows, Shadows)
         plan = Plan(view, self.place)
-        started: list[tuple[Track, Placement]] = []
+        started: dict[int, Placement] = {}  # by sequence
         for track in shadows.backlog.after(-1):
             placement = plan.place(track)
             if placement is None:
@@ -50,7 +49,7 @@ class Easy:
                 self._fill(view, plan, shadows.backlog, spare, track.sequence)
                 break
             plan.start_at(track, placement)
-            started.append((track, placement))
+            started[track.sequence] = placement
         return plan.actions
 
     def _fill(self, view: View, plan: Plan, backlog: Backlog, spare: Spare, after: int) -> None:
@@ -99,8 +98,8 @@ def _worth_a_try(lanes: list[Lane], now: Seconds, spare: Spare) -> list[Lane]:
 
 @dataclass(frozen=True, kw_only=True)
 class Conservative:
-    """First come, first served, and each job has a start reserved when it comes: a later one may start
-    before it only if by the estimates nobody before it is delayed."""
+    """First come, first served, and every job has a start reserved: one that came later may start
+    before it only if, by the estimates, that delays nobody who came before."""
 
     place: Place = consolidated
     predictor: Predictor
@@ -115,7 +114,7 @@ class Conservative:
         return reservations
 
     def promised(self, view: View) -> Mapping[JobId, Seconds]:
-        """When each waiting job is to start by the present estimates; infinity: not on these nodes."""
+        """When each waiting job is to start, by the present estimates; infinity: too few nodes."""
         return self._reservations(view).all_starts()
 
     def decide(self, view: View) -> Sequence[Action]:

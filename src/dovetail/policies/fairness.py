@@ -56,7 +56,7 @@ class Accounts:
         self._view: Final = view
         self._decay: Final = log(2.0) / half_life_s
         self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
-        self._lent: list[tuple[list[_Row], _Row]] = []
+        self._lent: list[tuple[Account, _Row]] = []
         self.of: Final[dict[str, Account]] = {}
 
     def account(self, job: Job) -> Account:
@@ -107,14 +107,14 @@ class Accounts:
 
     def pass_over(self, account: Account, row: _Row) -> None:
         """Set a head aside until the decision is over."""
-        heap = account.lanes[row[2].shape.lane]
-        heappop(heap)
-        self._lent.append((heap, row))
+        heappop(account.lanes[row[2].shape.lane])
+        self._lent.append((account, row))
+        self._view.unsettled = True
 
     def settle(self) -> None:
-        for heap, row in self._lent:
-            if row[2].turn == row[1]:
-                heappush(heap, row)
+        for account, row in self._lent:
+            if row[2].turn == row[1]:  # its lane may have been given up meanwhile
+                heappush(account.lanes.setdefault(row[2].shape.lane, []), row)
         self._lent.clear()
 
 
@@ -143,7 +143,7 @@ def serve_least(
             accounts.bring_up_to_date(account)
             line.append((share(account, view), min(heads)[0], account, heads))
     heapify(line)
-    promised: list[tuple[Account, tuple[float, float, float]]] = []
+    promised: list[tuple[Account, tuple[float, float, float]]] = []  # what each held before
     while line:
         _, _, account, heads = heappop(line)
         started = _start_first_that_fits(plan, heads)
@@ -152,13 +152,13 @@ def serve_least(
         accounts.pass_over(account, started)
         job = started[2].job
         held = (job.gpus * job.share / 1000, job.cpus, job.memory_gb)
+        promised.append((account, (account.gpus, account.cpus, account.memory_gb)))
         accounts._add(account, held, 1.0)
-        promised.append((account, held))
         heads = account.heads()
         if heads:
             heappush(line, (share(account, view), min(heads)[0], account, heads))
-    for account, held in promised:
-        accounts._add(account, held, -1.0)
+    for account, held in reversed(promised):  # put back, not subtracted: floats would leave a rest
+        account.gpus, account.cpus, account.memory_gb = held
     return plan.actions
 
 

@@ -292,7 +292,7 @@ def late_demotion(tracks: Sequence[Track], limits: Sequence[float], now: Seconds
     for track in tracks:
         rank = bisect_right(limits, track.service_by(now))
         if rank < len(limits):
-            wait = ceil((limits[rank] - track.executed_by(now)) // track.job.gpus)
+            wait = ceil((limits[rank] - track.executed_by(now)) // max(track.job.gpus, 1))
             if wait > 0:
                 at = min(at, now + wait)
     return at

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final, final
 
-from dovetail.core.entries import Action, Wake
+from dovetail.core.entries import Action, Start, Wake
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
@@ -88,12 +88,18 @@ class ListScheduler:
         return self._with_wake(view, order, plan)
 
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
-        """One after the other, until one does not fit."""
-        plan = Plan(view, self._place)
-        row = order.first()
-        while row is not None and plan.start(row[3]):
-            row = order.pass_over(row[3])
-        return plan.actions
+        """One after the other, until one does not fit. (A plan would be more than this needs.)"""
+        starts: list[Action] = []
+        room, row = view.room, order.first()
+        while row is not None:
+            track = row[3]
+            placement = self._place(room, track.shape)
+            if placement is None:
+                break
+            room.draft_take(placement, track.shape)
+            starts.append(Start(track.job.id, placement))
+            row = order.pass_over(track)
+        return starts
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""

@@ -21,7 +21,14 @@ def count(room: Room, shape: Shape) -> Placement | None:
 
 
 def consolidated(room: Room, shape: Shape) -> Placement | None:
-    return _place(room, shape, _fewest_nodes)
+    # The usual rule for the usual job, written out: it is asked for several times a decision.
+    if not shape.plain or room.tenants:
+        return _place(room, shape, _fewest_nodes)
+    gpus = shape.gpus
+    for pool in room.eligible(shape):
+        if pool.free >= gpus:
+            return _fewest_nodes(room, pool, gpus)
+    return None
 
 
 def spread(room: Room, shape: Shape) -> Placement | None:

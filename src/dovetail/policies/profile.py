@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from math import inf
+from math import frexp, inf
 from typing import Final, final
 
 from dovetail.core.model import Seconds
+
+_CLASSES = 64  # of lengths: below 1 s, below 2 s, below 4 s and so on
 
 
 @final
@@ -17,6 +19,8 @@ class Profile:
     def __init__(self, now: Seconds, free: int, releases: Iterable[tuple[Seconds, int]]) -> None:
         self._times: Final = [now]
         self._free: Final = [free]
+        # By amount, then by k: before that time it was not free for 2**(k - 1) seconds or longer.
+        self._known: Final[dict[int, list[Seconds]]] = {}
         for at, amount in releases:
             if at == self._times[-1]:
                 self._free[-1] += amount
@@ -33,7 +37,7 @@ class Profile:
         self._times[0] = now
 
     def lasts(self, amount: int) -> Seconds:
-        """Until when as much is free without a break, from now on; minus infinity if not even now."""
+        """Until when as much is free from now on without a break; minus infinity: it is not."""
         if self._free[0] < amount:
             return -inf
         for at, free in zip(self._times, self._free, strict=True):
@@ -43,6 +47,21 @@ class Profile:
 
     def earliest(self, amount: int, length_s: Seconds, not_before: Seconds) -> Seconds:
         """The first time from which as much is free for that long."""
+        known = self._known.get(amount)
+        if known is None:
+            known = self._known[amount] = [-inf] * _CLASSES
+        length_class = min(max(frexp(length_s)[1], 0), _CLASSES - 1)
+        hint = max(known[length_class], self._times[0])
+        if not_before > hint:
+            return self._search(amount, length_s, not_before)
+        start = self._search(amount, length_s, hint)
+        for longer in range(length_class + 1, _CLASSES):
+            if known[longer] >= start:
+                break
+            known[longer] = start
+        return start
+
+    def _search(self, amount: int, length_s: Seconds, not_before: Seconds) -> Seconds:
         times, free = self._times, self._free
         number = len(times)
         i = bisect_right(times, not_before) - 1

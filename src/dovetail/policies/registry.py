@@ -118,14 +118,15 @@ def _parse(name: str, item: Field[Any], value: str, knowledge: Knowledge) -> Any
     try:
         if isinstance(default, bool):
             return {"true": True, "false": False}[value.lower()]
-        if isinstance(default, tuple):
+        if isinstance(default, tuple) or item.name == "services":
             return tuple(float(part) for part in value.split("/")) if value else ()
         if isinstance(default, int):
             return int(value)
         return float(value) if isinstance(default, float) else value
     except (KeyError, ValueError):
         raise BadInput(
-            f"policy {name!r}: {item.name}={value!r} is not {_kind_of(default)}"
+            f"policy {name!r}: {item.name}={value!r} is not "
+            f"{_kind_of(() if item.name == 'services' else default)}"
         ) from None
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from itertools import groupby
 from math import inf
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Shape
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
 from dovetail.core.state import ENDS, RUNS, WAITS, View
 from dovetail.core.track import Track
-from dovetail.policies.outlook import Outlook
+from dovetail.policies.outlook import EndRow, Outlook
 from dovetail.predict.duration import Predictor
-
-Release: TypeAlias = tuple[Seconds, int, Placement, Shape]  # expected end, sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Shadow:
     """The head could start `at` that time; so many GPUs would still be free beside it."""
 
     at: Seconds
-    extra: tuple[int, ...] = ()  # by pool
+    extra: tuple[int, ...]  # by pool
     tenant: str = ""  # the head's
     quota_left: float = inf
 
@@ -85,40 +85,26 @@ class Shadows:
     def settle(self) -> None:
         """Nothing is ever tried out."""
 
-    def of(self, head: Track, started: list[tuple[Track, Placement]]) -> Shadow:
-        """The shadow of the head, once these jobs are started."""
+    def of(self, head: Track, started: Mapping[int, Placement]) -> Shadow:
+        """The shadow of the head, once these jobs are started (by sequence)."""
         if self._outlook.extend():
             self._known = None
         changes = self._view.room.changes
-        if not started and self._known is not None and self._known[:2] == (head.sequence, changes):
-            return self._known[2]
-        shadow = self._cast(head.shape, self._releases(started))
-        if not started:
-            self._known = (head.sequence, changes, shadow)
-        return shadow
-
-    def _releases(self, started: list[tuple[Track, Placement]]) -> list[Release]:
-        """The GPUs that will be given back, in order of expected end."""
-        now, left_s = self._view.now, self.backlog.left_s
-        releases = []
-        for end, sequence, track in self._outlook.ends:
-            assert track.placement is not None
-            releases.append((end, sequence, track.placement, track.shape))
-        for track, placement in started:
-            end = now + left_s[track.sequence]
-            releases.append((end, track.sequence, placement, track.shape))
         if started:
-            releases.sort(key=_end_and_sequence)
-        return releases
+            return self._cast(head.shape, started)
+        if self._known is None or self._known[:2] != (head.sequence, changes):
+            self._known = (head.sequence, changes, self._cast(head.shape, started))
+        return self._known[2]
 
-    def _cast(self, shape: Shape, releases: list[Release]) -> Shadow:
-        """Give back GPUs, tentatively, until there is a place for the shape."""
+    def _cast(self, shape: Shape, started: Mapping[int, Placement]) -> Shadow:
+        """Give back GPUs in order of expected end, in draft, until there is a place for the shape."""
         room = self._view.room
         mark = room.mark()
-        shadow = Shadow(inf)  # never by itself: nothing that runs is in its way
-        for at, group in groupby(releases, key=_end):
-            for _, _, placement, released in group:
-                room.draft_give(placement, released)
+        shadow = Shadow(inf, (0,) * len(room.pools))  # nothing that runs is in its way
+        for at, group in groupby(self._all_ends(started), key=_end):
+            for _, sequence, track in group:
+                placement = track.placement or started[sequence]
+                room.draft_give(placement, track.shape)
             found = self._place(room, shape)
             if found is not None:
                 room.draft_take(found, shape)
@@ -126,6 +112,13 @@ class Shadows:
                 break
         room.rollback_to(mark)
         return shadow
+
+    def _all_ends(self, started: Mapping[int, Placement]) -> Iterable[EndRow]:
+        if not started:
+            return self._outlook.ends
+        now, backlog = self._view.now, self.backlog
+        rows = [(now + backlog.left_s[s], s, backlog.waiting[s]) for s in started]
+        return merge(self._outlook.ends, sorted(rows))
 
 
 def _left_over(room: Room, shape: Shape, at: Seconds) -> Shadow:
@@ -136,12 +129,8 @@ def _left_over(room: Room, shape: Shape, at: Seconds) -> Shadow:
     return Shadow(at, extra, tenant.name, tenant.gpu_quota - room.held[tenant.name])
 
 
-def _end(release: Release) -> Seconds:
-    return release[0]
-
-
-def _end_and_sequence(release: Release) -> tuple[Seconds, int]:
-    return release[:2]
+def _end(row: EndRow) -> Seconds:
+    return row[0]
 
 
 @final

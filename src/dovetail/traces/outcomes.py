@@ -23,14 +23,14 @@ class Outcomes:
         self._keeps_rows: Final = rows
         self._progress: Final = progress
         self.ended = 0
-        self.counts: Final[dict[str, int]] = {}
+        self.counts: Final[dict[Phase, int]] = {}
         self.completion_s: Final = array("d")  # of finished jobs
         self.waited_s = 0.0
         self.started = 0
         self.used_gpu_s = 0.0
         self.lost_gpu_s = 0.0
         self.preemptions = 0
-        self.first_submission: Seconds | None = None
+        self.first_submission: Seconds = 0.0
         self.last_end: Seconds = 0.0
         self.jobs: Final[list[JobRow]] = []
         self.stints: Final[list[Stint]] = []
@@ -69,17 +69,17 @@ class Outcomes:
     def ends(self, track: Track) -> None:
         self.ended += 1
         phase = track.phase
-        self.counts[phase.value] = self.counts.get(phase.value, 0) + 1
+        self.counts[phase] = self.counts.get(phase, 0) + 1
         stayed = track.ended_at - track.submitted_at
         if phase is Phase.FINISHED:
             self.completion_s.append(stayed)
-        if track.first_start_at >= 0 or track.held_s > 0:
+        if track.first_start_at >= 0:
             self.started += 1
             self.waited_s += stayed - track.held_s
-        self.used_gpu_s += track.held_gpu_s
-        self.lost_gpu_s += track.lost_gpu_s
-        self.preemptions += track.preemptions
-        if self.first_submission is None or track.submitted_at < self.first_submission:
+            self.used_gpu_s += track.held_gpu_s
+            self.lost_gpu_s += track.lost_gpu_s
+            self.preemptions += track.preemptions
+        if track.sequence == 0:
             self.first_submission = track.submitted_at
         self.last_end = track.ended_at
         if self._keeps_rows:
@@ -128,16 +128,16 @@ def summarise(
 ) -> Mapping[str, float | int | str]:
     """The figures of one run, in the order in which they are shown."""
     times = sorted(outcomes.completion_s)
-    start = outcomes.first_submission or 0.0
+    start = outcomes.first_submission
     makespan = outcomes.last_end - start if outcomes.ended else 0.0
     offered = offered_gpu_seconds(view.capacity, start, outcomes.last_end)
     return {
         "policy": policy,
         "jobs": outcomes.ended,
-        "finished": outcomes.counts.get("finished", 0),
-        "failed": outcomes.counts.get("failed", 0),
-        "cancelled": outcomes.counts.get("cancelled", 0),
-        "refused": outcomes.counts.get("refused", 0),
+        "finished": outcomes.counts.get(Phase.FINISHED, 0),
+        "failed": outcomes.counts.get(Phase.FAILED, 0),
+        "cancelled": outcomes.counts.get(Phase.CANCELLED, 0),
+        "refused": outcomes.counts.get(Phase.REFUSED, 0),
         "mean_jct_s": sum(times) / len(times) if times else 0.0,
         "p50_jct_s": percentile(times, 50),
         "p90_jct_s": percentile(times, 90),
