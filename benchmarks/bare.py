@@ -5,7 +5,7 @@ Jobs are (submitted, GPUs, duration). Each returns the mean completion time.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -38,42 +38,50 @@ def fifo(jobs: Jobs, free: int) -> float:
 def srtf(jobs: Jobs, free: int) -> float:
     """Shortest remaining time first, preemptive, skipping what does not fit.
 
-    Running jobs stand by their end, waiting ones by what is left of them.
+    The same schedule as the policy `srtf` with `--placement count`: at every event jobs are served in
+    the order of what is left of them, and a job may take the GPUs of those that have more left.
     """
-    running: list[tuple[float, int, int, float]] = []  # end, number, GPUs, submitted
-    waiting: list[tuple[float, int, int, float]] = []  # remaining, number, GPUs, submitted
-    number, total, i = len(jobs), 0.0, 0
-    while i < number or running:
-        if i < number and (not running or jobs[i][0] <= running[0][0]):
-            now, gpus, duration = jobs[i]
-            job = (duration, i, gpus, now)
+    ends: list[tuple[float, int]] = []  # a heap; rows of preempted jobs are stale
+    running: list[tuple[float, int]] = []  # end, number; sorted
+    waiting: list[tuple[float, int]] = []  # remaining, number; sorted
+    end_of = [0.0] * len(jobs)
+    total, i, number = 0.0, 0, len(jobs)
+    while i < number or ends:
+        if i < number and (not ends or jobs[i][0] <= ends[0][0]):
+            now = jobs[i][0]
+            insort(waiting, (jobs[i][2], i))
             i += 1
-            if gpus > free:
-                room, k = free, len(running)
-                while k and room < gpus and running[k - 1][0] - now > duration:
-                    k -= 1
-                    room += running[k][2]
-                if room < gpus:
-                    insort(waiting, job)
-                    continue
-                for end, n, held, submitted in running[k:]:
-                    insort(waiting, (end - now, n, held, submitted))
-                del running[k:]
-                free = room
-            insort(running, (now + duration, job[1], gpus, now))
-            free -= gpus
         else:
-            now, _, gpus, submitted = running.pop(0)
-            free += gpus
-            total += now - submitted
-        if waiting and free:
-            k = 0
-            while k < len(waiting) and free:
-                left, n, gpus, submitted = waiting[k]
-                if gpus <= free:
-                    del waiting[k]
-                    free -= gpus
-                    insort(running, (now + left, n, gpus, submitted))
-                else:
+            now, n = heappop(ends)
+            if end_of[n] != now:
+                continue
+            end_of[n] = -1.0
+            del running[bisect_left(running, (now, n))]
+            free += jobs[n][1]
+            total += now - jobs[n][0]
+        k = 0
+        while k < len(waiting):
+            left, n = waiting[k]
+            gpus = jobs[n][1]
+            if gpus > free:
+                worst = len(running)
+                room = free
+                while worst and room < gpus and (running[worst - 1][0] - now, running[worst - 1][1]) > (left, n):
+                    worst -= 1
+                    room += jobs[running[worst][1]][1]
+                if room < gpus:
+                    if not free and worst == len(running):
+                        break
                     k += 1
+                    continue
+                for end, victim in running[worst:]:
+                    insort(waiting, (end - now, victim))
+                    end_of[victim] = -1.0
+                del running[worst:]
+                free = room
+            del waiting[k]
+            free -= gpus
+            end = end_of[n] = now + left
+            insort(running, (end, n))
+            heappush(ends, (end, n))
     return total / number

@@ -1,21 +1,38 @@
 """What every registered policy must keep, on worlds made by chance."""
 
-from random import Random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.policies.registry import BUILTIN
+from dovetail.core.entries import Action, Start
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Job, Node
+from dovetail.core.plan import Plan
+from dovetail.core.state import View
+from dovetail.core.track import Phase
+from dovetail.models.workload import Arrival
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.queueing import FifoSkip
+from dovetail.policies.registry import BUILTIN, Knowledge, describe, make
 from dovetail.testing import (
+    Run,
     World,
+    arrival,
     check_ends_and_laws,
+    check_policy,
     check_purity,
     check_replay,
     check_restart,
     check_same_again,
+    nodes,
     policy_for,
     random_world,
+    run_trace,
+    run_world,
 )
 
 # Defaults suit jobs of hours; these suit the seconds of our worlds. A quantum must be longer than
@@ -72,3 +89,236 @@ def test_a_crash_at_any_turn_loses_no_job(text: str, world: World, turns: int) -
 @given(world=WORLDS)
 def test_the_same_world_gives_the_same_journal_byte_for_byte(text: str, world: World) -> None:
     check_same_again(world, lambda: policy_for(world, text))
+
+
+# ------------------------------------------------------------------------------------ what they know
+
+
+class Sealed:
+    """A predictor that may not be asked."""
+
+    def duration_s(self, job: Job, view: View) -> float:
+        raise AssertionError(f"asked for the duration of {job.id!r}")
+
+
+def knows_the_truth(text: str) -> bool:
+    needs = describe(text.split(":")[0]).needs
+    return "predictor" in needs and "history-mean" not in text
+
+
+blind_policy = pytest.mark.parametrize("text", [t for t in TEXTS if not knows_the_truth(t)])
+
+
+@pytest.mark.parametrize("text", [t for t in TEXTS if not describe(t.split(":")[0]).needs])
+@given(world=WORLDS)
+def test_hiding_the_truth_changes_nothing_for_a_policy_that_may_not_know_it(
+    text: str, world: World
+) -> None:
+    sealed = Knowledge({"oracle": Sealed()}, "oracle", services=())
+    told = run_world(world, policy_for(world, text))
+    untold = run_world(world, make(text, PLACEMENTS["consolidated"], sealed))
+    assert untold.text == told.text
+
+
+@blind_policy
+@given(world=WORLDS, number=st.integers(0, 13))
+def test_nothing_happens_differently_before_the_truth_comes_to_light(
+    text: str, world: World, number: int
+) -> None:
+    """One job is really longer than in the other world: until it ends there, the journals agree."""
+    longer = world.arrivals[number % len(world.arrivals)]
+    other = [replace(a, work_s=a.work_s + 50) if a is longer else a for a in world.arrivals]
+    first = run_world(world, policy_for(world, text))
+    second = run_world(replace(world, arrivals=other), policy_for(world, text))
+    known_at = first.ended[longer.job.id].ended_at
+    assert _before(first, known_at) == _before(second, known_at)
+
+
+def _before(run: Run, at: float) -> list[str]:
+    return [repr(entry) for then, entry in run.entries if then < at]
+
+
+# ------------------------------------------------------------------------------------------- bounds
+
+
+@every_policy
+@given(world=WORLDS)
+def test_nobody_beats_the_lower_bounds(text: str, world: World) -> None:
+    plain = [replace(a, cancel_at=None, failures=()) for a in world.arrivals]
+    world = replace(world, arrivals=plain, node_events=())
+    run = run_world(world, policy_for(world, text))
+    finished = [a for a in plain if run.phase(a.job.id) is Phase.FINISHED]
+    if not finished:
+        return
+    gpus = sum(node.gpus for node in world.nodes)
+    work = sum(a.work_s * a.job.gpus * a.job.share / 1000 for a in finished)
+    makespan = max(run.ends_at.values()) - min(a.at for a in finished)
+    stayed = sum(run.ends_at[a.job.id] - a.at for a in finished)
+    assert makespan >= work / gpus - 1e-6
+    assert makespan >= max(a.work_s for a in finished) - 1e-6
+    assert stayed >= sum(a.work_s for a in finished) - 1e-6
+
+
+LIGHT = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.0, 3.0, 50.0]),
+        st.floats(0.0, 200.0),
+        st.integers(1, 5),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@every_policy
+@given(jobs=LIGHT)
+def test_where_there_is_room_for_all_every_policy_is_the_same(
+    text: str, jobs: list[tuple[float, float, int]]
+) -> None:
+    arrivals = [arrival(f"j{i}", *rest) for i, rest in enumerate(sorted(jobs))]
+    run = run_trace(text, arrivals, nodes(4, 8))
+    for came in arrivals:
+        assert run.first_starts[came.job.id] == came.at
+        assert run.ends_at[came.job.id] == pytest.approx(came.at + came.work_s)
+
+
+# ------------------------------------------------------------------- when two policies are the same
+
+JOBS = st.lists(
+    st.tuples(st.integers(0, 30).map(float), st.integers(1, 60).map(float), st.integers(1, 8)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def of(jobs: list[tuple[float, float, int]], **rest: Any) -> list[Arrival]:
+    return [
+        arrival(f"j{i}", at, work_s, gpus, **rest) for i, (at, work_s, gpus) in enumerate(jobs)
+    ]
+
+
+def schedule(text: str, arrivals: list[Arrival], cluster: Sequence[Node] = nodes(2, 4)) -> Any:
+    run = run_trace(text, sorted(arrivals, key=lambda a: a.at), cluster)
+    return {job_id: (track.first_start_at, track.ended_at) for job_id, track in run.ended.items()}
+
+
+@given(jobs=JOBS)
+def test_round_robin_with_an_endless_slice_is_fifo_skip(jobs: Any) -> None:
+    assert schedule("round-robin:slice_s=1e12", of(jobs)) == schedule("fifo-skip", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_tiresias_with_one_queue_is_fifo_skip(jobs: Any) -> None:
+    assert schedule("tiresias:queues=1:limits=", of(jobs)) == schedule("fifo-skip", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_priority_among_equals_is_fifo_skip(jobs: Any) -> None:
+    assert schedule("priority", of(jobs, priority=3.0)) == schedule("fifo-skip", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_edf_without_deadlines_is_fifo_skip(jobs: Any) -> None:
+    assert schedule("edf", of(jobs)) == schedule("fifo-skip", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_srtf_among_equal_sizes_is_fifo_skip(jobs: Any) -> None:
+    jobs = [(at, 10.0, 2) for at, _, _ in jobs]
+    assert schedule("srtf", of(jobs)) == schedule("fifo-skip", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_sjf_among_equal_durations_is_fifo(jobs: Any) -> None:
+    jobs = [(at, 10.0, gpus) for at, _, gpus in jobs]
+    assert schedule("sjf", of(jobs)) == schedule("fifo", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_psjf_and_srtf_agree_when_all_come_together_and_run_alone(jobs: Any) -> None:
+    jobs = [(0.0, work_s, 8) for _, work_s, _ in jobs]
+    assert schedule("psjf", of(jobs)) == schedule("srtf", of(jobs)) == schedule("sjf", of(jobs))
+
+
+@given(jobs=JOBS)
+def test_qssf_that_believes_all_durations_equal_takes_the_smallest_gang_first(jobs: Any) -> None:
+    together = [(0.0, work_s, gpus) for _, work_s, gpus in jobs]
+    run = run_trace("qssf:predictor=user-estimate", of(together), nodes(1, 8))
+    started = [entry.job_id for entry in run.of(Start)]
+    assert started == [f"j{i}" for i in sorted(range(len(jobs)), key=lambda i: (jobs[i][2], i))]
+
+
+@given(jobs=JOBS)
+def test_qssf_that_knows_the_truth_takes_the_least_service_first(jobs: Any) -> None:
+    together = [(0.0, work_s, gpus) for _, work_s, gpus in jobs]
+    run = run_trace("qssf", of(together), nodes(1, 8))
+    started = [entry.job_id for entry in run.of(Start)]
+    least = sorted(range(len(jobs)), key=lambda i: (jobs[i][1] * jobs[i][2], i))
+    assert started == [f"j{i}" for i in least]
+
+
+@given(jobs=JOBS)
+def test_las_is_tiresias_with_very_many_queues_for_jobs_that_run_alone(jobs: Any) -> None:
+    """Alone on the cluster in turn, at equal service: both give each job its quantum in turn."""
+    jobs = [(0.0, work_s, 1) for _, work_s, _ in jobs]
+    limits = "/".join(str(limit) for limit in range(5, 5 * 20, 5))
+    ladder = schedule(f"tiresias:queues=20:limits={limits}", of(jobs), nodes(1, 1))
+    assert ladder == schedule("las:quantum=5", of(jobs), nodes(1, 1))
+
+
+@given(jobs=JOBS)
+def test_every_policy_that_never_idles_has_the_same_makespan_on_one_gpu(jobs: Any) -> None:
+    jobs = [(at, work_s, 1) for at, work_s, _ in jobs]
+    spans = {
+        text: max(end for _, end in schedule(text, of(jobs), nodes(1, 1)).values())
+        for text in ("fifo", "srtf", "las:quantum=5", "round-robin:slice_s=3", "sjf", "easy")
+    }
+    assert max(spans.values()) == pytest.approx(min(spans.values())), spans
+
+
+def test_the_short_texts_cover_every_registered_policy() -> None:
+    assert {text.split(":")[0] for text in TEXTS} == set(BUILTIN)
+
+
+# --------------------------------------------------------------------------- the contract has teeth
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """Never starts anything."""
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return ()
+
+
+@dataclass
+class Moody:
+    """Remembers how often it was asked."""
+
+    asked: int = 0
+
+    def decide(self, view: View) -> Sequence[Action]:
+        self.asked += 1
+        return FifoSkip().decide(view) if self.asked % 2 else ()
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Puts every job on the first GPUs of the first node, whoever is there already."""
+
+    def decide(self, view: View) -> Sequence[Action]:
+        plan = Plan(view, lambda room, shape: room.single(0, (1 << shape.gpus) - 1))
+        waiting = [track for track in view.tracks.values() if track.placement is None]
+        for track in waiting:
+            plan.start(track)
+        return plan.actions
+
+
+def test_the_contract_accepts_a_policy_from_outside() -> None:
+    check_policy(FifoSkip, worlds=5)
+
+
+@pytest.mark.parametrize("kind", [Forgetful, Moody, Greedy])
+def test_the_contract_rejects_a_policy_that_breaks_it(kind: type[Any]) -> None:
+    with pytest.raises((AssertionError, DovetailError)):
+        check_policy(kind)

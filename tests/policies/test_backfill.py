@@ -412,7 +412,7 @@ def left(track: Track, predictor: Oracle, view: View) -> float:
 
 def believed_end(track: Track, predictor: Oracle, view: View) -> float:
     duration = predictor.duration_s(track.job, view)
-    while track.started_at + duration - track.executed_s <= view.now:
+    while track.started_at + (duration - track.executed_s) <= view.now:
         duration = max(duration, 1.0) * 1.5
     return track.started_at + (duration - track.executed_s)
 

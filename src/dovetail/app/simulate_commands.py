@@ -80,8 +80,8 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_options
 def simulate(trace: str, policy: str, **options: Any) -> None:
     """Run the jobs of TRACE on a simulated cluster under one policy."""
-    (record,) = _run(trace, [policy], options)
     out = options["out"]
+    (record,) = _run(trace, [policy], options, [out])
     if out:
         write_run(out, record)
         _report(out, [record], trace)
@@ -102,11 +102,12 @@ def compare(trace: str, policies: str, **options: Any) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise click.UsageError(f"--policies names {repeated[0]!r} twice")
-    records = _run(trace, names, options)
     out = options["out"]
+    folders = [out / _file_name(name) if out else None for name in names]
+    records = _run(trace, names, options, folders)
     if out:
         for name, record in zip(names, records, strict=True):
-            write_run(_folder_of(out, name), record)
+            write_run(out / _file_name(name), record)
         summaries = [dict(record.summary) for record in records]
         (out / "summary.json").write_text(json.dumps(summaries, indent=1) + "\n")
         _report(out, records, trace)
@@ -116,19 +117,18 @@ def compare(trace: str, policies: str, **options: Any) -> None:
         _say(records, out)
 
 
-def _folder_of(out: Path, policy: str) -> Path:
-    return folder(out / policy.replace(":", "_").replace("/", "-"))
+def _file_name(policy: str) -> str:
+    return policy.replace(":", "_").replace("/", "-")
 
 
-def _run(trace: str, policies: list[str], options: dict[str, Any]) -> list[RunRecord]:
+def _run(
+    trace: str, policies: list[str], options: dict[str, Any], folders: list[Path | None]
+) -> list[RunRecord]:
     experiment = _experiment(trace, options)
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
-    out = options["out"]
-    folders: list[Path | None] = [None] * len(policies)
-    if out:
-        folder(out)
-        folders = [out] if len(policies) == 1 else [_folder_of(out, name) for name in policies]
+    for path in filter(None, folders):
+        folder(path)
     return simulate_all(experiment, policies, folders, quiet=options["as_json"])
 
 

@@ -59,9 +59,10 @@ class JournalWriter:
     def __call__(self, entry: JournalEntry, now: Seconds) -> None:
         if now != self._now:
             self._now = now
-            self._at = opening(now)
-        self._lines.append(entry.line(self._at))
-        if len(self._lines) >= _LINES_AT_ONCE:
+            self._at = f'{{"at":{now!r},'
+        lines = self._lines
+        lines.append(entry.line(self._at))
+        if len(lines) >= _LINES_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:

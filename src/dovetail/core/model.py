@@ -58,6 +58,7 @@ class Job:
     interruption: Interruption = NO_INTERRUPTION_COST
     estimate: Estimate | None = None  # what the user said it would take
     retries: int = 0
+    simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
         if self.gpus < 0 or (self.gpus == 0 and self.cpus <= 0):
@@ -74,6 +75,7 @@ class Job:
             raise ValueError(
                 f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB"
             )
+        object.__setattr__(self, "simple", self._is_simple())
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
         if not low <= self.gpus <= high:
@@ -81,9 +83,8 @@ class Job:
                 f"job {self.id!r} asks for {self.gpus} GPUs outside its range {low} to {high}"
             )
 
-    def text(self) -> str:
-        """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
-        if (
+    def _is_simple(self) -> bool:
+        return not (
             self.name
             or self.kinds
             or self.cpus
@@ -99,7 +100,11 @@ class Job:
             or self.max_gpus is not None
             or self.estimate is not None
             or self.interruption is not NO_INTERRUPTION_COST
-        ):
+        )
+
+    def text(self) -> str:
+        """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
+        if not self.simple:
             return json.dumps(own_fields(self), separators=(",", ":"))
         text = f'{{"id":{quote(self.id)},"gpus":{self.gpus}'
         if self.user:
@@ -113,6 +118,8 @@ def own_fields(value: Any) -> dict[str, Any]:
     """The fields that differ from their defaults; infinity, which JSON lacks, as text."""
     row = {}
     for item in fields(value):
+        if not item.init:
+            continue
         own = getattr(value, item.name)
         if item.default is MISSING or own != item.default:
             if isinstance(own, Interruption | Estimate):
@@ -169,6 +176,7 @@ class Shape:
         self.plain: Final = (
             job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
+        self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:
         parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []

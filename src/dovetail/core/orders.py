@@ -85,7 +85,11 @@ class Order:
                 self._view.unsettled = True
                 return
             tie = self._next_place()
-        self._queue(key, tie, track)
+        heap = self._waiting.get(track.shape.lane if self._lanes else 0)
+        if heap is None:
+            self._queue(key, tie, track)
+        else:
+            heappush(heap, (key, tie, track.turn, track))
 
     def _queue(self, key: float, tie: float, track: Track) -> None:
         lane = track.shape.lane if self._lanes else 0

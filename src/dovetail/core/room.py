@@ -42,6 +42,7 @@ class Room:
         self.pool_of: Final[list[Pool]] = []
         self.bit: Final[list[int]] = []  # bit[n] == 1 << n; made once, it is long for large n
         self.free: Final[list[int]] = []  # per node: the mask of GPUs nobody uses
+        self.count: Final[list[int]] = []  # per node: how many these are
         self.shares: Final[
             dict[tuple[int, int], int]
         ] = {}  # (node, GPU): what is left of a shared one
@@ -57,7 +58,7 @@ class Room:
         self.tenants_matter = False
         self.prompt = False  # are all nodes such that jobs work at once?
         self.changes = 0  # how often a node opened or closed, or a quota was set
-        self._eligible: dict[tuple[tuple[str, ...], str], list[Pool]] = {}
+        self._asked: list[Shape] = []  # shapes that remember their pools
         self._draft: list[tuple[bool, Placement, Shape]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
@@ -79,6 +80,7 @@ class Room:
         self.pool_of.append(pool)
         self.bit.append(1 << n)
         self.free.append((1 << node.gpus) - 1)
+        self.count.append(node.gpus)
         self.cpus.append(node.cpus)
         self.memory_gb.append(node.memory_gb)
         self.open.append(False)
@@ -94,7 +96,9 @@ class Room:
                 return pool
         pool = Pool(len(self.pools), node.kind, node.tenant)
         self.pools.append(pool)
-        self._eligible.clear()
+        for shape in self._asked:
+            shape.pools = None
+        self._asked.clear()
         return pool
 
     def set_open(self, n: int, is_open: bool) -> None:
@@ -103,7 +107,7 @@ class Room:
             return
         self.open[n] = is_open
         self.changes += 1
-        pool, count = self.pool_of[n], self.free[n].bit_count()
+        pool, count = self.pool_of[n], self.count[n]
         pool.by_count[count] ^= self.bit[n]
         pool.free += count if is_open else -count
 
@@ -129,17 +133,19 @@ class Room:
 
     def eligible(self, shape: Shape) -> list[Pool]:
         """The pools that a job of this shape may use, in the order the nodes joined."""
-        key = (shape.kinds, shape.tenant)
-        pools = self._eligible.get(key)
+        pools: list[Pool] | None = shape.pools
         if pools is None:
-            pools = [
-                pool
-                for pool in self.pools
-                if (not shape.kinds or pool.kind in shape.kinds)
-                and (not pool.tenant or pool.tenant == shape.tenant)
-            ]
-            self._eligible[key] = pools
+            pools = shape.pools = self._find_eligible(shape)
+            self._asked.append(shape)
         return pools
+
+    def _find_eligible(self, shape: Shape) -> list[Pool]:
+        return [
+            pool
+            for pool in self.pools
+            if (not shape.kinds or pool.kind in shape.kinds)
+            and (not pool.tenant or pool.tenant == shape.tenant)
+        ]
 
     def within_quota(self, shape: Shape) -> bool:
         tenant = self.tenants.get(shape.tenant)
@@ -237,9 +243,17 @@ class Room:
 
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
-            free = self.free
+            free, count = self.free, self.count
             for n, mask in placement.slices:
-                self._set_free(n, free[n] & ~mask)
+                before = count[n]
+                after = before - mask.bit_count()
+                free[n] &= ~mask
+                count[n] = after
+                if self.open[n]:
+                    pool, bit = self.pool_of[n], self.bit[n]
+                    pool.by_count[before] ^= bit
+                    pool.by_count[after] ^= bit
+                    pool.free += after - before
         else:
             for n, mask in placement.slices:
                 self._take_share(n, mask, placement.share)
@@ -250,9 +264,17 @@ class Room:
 
     def give(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
-            free = self.free
+            free, count = self.free, self.count
             for n, mask in placement.slices:
-                self._set_free(n, free[n] | mask)
+                before = count[n]
+                after = before + mask.bit_count()
+                free[n] |= mask
+                count[n] = after
+                if self.open[n]:
+                    pool, bit = self.pool_of[n], self.bit[n]
+                    pool.by_count[before] ^= bit
+                    pool.by_count[after] ^= bit
+                    pool.free += after - before
         else:
             for n, mask in placement.slices:
                 self._give_share(n, mask, placement.share)
@@ -266,8 +288,9 @@ class Room:
             self.held[shape.tenant] += sign * placement.gpus * placement.share / WHOLE_GPU
 
     def _set_free(self, n: int, mask: int) -> None:
-        before, after = self.free[n].bit_count(), mask.bit_count()
+        before, after = self.count[n], mask.bit_count()
         self.free[n] = mask
+        self.count[n] = after
         if self.open[n]:
             pool, bit = self.pool_of[n], self.bit[n]
             pool.by_count[before] ^= bit
@@ -304,15 +327,25 @@ class Room:
             self.cpus[n] += shape.cpus * part
             self.memory_gb[n] += shape.memory_gb * part
 
-    def check(self, placement: Placement, shape: Shape) -> None:
-        """Raise if the placement cannot be taken as it stands."""
+    def check(self, placement: Placement, shape: Shape, before: Placement | None = None) -> None:
+        """Raise if the placement cannot be taken as it stands. Who is on a closed node may stay."""
+        at_home = [] if before is None else [piece.node for piece in before.slices]
+        used = [piece.node for piece in placement.slices]
+        if not used or len(set(used)) < len(used):
+            raise IllegalEntry(f"it needs {shape}, and {placement} names no node, or one twice")
         for n, mask in placement.slices:
             if not 0 <= n < len(self.nodes):
                 raise IllegalEntry(f"there is no node number {n}")
             if mask >> self.nodes[n].gpus:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} has only {self.nodes[n].gpus} GPUs")
-            if not self.open[n]:
+            if not self.open[n] and n not in at_home:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
+            if self.pool_of[n] not in self.eligible(shape):
+                pool = self.pool_of[n]
+                whose = f", for tenant {pool.tenant!r} alone" if pool.tenant else ""
+                raise IllegalEntry(
+                    f"it needs {shape}, and node {self.nodes[n].id!r} is of kind {pool.kind!r}{whose}"
+                )
             if not shape.plain and not self.host_has(n, shape, mask.bit_count()):
                 raise IllegalEntry(
                     f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}"
@@ -322,6 +355,13 @@ class Room:
             raise IllegalEntry(
                 f"it needs {shape} on node {self.nodes[n].id!r}, which has "
                 f"{self.free[n].bit_count()} free"
+            )
+        tenant = self.tenants.get(shape.tenant)
+        wanted = placement.gpus * placement.share / WHOLE_GPU
+        if tenant and self.held[shape.tenant] + wanted > tenant.gpu_quota + _ROUNDING:
+            raise IllegalEntry(
+                f"it needs {shape}, and the tenant holds {self.held[shape.tenant]:g} of its quota "
+                f"of {tenant.gpu_quota:g} GPUs"
             )
 
     # -------------------------------------------------------------------------------------- drafts

@@ -78,7 +78,7 @@ class View:
         self._tracks: dict[JobId, Track] = {}
         self._running: dict[JobId, Track] = {}
         self._ended: dict[JobId, Phase] = {}
-        self._unplaceable: dict[JobId, str] = {}
+        self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[
             tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
         ] = {}
@@ -110,11 +110,6 @@ class View:
     @property
     def ended(self) -> Mapping[JobId, Phase]:
         return self._ended
-
-    @property
-    def unplaceable(self) -> Mapping[JobId, str]:
-        """Jobs that can never start here, with the reason. The loop refuses them at once."""
-        return self._unplaceable
 
     @property
     def shapes(self) -> Collection[tuple[Shape, str]]:
@@ -158,22 +153,22 @@ class State(View):
     """The view, and the one verb that changes it."""
 
     def record(self, entry: JournalEntry) -> None:
-        if isinstance(entry, Start):
-            self._start(entry.job_id, entry.placement)
-        elif isinstance(entry, Started):
-            if entry.at != self.now:
-                self._advance(entry.at)
-            self._started(entry.job_id)
-        elif isinstance(entry, Submitted):
+        # The frequent ones first; type checks in a row are cheaper than a match.
+        if isinstance(entry, Submitted):
             if entry.at != self.now:
                 self._advance(entry.at)
             self._submitted(entry.job)
+        elif isinstance(entry, Start):
+            self._start(entry.job_id, entry.placement)
         elif isinstance(entry, Finished):
             if entry.at != self.now:
                 self._advance(entry.at)
             track = self._held(entry.job_id)
             self._release(track, 0.0)
             self._end(track, Phase.FINISHED, "")
+        elif isinstance(entry, Started):
+            self._advance(entry.at)
+            self._started(entry.job_id)
         elif isinstance(entry, Preempt):
             self._preempt(entry.job_id)
         else:
@@ -186,7 +181,7 @@ class State(View):
             case Wake():
                 pass
             case Refuse():
-                self._end(self._track(entry.job_id), Phase.REFUSED, entry.reason)
+                self._refuse(entry)
             case Promote():
                 self._promote(entry.job_id)
             case Resize():
@@ -248,7 +243,7 @@ class State(View):
         self._tracks[job.id] = track
         self.waiting_count += 1
         if why_never:
-            self._unplaceable[job.id] = why_never
+            self.unplaceable[job.id] = why_never
         for index in self._on_wait:
             index.waits(track)
 
@@ -361,7 +356,7 @@ class State(View):
         if lost_s:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
-        track.lost_gpu_s += track.holds * (held - worked + lost_s)
+        track.lost_gpu_s += track.holds * (held - worked + lost_s / track.speed)
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
@@ -374,6 +369,12 @@ class State(View):
             self.peak_suspended = max(self.peak_suspended, self.suspended_count)
         for index in self._on_wait:
             index.waits(track)
+
+    def _refuse(self, entry: Refuse) -> None:
+        track = self._track(entry.job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot refuse job {entry.job_id!r} at t={self.now:g}: it runs")
+        self._end(track, Phase.REFUSED, entry.reason)
 
     def _promote(self, job_id: JobId) -> None:
         track = self._track(job_id)
@@ -405,8 +406,8 @@ class State(View):
         track.reason = reason
         track.ended_at = self.now
         del self._tracks[job_id]
-        if self._unplaceable:
-            self._unplaceable.pop(job_id, None)
+        if self.unplaceable:
+            self.unplaceable.pop(job_id, None)
         self._ended[job_id] = phase
         for index in self._on_end:
             index.ends(track)
@@ -419,7 +420,7 @@ class State(View):
             raise IllegalEntry(f"cannot give job {job_id!r} {placement.gpus} GPUs")
         self.room.give(before, track.shape)
         try:
-            self.room.check(placement, track.shape)
+            self.room.check(placement, track.shape, before)
         except IllegalEntry as error:
             self.room.take(before, track.shape)
             raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
@@ -463,7 +464,7 @@ class State(View):
         for key, (shape, _) in list(self._shapes.items()):
             self._shapes[key] = (shape, self.room.why_never(shape))
         never = {shape.lane: why for shape, why in self._shapes.values() if why}
-        self._unplaceable = {
+        self.unplaceable = {
             job_id: never[track.shape.lane]
             for job_id, track in self._tracks.items()
             if track.placement is None and track.shape.lane in never

@@ -52,12 +52,15 @@ class ListScheduler:
         self._gain: Final = gain
         self._running_first: Final = running_first
         self._patience_s: Final = patience_s
+        self._seen: View | None = None
+        self._order: Order | None = None
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
             return ()
-        order = view.index(self._spec)
-        assert isinstance(order, Order)
+        order = self._order
+        if view is not self._seen or order is None:
+            order = self._order_in(view)
         if self._strict:
             return self._start_in_line(view, order)
         plan = Plan(view, self._place)
@@ -86,6 +89,13 @@ class ListScheduler:
         if not self._preemptive:
             return plan.actions
         return self._with_wake(view, order, plan)
+
+    def _order_in(self, view: View) -> Order:
+        """The view's order for our key, looked up once per view and not at every decision."""
+        order = view.index(self._spec)
+        assert isinstance(order, Order)
+        self._seen, self._order = view, order
+        return order
 
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""

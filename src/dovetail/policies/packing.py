@@ -66,12 +66,14 @@ class Gandiva:
         """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
         actions: list[Action] = []
         for mates in _by_place(view).values():
+            placement = mates[0].placement
+            assert placement is not None
+            rest = Placement(placement.slices, WHOLE_GPU - placement.share)
             if len(mates) == 2 and not self._pays(mates):
                 actions.append(Preempt(mates.pop().job.id))
-            if len(mates) == 1:
-                placement = mates[0].placement
-                assert placement is not None
-                actions.append(Resize(mates[0].job.id, Placement(placement.slices)))
+            elif len(mates) == 2 or not view.room.is_free(rest):
+                continue  # well matched, or a job that asked for a share has moved in
+            actions.append(Resize(mates[0].job.id, Placement(placement.slices)))
         return actions
 
     def _pays(self, mates: list[Track]) -> bool:

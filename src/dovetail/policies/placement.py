@@ -27,7 +27,13 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
     gpus = shape.gpus
     for pool in room.eligible(shape):
         if pool.free >= gpus:
-            return _fewest_nodes(room, pool, gpus)
+            by_count = pool.by_count
+            for k in range(gpus, pool.width + 1):
+                nodes = by_count[k]
+                if nodes:
+                    n = (nodes & -nodes).bit_length() - 1
+                    return room.single(n, room.free[n] if k == gpus else room.lowest(n, gpus))
+            return _fullest_first(room, pool, gpus, -1)
     return None
 
 
@@ -59,12 +65,10 @@ def _first_node(nodes: int) -> int:
 
 
 def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
-    by_count = pool.by_count
     for k in range(gpus, pool.width + 1):
-        nodes = by_count[k]
-        if nodes:
-            n = (nodes & -nodes).bit_length() - 1
-            return room.single(n, room.free[n] if k == gpus else room.lowest(n, gpus))
+        if pool.by_count[k]:
+            n = _first_node(pool.by_count[k])
+            return room.single(n, room.lowest(n, gpus))
     return _fullest_first(room, pool, gpus, -1)
 
 
@@ -79,7 +83,7 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
                 n = _first_node(nodes)
                 break
         assert n >= 0, "the pool promised more GPUs than it has"
-        taken = min(gpus, room.free[n].bit_count())
+        taken = min(gpus, room.count[n])
         slices.append(Slice(n, room.lowest(n, taken)))
         used |= room.bit[n]
         gpus -= taken
@@ -112,7 +116,7 @@ def _most_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
             break
     while gpus:
         for n in given:
-            if gpus and given[n] < room.free[n].bit_count():
+            if gpus and given[n] < room.count[n]:
                 given[n] += 1
                 gpus -= 1
     return Placement(tuple(Slice(n, room.lowest(n, taken)) for n, taken in given.items() if taken))
@@ -130,7 +134,7 @@ def _nearest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
         if room.open[n]:
             rack = room.nodes[n].rack
             racks[rack] = racks.get(rack, 0) | room.bit[n]
-            free_in[rack] = free_in.get(rack, 0) + room.free[n].bit_count()
+            free_in[rack] = free_in.get(rack, 0) + room.count[n]
     enough = [(free, rack) for rack, free in free_in.items() if free >= gpus]
     return _fullest_first(room, pool, gpus, racks[min(enough)[1]] if enough else -1)
 
@@ -172,7 +176,7 @@ def _place_special(room: Room, shape: Shape) -> Placement | None:
 def _place_without_gpu(room: Room, shape: Shape) -> Placement | None:
     """CPU-only jobs go where the fewest GPUs are free, to leave the others whole."""
     fitting = [
-        (room.free[n].bit_count(), n)
+        (room.count[n], n)
         for pool in room.eligible(shape)
         for n in pool.members
         if room.open[n] and room.host_has(n, shape, 0)

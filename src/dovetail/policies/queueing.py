@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -42,8 +42,9 @@ class Listed:
     def scheduler(self) -> ListScheduler:
         raise NotImplementedError(f"{type(self).__name__} names no scheduler")
 
-    def decide(self, view: View) -> Sequence[Action]:
-        return self.scheduler.decide(view)
+    @cached_property
+    def decide(self) -> Callable[[View], Sequence[Action]]:
+        return self.scheduler.decide  # without a detour, since it is called at every event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +223,11 @@ class Tiresias(Listed):
     def scheduler(self) -> ListScheduler:
         return _in_steps(ByService(Queues(self.limits), queued=True), self.place)
 
-    def decide(self, view: View) -> Sequence[Action]:
+    @cached_property
+    def decide(self) -> Callable[[View], Sequence[Action]]:
+        return self._decide if self.promote > 0 or self.late else self.scheduler.decide
+
+    def _decide(self, view: View) -> Sequence[Action]:
         if self.promote > 0:
             due, wake = self._starving.due(view)
             if due:
@@ -230,8 +235,6 @@ class Tiresias(Listed):
                 return [*(Promote(track.job.id) for track in due), Wake(view.now)]
             return [*self.scheduler.decide(view), *wake]
         actions = self.scheduler.decide(view)
-        if not self.late:
-            return actions
         at = late_demotion(_running_after(view, actions), self.limits, view.now)
         kept = [action for action in actions if not isinstance(action, Wake)]
         return [*kept, Wake(at)] if at < inf else kept

@@ -23,7 +23,7 @@ class Outcomes:
         self._keeps_rows: Final = rows
         self._progress: Final = progress
         self.ended = 0
-        self.counts: Final[dict[Phase, int]] = {}
+        self.counts: Final[dict[Phase, int]] = {}  # of those that did not finish
         self.completion_s: Final = array("d")  # of finished jobs
         self.waited_s = 0.0
         self.started = 0
@@ -69,10 +69,11 @@ class Outcomes:
     def ends(self, track: Track) -> None:
         self.ended += 1
         phase = track.phase
-        self.counts[phase] = self.counts.get(phase, 0) + 1
         stayed = track.ended_at - track.submitted_at
         if phase is Phase.FINISHED:
             self.completion_s.append(stayed)
+        else:
+            self.counts[phase] = self.counts.get(phase, 0) + 1
         if track.first_start_at >= 0:
             self.started += 1
             self.waited_s += stayed - track.held_s
@@ -134,7 +135,7 @@ def summarise(
     return {
         "policy": policy,
         "jobs": outcomes.ended,
-        "finished": outcomes.counts.get(Phase.FINISHED, 0),
+        "finished": len(outcomes.completion_s),
         "failed": outcomes.counts.get(Phase.FAILED, 0),
         "cancelled": outcomes.counts.get(Phase.CANCELLED, 0),
         "refused": outcomes.counts.get(Phase.REFUSED, 0),
