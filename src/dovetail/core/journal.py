@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any, Final, final
 
 from dovetail.core.entries import (
@@ -88,13 +89,15 @@ def read(lines: Iterable[str]) -> Iterator[JournalEntry]:
     for number, line in enumerate(lines, 1):
         try:
             yield decode(line)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise BadInput(f"journal line {number} cannot be read: {error}") from None
 
 
 def decode(line: str) -> JournalEntry:
     row = json.loads(line)
     at = row.pop("at")
+    if not isinstance(at, int | float) or not isfinite(at) or not row:
+        raise ValueError("it does not say what happened when")
     tag, value = next(iter(row.items()))
     return _READERS[tag](at, value, row)
 
@@ -109,7 +112,7 @@ def _job(data: dict[str, Any]) -> Job:
     if "interruption" in data:
         data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
     if "estimate" in data:
-        data["estimate"] = Estimate(**data["estimate"])
+        data["estimate"] = Estimate(**_with_infinity(data["estimate"]))
     return Job(**data)
 
 
@@ -119,8 +122,21 @@ def _node(data: dict[str, Any]) -> Node:
     return Node(**data)
 
 
+def _tenant(data: dict[str, Any]) -> Tenant:
+    data = _with_infinity(data)
+    data["labels"] = tuple((k, v) for k, v in data.get("labels", ()))
+    return Tenant(**data)
+
+
 def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: float("inf") if value == "inf" else value for name, value in data.items()}
+    """Where a number belongs, "inf" is one; a user may well be called so."""
+    return {
+        name: float(value) if value in ("inf", "-inf") and name not in _NAMES else value
+        for name, value in data.items()
+    }
+
+
+_NAMES = frozenset(("id", "user", "tenant", "name", "group", "model", "kind", "rack"))
 
 
 _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
@@ -136,7 +152,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NodeUp.tag: lambda at, value, _: NodeUp(at, value),
     NodeDraining.tag: lambda at, value, _: NodeDraining(at, value),
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
-    TenantSet.tag: lambda at, value, _: TenantSet(at, Tenant(**_with_infinity(value))),
+    TenantSet.tag: lambda at, value, _: TenantSet(at, _tenant(value)),
     Woke.tag: lambda at, _value, _row: Woke(at),
     Start.tag: lambda _, value, row: Start(value, _placement(row["on"])),
     Preempt.tag: lambda _, value, _row: Preempt(value),

@@ -33,12 +33,13 @@ def run(
     journal: Callable[[JournalEntry, Seconds], None] | None = None,
 ) -> None:
     """Observe, record, decide, record, act; until the world has nothing more to tell."""
+    observe, act, record, room = backend.observe, backend.act, state.record, state.room
     while True:
-        events = backend.observe()
+        events = observe()
         if not events:
             return
         for event in events:
-            state.record(event)
+            record(event)
             if journal is not None:
                 journal(event, state.now)
         if state.unplaceable:
@@ -49,14 +50,14 @@ def run(
                 if isinstance(action, Wake):
                     wake = min(wake, action.at)
                     continue
-                state.record(action)
+                record(action)
                 if journal is not None:
                     journal(action, state.now)
-                backend.act(action)
-            if state.unsettled or state.room.drafted:
+                act(action)
+            if state.unsettled or room.drafted:
                 state.settle()
         if wake < inf:
-            backend.act(Wake(wake))
+            act(Wake(wake))
 
 
 def refuse_unplaceable(

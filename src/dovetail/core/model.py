@@ -125,7 +125,7 @@ def own_fields(value: Any) -> dict[str, Any]:
             if isinstance(own, Interruption | Estimate):
                 own = own_fields(own)
             elif isinstance(own, float) and isinf(own):
-                own = "inf"
+                own = str(own)  # inf or -inf
             row[item.name] = own
     return row
 

@@ -82,6 +82,7 @@ class View:
         self._shapes: dict[
             tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
         ] = {}
+        self._simple_shapes: dict[int, tuple[Shape, str]] = {}  # the same, by GPUs alone
         self._on_settle: list[Index] = []
         self._on_wait: list[Index] = []
         self._on_run: list[Index] = []
@@ -153,26 +154,31 @@ class State(View):
     """The view, and the one verb that changes it."""
 
     def record(self, entry: JournalEntry) -> None:
-        # The frequent ones first; type checks in a row are cheaper than a match.
-        if isinstance(entry, Submitted):
-            if entry.at != self.now:
+        before = self.now
+        try:
+            # The frequent ones first; type checks in a row are cheaper than a match.
+            if isinstance(entry, Submitted):
+                if entry.at != self.now:
+                    self._advance(entry.at)
+                self._submitted(entry.job)
+            elif isinstance(entry, Start):
+                self._start(entry.job_id, entry.placement)
+            elif isinstance(entry, Finished):
+                if entry.at != self.now:
+                    self._advance(entry.at)
+                track = self._held(entry.job_id)
+                self._release(track, 0.0)
+                self._end(track, Phase.FINISHED, "")
+            elif isinstance(entry, Started):
                 self._advance(entry.at)
-            self._submitted(entry.job)
-        elif isinstance(entry, Start):
-            self._start(entry.job_id, entry.placement)
-        elif isinstance(entry, Finished):
-            if entry.at != self.now:
-                self._advance(entry.at)
-            track = self._held(entry.job_id)
-            self._release(track, 0.0)
-            self._end(track, Phase.FINISHED, "")
-        elif isinstance(entry, Started):
-            self._advance(entry.at)
-            self._started(entry.job_id)
-        elif isinstance(entry, Preempt):
-            self._preempt(entry.job_id)
-        else:
-            self._record_rare(entry)
+                self._started(entry.job_id)
+            elif isinstance(entry, Preempt):
+                self._preempt(entry.job_id)
+            else:
+                self._record_rare(entry)
+        except IllegalEntry:
+            self.now = before  # what was refused did not happen, and no time has passed
+            raise
 
     def _record_rare(self, entry: JournalEntry) -> None:
         match entry:
@@ -236,7 +242,10 @@ class State(View):
     def _submitted(self, job: Job) -> None:
         if job.id in self._tracks or job.id in self._ended:
             raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
-        shape, why_never = self._shape_of(job)
+        found = self._simple_shapes.get(job.gpus) if job.simple else None
+        if found is None:
+            found = self._shape_of(job)
+        shape, why_never = found
         self._tickets += 1
         track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
@@ -255,6 +264,8 @@ class State(View):
             shape = Shape(len(self._shapes), job, tenant)
             found = (shape, self.room.why_never(shape))
             self._shapes[key] = found
+            if job.simple and not self.room.tenants_matter:
+                self._simple_shapes[job.gpus] = found
         return found
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
@@ -459,6 +470,7 @@ class State(View):
 
     def _judge_shapes_again(self) -> None:
         """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""
+        self._simple_shapes.clear()
         if not self._shapes:
             return
         for key, (shape, _) in list(self._shapes.items()):

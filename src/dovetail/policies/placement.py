@@ -73,20 +73,23 @@ def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
 
 
 def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
-    """Whole rests of nodes, largest first; the last piece goes where it fits most tightly."""
-    slices, used = [], 0
-    while gpus:
-        n = -1
-        for k in (*range(gpus, pool.width + 1), *range(min(gpus - 1, pool.width), 0, -1)):
-            nodes = pool.by_count[k] & among & ~used
-            if nodes:
-                n = _first_node(nodes)
-                break
-        assert n >= 0, "the pool promised more GPUs than it has"
-        taken = min(gpus, room.count[n])
-        slices.append(Slice(n, room.lowest(n, taken)))
-        used |= room.bit[n]
-        gpus -= taken
+    """All that is free on a node, the largest first; the last piece where it fits most tightly."""
+    slices: list[Slice] = []
+    by_count = pool.by_count
+    for k in range(pool.width, 0, -1):
+        nodes = by_count[k] & among
+        while nodes and gpus >= k:
+            n = (nodes & -nodes).bit_length() - 1
+            nodes ^= room.bit[n]
+            slices.append(Slice(n, room.free[n]))
+            gpus -= k
+        if not gpus:
+            break
+        if nodes:
+            tight = [by_count[size] & among for size in range(gpus, k) if by_count[size] & among]
+            n = _first_node(tight[0] if tight else nodes)
+            slices.append(Slice(n, room.lowest(n, gpus)))
+            break
     return Placement(tuple(slices))
 
 

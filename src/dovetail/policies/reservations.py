@@ -176,7 +176,8 @@ class Reservations:
         for lane in self._backlog.lanes.values():
             shape = lane.shape
             amount = shape.gpus * shape.share
-            until = max([self._pools[pool.index].lasts(amount) for pool in room.eligible(shape)])
+            pools = [self._pools[pool.index] for pool in room.eligible(shape)]
+            until = max([pool.lasts(amount) for pool in pools], default=-inf)
             if until > now:
                 sequence = lane.first(self._reserved_up_to, now, until)
                 if sequence >= 0 and (first < 0 or sequence < first):

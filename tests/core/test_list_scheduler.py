@@ -1,0 +1,149 @@
+"""The list scheduler and its indices against a naive greedy that sorts everything every time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.testing import arrival, nodes, run_trace
+
+JOBS = st.lists(
+    st.tuples(st.integers(0, 40).map(float), st.integers(1, 50).map(float), st.integers(1, 6)),
+    min_size=1,
+    max_size=14,
+)
+
+
+@dataclass
+class Task:
+    number: int
+    at: float
+    work_s: float
+    gpus: int
+    done_s: float = 0.0
+    running: bool = False
+    ends_at: float = inf
+    starts: list[float] = field(default_factory=list)
+
+
+def naive(
+    jobs: list[tuple[float, float, int]], total: int, key: Callable[[Task], float]
+) -> dict[str, tuple[float, float]]:
+    """Preemptive list scheduling by counting GPUs. At every event go through all jobs in the order
+    of their keys and run those that fit. One that does not fit stops nobody behind it."""
+    tasks = [Task(i, *rest) for i, rest in enumerate(jobs)]
+    tasks.sort(key=lambda task: (task.at, task.number))
+    for rank, task in enumerate(tasks):
+        task.number = rank
+    names = {
+        task.number: f"j{i}"
+        for task, i in zip(tasks, sorted(range(len(jobs)), key=lambda i: (jobs[i][0], i)), strict=True)
+    }
+    now, left, result = 0.0, list(tasks), {}
+    while left:
+        here = [task for task in left if task.at <= now]
+        free = total
+        for task in sorted(here, key=lambda task: (key(task), task.number)):
+            fits = task.gpus <= free
+            if fits and not task.running:
+                task.starts.append(now)
+            task.running = fits
+            free -= task.gpus if fits else 0
+        following = [task.at for task in left if task.at > now]
+        following += [now + task.work_s - task.done_s for task in here if task.running]
+        after = min(following)
+        for task in here:
+            if task.running:
+                task.done_s += after - now
+        now = after
+        for task in [task for task in here if task.done_s >= task.work_s - 1e-9]:
+            left.remove(task)
+            result[names[task.number]] = (task.starts[0], now)
+    return result
+
+
+def ours(text: str, jobs: list[tuple[float, float, int]], gpus: int) -> dict[Any, Any]:
+    arrivals = [arrival(f"j{i}", *rest) for i, rest in enumerate(jobs)]
+    arrivals.sort(key=lambda came: came.at)
+    run = run_trace(text, arrivals, nodes(gpus // 2, 2), place="count")
+    return {name: (track.first_start_at, track.ended_at) for name, track in run.ended.items()}
+
+
+KEYS: dict[str, Callable[[Task], float]] = {
+    "srtf": lambda task: task.work_s - task.done_s,
+    "srsf": lambda task: (task.work_s - task.done_s) * task.gpus,
+    "psjf": lambda task: task.work_s,
+}
+
+
+@pytest.mark.parametrize("text", KEYS)
+@settings(max_examples=100)
+@given(jobs=JOBS)
+def test_the_list_scheduler_equals_a_naive_greedy(text: str, jobs: Any) -> None:
+    assert ours(text, jobs, 6) == naive(jobs, 6, KEYS[text])
+
+
+@settings(max_examples=100)
+@given(jobs=JOBS)
+def test_fifo_skip_equals_a_naive_greedy_that_never_stops_a_job(jobs: Any) -> None:
+    def key(task: Task) -> float:
+        return -1.0 if task.running else task.at
+
+    assert ours("fifo-skip", jobs, 6) == naive(jobs, 6, key)
+
+
+@settings(max_examples=60)
+@given(jobs=JOBS)
+def test_las_equals_a_naive_greedy_in_quanta(jobs: Any) -> None:
+    """Among equals whoever runs stays, then the first submitted; one quantum is one second here."""
+    jobs = [(at, work_s, 1) for at, work_s, _ in jobs]
+    run = ours("las:quantum=1000", jobs, 2)
+
+    def key(task: Task) -> float:
+        return -1.0 if task.running else task.at
+
+    assert run == naive(jobs, 2, key), "within one quantum it is fifo-skip"
+
+
+def test_a_large_head_is_skipped_by_the_list_but_blocks_strict_fifo() -> None:
+    jobs = [(0.0, 10.0, 2), (1.0, 10.0, 4), (2.0, 1.0, 2)]
+    assert ours("fifo-skip", jobs, 4)["j2"] == (2.0, 3.0)
+    assert ours("fifo", jobs, 4)["j2"] == (20.0, 21.0)
+
+
+def test_srtf_preempts_for_a_shorter_job_and_resumes_where_it_stopped() -> None:
+    jobs = [(0.0, 100.0, 2), (10.0, 5.0, 2)]
+    assert ours("srtf", jobs, 2) == {"j1": (10.0, 15.0), "j0": (0.0, 105.0)}
+
+
+def test_srtf_stops_as_few_jobs_as_it_must() -> None:
+    arrivals = [arrival(f"j{i}", 0.0, 100.0 + i) for i in range(4)]
+    run = run_trace("srtf", [*arrivals, arrival("short", 1.0, 5.0)], nodes(1, 4))
+    assert [entry.preemptions for entry in run.ended.values()] == [0, 0, 0, 0, 1]
+    assert run.ends_at["j3"] == 108.0
+
+
+def test_a_job_stopped_for_its_cpus_does_not_stay_when_they_are_taken() -> None:
+    """The one GPU it had is still free, but the CPUs that go with it are not."""
+    arrivals = [
+        arrival("long", 0.0, 100.0, cpus=8.0),
+        arrival("short", 1.0, 10.0, cpus=8.0),
+    ]
+    run = run_trace("srtf", arrivals, nodes(1, 8, cpus=10.0))
+    assert run.ends_at == {"short": 11.0, "long": 110.0}
+
+
+def test_a_job_that_makes_way_is_not_kept_beyond_its_tenants_quota() -> None:
+    from dovetail.core.model import Tenant
+
+    arrivals = [
+        arrival("ours", 0.0, 100.0, 2, tenant="us"),
+        arrival("theirs", 1.0, 10.0, 8, tenant="them"),
+        arrival("ours too", 1.0, 10.0, 2, tenant="us"),
+    ]
+    run = run_trace("srtf", arrivals, nodes(1, 8), tenants=[Tenant("us", 2.0)])
+    assert run.ends_at == {"theirs": 11.0, "ours too": 21.0, "ours": 120.0}

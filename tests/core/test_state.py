@@ -1,0 +1,261 @@
+"""The state refuses what cannot be, says why, and is left as it was."""
+
+from typing import Any
+
+import pytest
+
+from dovetail.core.entries import (
+    Cancelled,
+    Failed,
+    Finished,
+    Interrupted,
+    JournalEntry,
+    NodeDown,
+    NodeDraining,
+    NodeJoined,
+    NodeLeft,
+    NodeUp,
+    Paced,
+    Preempt,
+    Promote,
+    Refuse,
+    Resize,
+    Start,
+    Started,
+    Submitted,
+    TenantSet,
+    Woke,
+)
+from dovetail.core.errors import IllegalEntry
+from dovetail.core.model import Node, Tenant
+from dovetail.core.state import State
+from dovetail.core.track import Phase
+from dovetail.testing import fingerprint, job, nodes, placement
+
+
+def state_after(*entries: JournalEntry) -> State:
+    state = State()
+    for entry in entries:
+        state.record(entry)
+    return state
+
+
+def busy_state() -> State:
+    """Two nodes of 4 GPUs and one of another kind; `runs` has 2 GPUs of n0, `waits` wants 4, `part`
+    wants half of one, `host` wants CPUs, `ours` belongs to a tenant with a quota of 1; n1 drains."""
+    return state_after(
+        *(NodeJoined(0.0, node) for node in nodes(2, 4, cpus=8.0, memory_gb=64.0)),
+        NodeJoined(0.0, Node("old", 4, kind="old")),
+        NodeJoined(0.0, Node("theirs", 4, tenant="them")),
+        TenantSet(0.0, Tenant("us", 2.0)),
+        Submitted(1.0, job("runs", 2)),
+        Submitted(1.0, job("waits", 4, kinds=("gpu",))),
+        Submitted(1.0, job("part", share=500)),
+        Submitted(1.0, job("host", 1, cpus=6.0)),
+        Submitted(1.0, job("ours", 2, tenant="us")),
+        Submitted(1.0, job("over")),
+        Start("runs", placement((0, 0b0011))),
+        Started(2.0, "runs"),
+        Cancelled(3.0, "over"),
+        Submitted(4.0, job("again", 2)),
+        Start("again", placement((1, 0b0011))),
+        Preempt("again"),
+        Submitted(4.0, job("elastic", 2, min_gpus=1, max_gpus=3)),
+        Submitted(4.0, job("hungry", 1, cpus=6.0)),
+        NodeDraining(5.0, "n1"),
+    )
+
+
+ILLEGAL: dict[str, tuple[JournalEntry, list[str]]] = {
+    "starting a job nobody knows": (Start("who", placement((0, 4))), ["'who'", "not known", "5"]),
+    "starting a job that runs": (Start("runs", placement((0, 12))), ["'runs'", "t=5", "runs"]),
+    "starting a job that has ended": (Start("over", placement((0, 4))), ["'over'", "cancelled"]),
+    "starting with too few GPUs": (Start("waits", placement((0, 4))), ["'waits'", "1 GPUs", "4"]),
+    "starting with too many GPUs": (Start("host", placement((0, 12))), ["'host'", "2 GPUs"]),
+    "starting on GPUs of another": (
+        Start("again", placement((0, 0b0110))),
+        ["'again'", "t=5", "2 GPUs", "'n0'", "2 free"],
+    ),
+    "a share of a GPU of another": (
+        Start("part", placement((0, 1), share=500)),
+        ["'part'", "500/1000", "'n0'"],
+    ),
+    "starting on a draining node": (
+        Start("again", placement((1, 0b0011))),
+        ["'again'", "'n1'", "draining"],
+    ),
+    "starting on a node that is not": (Start("again", placement((9, 3))), ["'again'", "9"]),
+    "starting on GPUs that are not": (
+        Start("again", placement((0, 0b110000))),
+        ["'again'", "'n0'", "only 4"],
+    ),
+    "naming a GPU twice": (Start("again", placement((0, 4), (0, 4))), ["'again'", "twice"]),
+    "a GPU kind that was not asked for": (
+        Start("waits", placement((2, 15))),
+        ["'waits'", "kind", "'old'"],
+    ),
+    "the node of another tenant": (
+        Start("again", placement((3, 3))),
+        ["'again'", "'theirs'", "'them'"],
+    ),
+    "preempting a job that waits": (Preempt("waits"), ["'waits'", "holds no GPUs", "t=5"]),
+    "preempting a job nobody knows": (Preempt("who"), ["'who'"]),
+    "finishing a job that waits": (Finished(6.0, "waits"), ["'waits'"]),
+    "finishing a job that has ended": (Finished(6.0, "over"), ["'over'", "ended"]),
+    "failing a job that waits": (Failed(6.0, "waits", "oops"), ["'waits'"]),
+    "interrupting a job that waits": (Interrupted(6.0, "waits", "oops"), ["'waits'"]),
+    "cancelling a job twice": (Cancelled(6.0, "over"), ["'over'"]),
+    "starting up twice": (Started(6.0, "runs"), ["'runs'", "second"]),
+    "starting up a job that waits": (Started(6.0, "waits"), ["'waits'"]),
+    "a speed of nothing": (Paced(6.0, "runs", 0.0), ["'runs'", "0"]),
+    "the speed of a job that waits": (Paced(6.0, "waits", 1.0), ["'waits'"]),
+    "refusing a job that runs": (Refuse("runs", "no"), ["'runs'", "runs"]),
+    "refusing a job that has ended": (Refuse("over", "no"), ["'over'"]),
+    "promoting a job that runs": (Promote("runs"), ["'runs'"]),
+    "resizing a job that waits": (Resize("waits", placement((0, 15))), ["'waits'"]),
+    "resizing a rigid job": (Resize("runs", placement((0, 7))), ["'runs'", "3"]),
+    "time that runs backwards": (Woke(4.0), ["4.0", "5.0"]),
+    "a job submitted twice": (Submitted(6.0, job("runs")), ["'runs'", "twice"]),
+    "a job submitted after its end": (Submitted(6.0, job("over")), ["'over'", "twice"]),
+    "a node that joins twice": (NodeJoined(6.0, Node("n0", 4)), ["'n0'", "twice"]),
+    "an unknown node that fails": (NodeDown(6.0, "n7"), ["'n7'"]),
+    "an unknown node that comes back": (NodeUp(6.0, "n7"), ["'n7'"]),
+    "an unknown node that leaves": (NodeLeft(6.0, "n7"), ["'n7'"]),
+}
+
+
+@pytest.mark.parametrize("what", ILLEGAL)
+def test_the_state_refuses(what: str) -> None:
+    entry, says = ILLEGAL[what]
+    state = busy_state()
+    before = fingerprint(state)
+    with pytest.raises(IllegalEntry) as caught:
+        state.record(entry)
+    for words in says:
+        assert words in str(caught.value)
+    assert fingerprint(state) == before, "a refused entry must leave the state as it was"
+
+
+def test_the_state_refuses_cpus_that_are_gone() -> None:
+    state = busy_state()
+    state.record(Start("host", placement((0, 4))))
+    with pytest.raises(IllegalEntry, match=r"'hungry'.*'n0'.*CPUs"):
+        state.record(Start("hungry", placement((0, 8))))
+
+
+def test_the_state_refuses_more_than_a_tenants_quota() -> None:
+    state = busy_state()
+    state.record(Start("ours", placement((0, 0b1100))))
+    state.record(Submitted(6.0, job("more", tenant="us")))
+    with pytest.raises(IllegalEntry, match=r"'more'.*holds 2.*quota of 2"):
+        state.record(Start("more", placement((2, 1))))
+
+
+def test_a_job_without_gpus_must_be_on_a_node() -> None:
+    state = busy_state()
+    state.record(Submitted(6.0, job("plain", 0, cpus=1.0)))
+    with pytest.raises(IllegalEntry, match="'plain'"):
+        state.record(Start("plain", placement()))
+    state.record(Start("plain", placement((0, 0))))
+
+
+def test_a_refused_resize_gives_the_old_gpus_back() -> None:
+    state = busy_state()
+    state.record(Start("elastic", placement((0, 0b1100))))
+    before = fingerprint(state)
+    with pytest.raises(IllegalEntry, match="'elastic'"):
+        state.record(Resize("elastic", placement((0, 0b0111))))
+    assert fingerprint(state) == before
+    state.record(Resize("elastic", placement((0, 0b1000))))
+    assert state.room.free[0] == 0b0100
+
+
+def test_shares_of_one_gpu_add_up_to_a_whole_one_and_no_more() -> None:
+    state = state_after(
+        NodeJoined(0.0, Node("n0", 1)), *(Submitted(0.0, job(f"j{i}", share=400)) for i in range(3))
+    )
+    here = placement((0, 1), share=400)
+    state.record(Start("j0", here))
+    state.record(Start("j1", here))
+    with pytest.raises(IllegalEntry, match="'j2'"):
+        state.record(Start("j2", here))
+    state.record(Finished(1.0, "j0"))
+    state.record(Start("j2", here))
+
+
+def track_of(state: State, job_id: str) -> Any:
+    return state.tracks[job_id]
+
+
+def test_held_executed_and_lost_time_are_kept_apart() -> None:
+    state = state_after(
+        NodeJoined(0.0, Node("n0", 4)),
+        Submitted(0.0, job("j", 2)),
+        Start("j", placement((0, 3))),
+        Started(10.0, "j"),
+        Paced(10.0, "j", 0.5),
+    )
+    state.record(Woke(30.0))
+    track = track_of(state, "j")
+    assert (track.executed_by(30.0), track.service_by(30.0)) == (10.0, 60.0)
+    state.record(Interrupted(30.0, "j", "node n0 failed", 4.0))
+    # 30 s held; 10 s starting and 8 s of running (4 s of work at half speed) came to nothing
+    assert (track.held_s, track.held_gpu_s, track.executed_s) == (30.0, 60.0, 6.0)
+    assert track.lost_gpu_s == 2 * (10.0 + 8.0)
+    assert track.phase is Phase.SUSPENDED
+
+
+def test_a_job_is_tried_again_while_it_has_retries() -> None:
+    state = state_after(NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j", retries=1)))
+    for attempt, phase in ((1, Phase.QUEUED), (2, Phase.FAILED)):
+        state.record(Start("j", placement((0, 1))))
+        track = track_of(state, "j")
+        state.record(Failed(float(attempt), "j", "out of memory"))
+        assert (track.phase, track.attempts) == (phase, attempt)
+    assert state.ended == {"j": Phase.FAILED}
+
+
+def test_waiting_and_suspended_jobs_are_counted() -> None:
+    state = busy_state()
+    waiting = [track for track in state.tracks.values() if track.placement is None]
+    suspended = [track for track in waiting if track.phase is Phase.SUSPENDED]
+    assert state.waiting_count == len(waiting) == 7
+    assert state.suspended_count == len(suspended) == 1
+    state.record(Cancelled(6.0, "again"))
+    assert (state.waiting_count, state.suspended_count, state.peak_suspended) == (6, 0, 1)
+
+
+def test_capacity_follows_the_nodes_that_are_up() -> None:
+    state = state_after(
+        NodeJoined(0.0, Node("a", 4)),
+        NodeJoined(0.0, Node("b", 2)),
+        NodeDown(1.0, "a"),
+        NodeDraining(2.0, "b"),
+        NodeUp(3.0, "a"),
+        NodeLeft(4.0, "b"),
+    )
+    assert state.capacity == [(0.0, 4), (0.0, 6), (1.0, 2), (2.0, 2), (3.0, 6), (4.0, 4)]
+
+
+def test_what_fits_nowhere_is_known_and_judged_again_when_the_cluster_changes() -> None:
+    state = state_after(NodeJoined(0.0, Node("a", 4)), Submitted(0.0, job("big", 6)))
+    assert "6 GPUs" in state.unplaceable["big"]
+    assert "largest possible placement is 4" in state.unplaceable["big"]
+    state.record(NodeJoined(1.0, Node("b", 4)))
+    assert not state.unplaceable
+    state.record(NodeLeft(2.0, "b"))
+    assert list(state.unplaceable) == ["big"]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a Shape made before tenants mattered has no tenant, and is never made anew"
+)
+def test_a_job_that_waits_may_use_a_node_that_joins_for_its_tenant() -> None:
+    state = state_after(
+        NodeJoined(0.0, Node("n0", 1)),
+        Submitted(0.0, job("first", tenant="us")),
+        Start("first", placement((0, 1))),
+        Submitted(0.0, job("second", tenant="us")),
+        NodeJoined(1.0, Node("ours", 1, tenant="us")),
+    )
+    state.record(Start("second", placement((1, 1))))
