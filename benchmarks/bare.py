@@ -1,6 +1,7 @@
 """The yardstick: tight event loops over plain tuples and lists. No placement, no journal, no policy.
 
-Jobs are (submitted, GPUs, duration). Each returns the mean completion time.
+Jobs are (submitted, GPUs, duration), in order of submission. Each loop returns when every job ended,
+the same schedule, job by job, as our policy of that name with `--placement count`.
 """
 
 from __future__ import annotations
@@ -13,39 +14,41 @@ from heapq import heappop, heappush
 Jobs = Sequence[tuple[float, int, float]]
 
 
-def fifo(jobs: Jobs, free: int) -> float:
+def fifo(jobs: Jobs, free: int) -> list[float]:
     """First come, first served; a head that does not fit blocks."""
-    queue: deque[tuple[float, int, float]] = deque()
-    ends: list[tuple[float, int, float]] = []
-    number, total, i = len(jobs), 0.0, 0
+    queue: deque[int] = deque()
+    ends: list[tuple[float, int]] = []
+    number, i = len(jobs), 0
+    ended = [0.0] * number
     while i < number or ends:
         if i < number and (not ends or jobs[i][0] <= ends[0][0]):
-            job = jobs[i]
-            now = job[0]
-            queue.append(job)
+            now = jobs[i][0]
+            queue.append(i)
             i += 1
         else:
-            now, gpus, submitted = heappop(ends)
-            free += gpus
-            total += now - submitted
-        while queue and queue[0][1] <= free:
-            submitted, gpus, duration = queue.popleft()
+            now, n = heappop(ends)
+            free += jobs[n][1]
+            ended[n] = now
+        while queue and jobs[queue[0]][1] <= free:
+            n = queue.popleft()
+            _, gpus, duration = jobs[n]
             free -= gpus
-            heappush(ends, (now + duration, gpus, submitted))
-    return total / number
+            heappush(ends, (now + duration, n))
+    return ended
 
 
-def srtf(jobs: Jobs, free: int) -> float:
+def srtf(jobs: Jobs, free: int) -> list[float]:
     """Shortest remaining time first, preemptive, skipping what does not fit.
 
-    The same schedule as the policy `srtf` with `--placement count`: at every event jobs are served in
-    the order of what is left of them, and a job may take the GPUs of those that have more left.
+    At every event jobs are served in the order of what is left of them, and a job may take the GPUs
+    of those that have more left.
     """
     ends: list[tuple[float, int]] = []  # a heap; rows of preempted jobs are stale
     running: list[tuple[float, int]] = []  # end, number; sorted
     waiting: list[tuple[float, int]] = []  # remaining, number; sorted
-    end_of = [0.0] * len(jobs)
-    total, i, number = 0.0, 0, len(jobs)
+    number, i = len(jobs), 0
+    ended = [0.0] * number
+    ends_at = [-1.0] * number  # of running jobs
     while i < number or ends:
         if i < number and (not ends or jobs[i][0] <= ends[0][0]):
             now = jobs[i][0]
@@ -53,12 +56,12 @@ def srtf(jobs: Jobs, free: int) -> float:
             i += 1
         else:
             now, n = heappop(ends)
-            if end_of[n] != now:
+            if ends_at[n] != now:
                 continue
-            end_of[n] = -1.0
+            ends_at[n] = -1.0
+            ended[n] = now
             del running[bisect_left(running, (now, n))]
             free += jobs[n][1]
-            total += now - jobs[n][0]
         k = 0
         while k < len(waiting):
             left, n = waiting[k]
@@ -66,7 +69,10 @@ def srtf(jobs: Jobs, free: int) -> float:
             if gpus > free:
                 worst = len(running)
                 room = free
-                while worst and room < gpus and (running[worst - 1][0] - now, running[worst - 1][1]) > (left, n):
+                while worst and room < gpus:
+                    end, victim = running[worst - 1]
+                    if (end - now, victim) <= (left, n):
+                        break
                     worst -= 1
                     room += jobs[running[worst][1]][1]
                 if room < gpus:
@@ -76,12 +82,12 @@ def srtf(jobs: Jobs, free: int) -> float:
                     continue
                 for end, victim in running[worst:]:
                     insort(waiting, (end - now, victim))
-                    end_of[victim] = -1.0
+                    ends_at[victim] = -1.0
                 del running[worst:]
                 free = room
             del waiting[k]
             free -= gpus
-            end = end_of[n] = now + left
+            end = ends_at[n] = now + left
             insort(running, (end, n))
             heappush(ends, (end, n))
-    return total / number
+    return ended

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.core.model import Tenant
 from dovetail.testing import arrival, nodes, run_trace
 
 JOBS = st.lists(
@@ -29,9 +30,18 @@ class Task:
     ends_at: float = inf
     starts: list[float] = field(default_factory=list)
 
+    def left_in_quantum(self, quantum: float) -> float:
+        if quantum == inf:
+            return inf
+        service = self.done_s * self.gpus
+        return ((int(service / quantum + 1e-9) + 1) * quantum - service) / self.gpus
+
 
 def naive(
-    jobs: list[tuple[float, float, int]], total: int, key: Callable[[Task], float]
+    jobs: list[tuple[float, float, int]],
+    total: int,
+    key: Callable[[Task], Any],
+    quantum: float = inf,
 ) -> dict[str, tuple[float, float]]:
     """Preemptive list scheduling by counting GPUs. At every event go through all jobs in the order
     of their keys and run those that fit. One that does not fit stops nobody behind it."""
@@ -55,6 +65,7 @@ def naive(
             free -= task.gpus if fits else 0
         following = [task.at for task in left if task.at > now]
         following += [now + task.work_s - task.done_s for task in here if task.running]
+        following += [now + task.left_in_quantum(quantum) for task in here if task.running]
         after = min(following)
         for task in here:
             if task.running:
@@ -73,7 +84,7 @@ def ours(text: str, jobs: list[tuple[float, float, int]], gpus: int) -> dict[Any
     return {name: (track.first_start_at, track.ended_at) for name, track in run.ended.items()}
 
 
-KEYS: dict[str, Callable[[Task], float]] = {
+KEYS: dict[str, Callable[[Task], Any]] = {
     "srtf": lambda task: task.work_s - task.done_s,
     "srsf": lambda task: (task.work_s - task.done_s) * task.gpus,
     "psjf": lambda task: task.work_s,
@@ -96,17 +107,16 @@ def test_fifo_skip_equals_a_naive_greedy_that_never_stops_a_job(jobs: Any) -> No
     assert ours("fifo-skip", jobs, 6) == naive(jobs, 6, key)
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(jobs=JOBS)
 def test_las_equals_a_naive_greedy_in_quanta(jobs: Any) -> None:
-    """Among equals whoever runs stays, then the first submitted; one quantum is one second here."""
-    jobs = [(at, work_s, 1) for at, work_s, _ in jobs]
-    run = ours("las:quantum=1000", jobs, 2)
+    """At equal rank whoever runs stays, then the first submitted goes first."""
+    jobs = [(at, work_s, 2 ** (gpus % 3)) for at, work_s, gpus in jobs]
 
-    def key(task: Task) -> float:
-        return -1.0 if task.running else task.at
+    def key(task: Task) -> tuple[int, bool]:
+        return int(task.done_s * task.gpus / 8 + 1e-9), not task.running
 
-    assert run == naive(jobs, 2, key), "within one quantum it is fifo-skip"
+    assert ours("las:quantum=8", jobs, 6) == naive(jobs, 6, key, quantum=8)
 
 
 def test_a_large_head_is_skipped_by_the_list_but_blocks_strict_fifo() -> None:
@@ -138,8 +148,6 @@ def test_a_job_stopped_for_its_cpus_does_not_stay_when_they_are_taken() -> None:
 
 
 def test_a_job_that_makes_way_is_not_kept_beyond_its_tenants_quota() -> None:
-    from dovetail.core.model import Tenant
-
     arrivals = [
         arrival("ours", 0.0, 100.0, 2, tenant="us"),
         arrival("theirs", 1.0, 10.0, 8, tenant="them"),

@@ -7,12 +7,14 @@ from math import inf
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate
+from dovetail import traces
+from dovetail.app.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import JournalEntry, Preempt, Promote, Start
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
 from dovetail.core.state import State
+from dovetail.models.failures import node_failures
 from dovetail.models.workload import Arrival
 from dovetail.policies.keys import GittinsIndex, Queues
 from dovetail.policies.placement import count
@@ -359,10 +361,22 @@ def test_multilevel_feedback_lets_new_jobs_overtake_one_that_has_used_up_its_sli
 
 def test_saving_and_restoring_are_charged_around_a_preemption() -> None:
     """A runs 2 s; saving it takes 1, B runs 3 to 4, restoring A takes 2, and its 8 s are left."""
-    from dovetail.app.experiment import with_interruption_cost
-
     arrivals = with_interruption_cost([job("A", 0, 10), job("B", 2, 1)], save_s=1, restore_s=2)
     record = simulate(Experiment(arrivals, ONE_GPU), "srtf", rows=True)
     assert {row.job_id: row.end_s for row in record.jobs} == {"A": 14, "B": 4}
     assert record.summary["gpu_seconds_lost"] == pytest.approx(3)
     assert record.summary["preemptions"] == 1
+
+
+@pytest.mark.parametrize("policy", ["fifo-skip", "srtf", "las:quantum=300", "round-robin"])
+def test_gpu_seconds_used_are_the_work_asked_for_and_what_was_lost(policy: str) -> None:
+    """Saving, restoring and nodes that die: nothing is booked twice, and nothing is forgotten."""
+    nodes = [Node(f"n{i}", 4) for i in range(4)]
+    recipe = traces.Recipe(jobs=200, gpus=16, load=1.0, mean_duration_s=900, c2=4, seed=2)
+    arrivals = with_interruption_cost(traces.generate(recipe), save_s=5, restore_s=20)
+    failures = node_failures(nodes, 40_000, 600, start=0, until=arrivals[-1].at, seed=1)
+    summary = simulate(Experiment(arrivals, nodes, node_events=failures), policy).summary
+    work = sum(arrival.work_s * arrival.job.gpus for arrival in arrivals)
+    assert summary["finished"] == 200
+    assert float(summary["gpu_seconds_lost"]) > 0
+    assert summary["gpu_seconds_used"] == pytest.approx(work + float(summary["gpu_seconds_lost"]))

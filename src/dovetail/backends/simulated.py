@@ -102,7 +102,7 @@ class SimulatedCluster:
         self._lives: Final[dict[str, _Life]] = {}
         self._rows: Final[list[_Row]] = []
         self._made = 0
-        self._now: Seconds = min(0.0, self._next_at)
+        self._now: Seconds = 0.0
         self._wake_at: Seconds = inf
         self._idle_wakes = 0
         self._busy: Final[

@@ -350,6 +350,8 @@ class Room:
                 raise IllegalEntry(
                     f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}"
                 )
+        if self.tenants and not self.within_quota(shape):
+            raise IllegalEntry(f"it needs {shape}, whose quota is used up")
         if not self.is_free(placement):
             n, mask = placement.slices[0]
             raise IllegalEntry(

@@ -449,6 +449,9 @@ class State(View):
         self, entry: NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | TenantSet
     ) -> None:
         room = self.room
+        if isinstance(entry, NodeJoined | TenantSet) and self._tracks and not room.tenants_matter:
+            if isinstance(entry, TenantSet) or entry.node.tenant:
+                raise IllegalEntry("tenants must be known before the first job is submitted")
         if isinstance(entry, NodeJoined):
             if entry.node.id in room.index:
                 raise IllegalEntry(f"node {entry.node.id!r} joins twice; node ids must differ")

@@ -137,10 +137,10 @@ class ByRemaining:
         return left * track.job.gpus if self._by_gpus else left, track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
-        left = self._predictor.duration_s(track.job, view) - track.executed_s
+        left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
         ends = view.now + left / track.speed
-        if track.resumed:
-            ends += track.job.interruption.restore_s
+        if track.working_since < 0 and track.resumed:
+            ends += track.job.interruption.restore_s  # it has yet to be restored
         slope = -float(track.job.gpus) if self._by_gpus else -1.0
         return Standing(-slope * ends, slope, tie=track.sequence)
 
