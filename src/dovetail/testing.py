@@ -138,7 +138,9 @@ def random_world(chance: Random, most_jobs: int = 14) -> World:
     quotas = chance.random() < 0.3
     tenants = [Tenant("a", chance.choice([2.0, 4.0, inf])), Tenant("b", 8.0)] if quotas else []
     cluster = [_random_node(chance, i) for i in range(chance.choice([1, 2, 2, 3]))]
-    arrivals = [_random_arrival(chance, i) for i in range(chance.choice([most_jobs, most_jobs // 2, 3, 2]))]
+    arrivals = [
+        _random_arrival(chance, i) for i in range(chance.choice([most_jobs, most_jobs // 2, 3, 2]))
+    ]
     arrivals.sort(key=lambda arrival: arrival.at)
     return World(arrivals, cluster, tenants, _random_node_events(chance, cluster))
 
@@ -184,7 +186,10 @@ def _random_size(chance: Random) -> dict[str, Any]:
     if kind < 0.6:
         return {"gpus": chance.choice([1, 2, 4, 3, 4, 8, 2, 16])}
     if kind < 0.7:
-        return {"gpus": chance.choice([1, 2]), "kinds": chance.choice([("gpu",), ("old",), ("old", "gpu")])}
+        return {
+            "gpus": chance.choice([1, 2]),
+            "kinds": chance.choice([("gpu",), ("old",), ("old", "gpu")]),
+        }
     if kind < 0.85:
         return {"share": chance.choice([500, 250, 700])}
     if kind < 0.95:

@@ -8,9 +8,10 @@ for: a job that moves on leaves a stale row behind, known by its old turn, dropp
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import heapify, heappop, heappush
 from math import inf, nextafter
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.room import Pool
@@ -18,13 +19,17 @@ from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
 
-class Standing(NamedTuple):
+@final
+class Standing:
     """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
 
-    level: float
-    slope: float = 0.0
-    until: Seconds = inf
-    tie: float = 0.0  # among equals the larger is the first victim, then the last to get there
+    def __init__(
+        self, level: float, slope: float = 0.0, until: Seconds = inf, tie: float = 0.0
+    ) -> None:
+        self.level = level
+        self.slope: Final = slope
+        self.until: Final = until
+        self.tie: Final = tie  # among equals the larger is the first victim, then the latest
 
 
 class Key(Protocol):
@@ -36,6 +41,7 @@ class Key(Protocol):
     """
 
     queued: bool
+    steady: bool  # does the passing of time alone never change the order?
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
@@ -204,19 +210,20 @@ class Order:
             self._current[track.sequence] = self._rows
         elif self._current:
             self._current[track.sequence] = self._rows
-        self._tidy(heap)
+        if self._rows % 64 == 0:
+            self._tidy(heap)
 
     def _tidy(self, heap: list[RunningRow]) -> None:
         """Finished jobs sink to the bottom of the heap; sweep them out when they outnumber the rest."""
-        if len(heap) > 64 and len(heap) > 3 * len(self._view.running):
+        if len(heap) > 64 + 3 * len(self._view.running):
             heap[:] = [row for row in heap if not self._is_stale(row)]
             heapify(heap)
 
     def _is_stale(self, row: RunningRow) -> bool:
         track = row[4]
-        if track.turn != row[3]:
-            return True
-        return bool(self._current) and self._current.get(track.sequence, -row[2]) != -row[2]
+        if not self._current:
+            return track.turn != row[3]
+        return track.turn != row[3] or self._current.get(track.sequence, -row[2]) != -row[2]
 
     def _is_due(self, change: tuple[Seconds, int, Track]) -> bool:
         track = change[2]
@@ -238,7 +245,7 @@ class Order:
             if self._key.queued:
                 self._sunk[track.sequence] = (track.turn, track)
                 self._view.unsettled = True
-                standing = standing._replace(level=nextafter(standing.level, inf))
+                standing.level = nextafter(standing.level, inf)
             self._place_running(track, standing)
 
     def next_change(self) -> Seconds:
@@ -256,7 +263,7 @@ class Order:
         best: RunningRow | None = None
         best_key, now = -inf, self._view.now
         for slope, heap in by_slope.items():
-            while heap and self._is_stale(heap[0]):
+            while heap and (heap[0][4].turn != heap[0][3] or self._is_stale(heap[0])):
                 heappop(heap)
             if heap:
                 key = slope * now - heap[0][0]
@@ -271,11 +278,16 @@ class Order:
         self._lent_running.append((heap, row))
         self._view.unsettled = True
 
-    def take_back(self, number: int) -> None:
-        """Return the last few that were lent, while the decision goes on."""
+    def take_back(self, number: int, but_not: Collection[Track] = ()) -> None:
+        """Return the last few that were lent, but for some, while the decision goes on."""
+        kept = []
         for _ in range(number):
             heap, row = self._lent_running.pop()
-            heappush(heap, row)
+            if row[4] in but_not:
+                kept.append((heap, row))
+            else:
+                heappush(heap, row)
+        self._lent_running.extend(kept)
 
 
 def _first(row: tuple[int, Track]) -> int:

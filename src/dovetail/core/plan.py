@@ -20,9 +20,9 @@ class Plan:
 
     def __init__(self, view: View, place: Place) -> None:
         self.room: Final = view.room
-        self._place: Final = place
+        self.actions: Final[list[Action]] = []  # in the order tried: each makes room for the next
         self.started: Final[list[Track]] = []
-        self._starts: list[Action] = []
+        self._place: Final = place
         self._stopped: dict[JobId, Track] = {}
 
     def place(self, track: Track) -> Placement | None:
@@ -31,45 +31,36 @@ class Plan:
 
     def start(self, track: Track) -> bool:
         """Start the job if there is room for it."""
-        shape = track.shape
-        placement = self._place(self.room, shape)
+        placement = self._place(self.room, track.shape)
         if placement is None:
             return False
-        self.room.draft_take(placement, shape)
-        self.started.append(track)
-        self._starts.append(Start(track.job.id, placement))
+        self.start_at(track, placement)
         return True
 
     def start_at(self, track: Track, placement: Placement) -> None:
         self.room.draft_take(placement, track.shape)
         self.started.append(track)
-        self._starts.append(Start(track.job.id, placement))
+        self.actions.append(Start(track.job.id, placement))
 
     def stop(self, track: Track) -> None:
         """Preempt the job, unless it is kept after all."""
         assert track.placement is not None
         self.room.draft_give(track.placement, track.shape)
         self._stopped[track.job.id] = track
+        self.actions.append(Preempt(track.job.id))
 
     def keep(self, track: Track) -> bool:
         """Take back a stop, if the job's own GPUs are still free."""
         placement = track.placement
         assert placement is not None
-        if not self.room.is_free(placement) or not self.room.allows(placement, track.shape):
+        if not self.room.is_free(placement):
             return False
         self.room.draft_take(placement, track.shape)
         del self._stopped[track.job.id]
+        self.actions.remove(Preempt(track.job.id))
         return True
 
     @property
     def net_stops(self) -> int:
         """How many more jobs wait after this plan than before; negative if fewer."""
         return len(self._stopped) - len(self.started)
-
-    @property
-    def actions(self) -> list[Action]:
-        """Preemptions first: they make the room for the starts."""
-        if not self._stopped:
-            return self._starts
-        preemptions: list[Action] = [Preempt(job_id) for job_id in self._stopped]
-        return preemptions + self._starts

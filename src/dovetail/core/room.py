@@ -198,6 +198,13 @@ class Room:
             [self.host_has(n, shape, mask.bit_count()) for n, mask in placement.slices]
         )
 
+    def most_free(self) -> int:
+        """No job of whole GPUs that asks for more than this can start."""
+        pools = self.pools
+        if len(pools) == 1:
+            return pools[0].free
+        return max([pool.free for pool in pools], default=0)
+
     def lowest(self, n: int, count: int) -> int:
         """The mask of the node's first `count` free GPUs."""
         free = self.free[n]
@@ -350,8 +357,6 @@ class Room:
                 raise IllegalEntry(
                     f"node {self.nodes[n].id!r} lacks the CPUs or memory for {shape}"
                 )
-        if self.tenants and not self.within_quota(shape):
-            raise IllegalEntry(f"it needs {shape}, whose quota is used up")
         if not self.is_free(placement):
             n, mask = placement.slices[0]
             raise IllegalEntry(

@@ -274,7 +274,9 @@ class State(View):
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
         room, shape, count, now = self.room, track.shape, placement.gpus, self.now
         if count != shape.gpus and not self._may_have(track, count):
-            raise IllegalEntry(f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}")
+            raise IllegalEntry(
+                f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
+            )
         if not room.drafted or not room.confirm(True, placement, shape):
             self._check_room(job_id, placement, shape)
             room.take(placement, shape)

@@ -20,6 +20,8 @@ class Arrival:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.at) and self.at >= 0):
-            raise ValueError(f"job {self.job.id!r} is submitted at {self.at}; give 0 or more seconds")
+            raise ValueError(
+                f"job {self.job.id!r} is submitted at {self.at}; give 0 or more seconds"
+            )
         if not (isfinite(self.work_s) and self.work_s >= 0):
             raise ValueError(f"job {self.job.id!r} runs for {self.work_s} s; give 0 or more")

@@ -26,12 +26,13 @@ class BySubmission:
     """First come, first served."""
 
     queued = False
+    steady = True
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return track.submitted_at, track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
-        return Standing(track.submitted_at, tie=track.sequence)
+        return Standing(track.submitted_at, 0.0, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -42,6 +43,7 @@ class ByPriority:
     """The highest priority first."""
 
     queued = False
+    steady = True
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return -track.job.priority, track.sequence
@@ -58,6 +60,7 @@ class ByDeadline:
     """The earliest deadline first; jobs without one come last."""
 
     queued = False
+    steady = True
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return _deadline(track), track.sequence
@@ -80,6 +83,7 @@ class ByLaxity:
     waiting job's stands still and a running one's grows by a second each second."""
 
     queued = False
+    steady = False
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor: Final = predictor
@@ -103,6 +107,7 @@ class ByDuration:
     """The whole predicted duration, times the GPUs if `by_gpus`."""
 
     queued = False
+    steady = True
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -116,7 +121,7 @@ class ByDuration:
         return self._size(track, view), track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
-        return Standing(self._size(track, view), tie=track.sequence)
+        return Standing(self._size(track, view), 0.0, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -127,6 +132,7 @@ class ByRemaining:
     """The predicted time that is left, times the GPUs if `by_gpus`; it falls while a job runs."""
 
     queued = False
+    steady = True
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -142,7 +148,7 @@ class ByRemaining:
         if track.working_since < 0 and track.resumed:
             ends += track.job.interruption.restore_s  # it has yet to be restored
         slope = -float(track.job.gpus) if self._by_gpus else -1.0
-        return Standing(-slope * ends, slope, tie=track.sequence)
+        return Standing(-slope * ends, slope, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -239,6 +245,7 @@ class ByService:
         queued: bool = False,
     ) -> None:
         self.queued = queued
+        self.steady = False
         self._ladder: Final = ladder
         self._in_gpu_seconds: Final = in_gpu_seconds
         self._rotate_s: Final = rotate_s

@@ -52,6 +52,7 @@ class ListScheduler:
         self._gain: Final = gain
         self._running_first: Final = running_first
         self._patience_s: Final = patience_s
+        self._steady: Final = not preemptive or (key.steady and patience_s == inf)
         self._seen: View | None = None
         self._order: Order | None = None
 
@@ -69,13 +70,15 @@ class ListScheduler:
             order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
         heads = order.heads()
         heapify(heads)
+        room = view.room
         while heads:
             row = heappop(heads)
             track = row[3]
             if track.placement is not None:
                 self._keep_or_move(plan, track)
                 continue
-            if not plan.start(track):
+            shape = track.shape
+            if (shape.plain and shape.gpus > room.most_free()) or not plan.start(track):
                 if not may_preempt:
                     continue
                 if not self._could_preempt(view, order, row):
@@ -86,7 +89,7 @@ class ListScheduler:
             following = order.pass_over(track)
             if following is not None:
                 heappush(heads, following)
-        if not self._preemptive:
+        if self._steady:
             return plan.actions
         return self._with_wake(view, order, plan)
 
@@ -128,47 +131,48 @@ class ListScheduler:
         self, view: View, plan: Plan, order: Order, heads: list[WaitingRow], row: WaitingRow
     ) -> bool:
         """Make room by stopping running jobs that stand behind this one, the worst first."""
-        track = row[3]
-        if view.room.tenants and not view.room.within_quota(track.shape):
+        if view.room.tenants and not view.room.within_quota(row[3].shape):
             return False
-        for pool in view.room.eligible(track.shape):
-            victims = self._victims(view, plan, order, pool, row)
-            if victims:
-                self._take_over(view, plan, track, victims)
-                for key, victim in victims:
+        for pool in view.room.eligible(row[3].shape):
+            stopped = self._take_over(view, plan, order, pool, row)
+            if stopped:
+                for victim in stopped:
+                    key = victim[5] * view.now - victim[0]
                     heappush(heads, (key, self._tie_of(victim), victim[3], victim[4]))
                 return True
         return False
 
-    def _victims(
+    def _take_over(
         self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
-    ) -> list[tuple[float, RunningRow]]:
-        """The worst running jobs whose GPUs would let this one start, stopped; none if in vain."""
+    ) -> list[RunningRow]:
+        """Start the job on GPUs of the worst running ones; those that were stopped, none if in vain.
+
+        Stopped ones line up again with everybody else: what is left may be enough for them.
+        """
         track, now = row[3], view.now
         plain, wanted, promised = track.shape.plain, track.shape.gpus, float(pool.free)
-        found: list[tuple[float, RunningRow]] = []
-        stopped = 0
+        found: list[RunningRow] = []
         while True:
             worst = order.worst(pool)
-            if worst is None:
-                break
-            key = worst[5] * now - worst[0]
-            if not self._gives_way(key, worst, row):
-                break
+            if worst is None or not self._gives_way(worst[5] * now - worst[0], worst, row):
+                order.take_back(len(found))
+                return []
             order.lend(pool, worst)
-            found.append((key, worst))
+            found.append(worst)
             promised += worst[4].holds
             if plain and promised < wanted:
                 continue
-            while stopped < len(found):
-                plan.stop(found[stopped][1][4])
-                stopped += 1
-            if plan.place(track) is not None:
-                return found
-        for _, victim in found[:stopped]:
-            plan.keep(victim[4])
-        order.take_back(len(found))
-        return []
+            needed = _needed(found, promised - wanted) if plain else found
+            for victim in needed:
+                plan.stop(victim[4])
+            placement = plan.place(track)
+            if placement is not None:
+                plan.start_at(track, placement)
+                if len(needed) < len(found):
+                    order.take_back(len(found), {victim[4] for victim in needed})
+                return needed
+            for victim in needed:
+                plan.keep(victim[4])
 
     def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:
         edge = waiting[0] + self._gain
@@ -182,26 +186,6 @@ class ListScheduler:
             return -running[2] - _AHEAD_OF_ALL_WAITING
         return running[4].sequence
 
-    def _take_over(
-        self, view: View, plan: Plan, track: Track, victims: list[tuple[float, RunningRow]]
-    ) -> None:
-        """Start the job on the GPUs of as few and as bad victims as possible.
-
-        Those it can do without hold on to their place while it is chosen, and then line up again
-        with everybody else: a waiting job between them may have the better claim.
-        """
-        spared = []
-        for _, victim in reversed(victims[:-1]):
-            if plan.keep(victim[4]):
-                if plan.place(track) is None:
-                    plan.stop(victim[4])
-                else:
-                    spared.append(victim[4])
-        started = plan.start(track)
-        assert started
-        for victim_track in spared:
-            plan.stop(victim_track)
-
     def _with_wake(self, view: View, order: Order, plan: Plan) -> Sequence[Action]:
         """Look again when a standing changes, if anyone will be waiting then."""
         if view.waiting_count + plan.net_stops <= 0:
@@ -211,3 +195,18 @@ class ListScheduler:
         for track in plan.started:
             at = min(at, now + self._spec.key.lasts(track, view))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
+
+
+def _needed(found: list[RunningRow], surplus: float) -> list[RunningRow]:
+    """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
+    first, as long as enough remains."""
+    if surplus <= 0 or len(found) == 1:
+        return found
+    needed = [found[-1]]
+    for row in reversed(found[:-1]):
+        holds = row[4].holds
+        if holds <= surplus:
+            surplus -= holds
+        else:
+            needed.append(row)
+    return needed

@@ -55,9 +55,11 @@ class Gandiva:
                 return [*changes, Wake(view.now)]
         actions = self._slices.decide(view)
         if any(not isinstance(action, Wake) for action in actions):
-            return actions
+            # Whoever still waits may be packed on what has just started: look again at once.
+            return [*actions, Wake(view.now)] if self.pack else actions
         if view.waiting_count:
-            return [*actions, *(self._pairs(view) if self.pack else ())]
+            pairs = self._pairs(view) if self.pack else []
+            return [*actions, *pairs, Wake(view.now)] if pairs else actions  # see how they do
         return self._migration(view) if self.migrate else ()
 
     # ------------------------------------------------------------------------------------- packing
@@ -101,6 +103,9 @@ class Gandiva:
             row: WaitingRow | None = head
             partners = hosts.get(head[3].shape.lane, [])
             while row is not None and partners and row[3].shape.plain:
+                if row[3].resumed and row[3].waiting_since == view.now:
+                    row = order.pass_over(row[3])  # it has just made way: a pair that did not pay?
+                    continue
                 host = partners.pop(chance.randrange(len(partners)))
                 assert host.placement is not None
                 shared = Placement(host.placement.slices, _HALF)
