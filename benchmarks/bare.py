@@ -1,7 +1,7 @@
 """The yardstick: tight event loops over plain tuples and lists. No placement, no journal, no policy.
 
-Jobs are (submitted, GPUs, duration), in order of submission. Each loop returns when every job ended,
-the same schedule, job by job, as our policy of that name with `--placement count`.
+Jobs are (submitted, GPUs, duration), in order of submission. Each loop yields the same schedule, job by job, as our policy of that name with `--placement count`: when each started
+first and when it ended.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from heapq import heappop, heappush
 Jobs = Sequence[tuple[float, int, float]]
 
 
-def fifo(jobs: Jobs, free: int) -> list[float]:
+def fifo(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
     """First come, first served; a head that does not fit blocks."""
     queue: deque[int] = deque()
     ends: list[tuple[float, int]] = []
     number, i = len(jobs), 0
-    ended = [0.0] * number
+    started, ended = [0.0] * number, [0.0] * number
     while i < number or ends:
         if i < number and (not ends or jobs[i][0] <= ends[0][0]):
             now = jobs[i][0]
@@ -33,11 +33,12 @@ def fifo(jobs: Jobs, free: int) -> list[float]:
             n = queue.popleft()
             _, gpus, duration = jobs[n]
             free -= gpus
+            started[n] = now
             heappush(ends, (now + duration, n))
-    return ended
+    return started, ended
 
 
-def srtf(jobs: Jobs, free: int) -> list[float]:
+def srtf(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
     """Shortest remaining time first, preemptive, skipping what does not fit.
 
     At every event jobs are served in the order of what is left of them, and a job may take the GPUs
@@ -47,7 +48,7 @@ def srtf(jobs: Jobs, free: int) -> list[float]:
     running: list[tuple[float, int]] = []  # end, number; sorted
     waiting: list[tuple[float, int]] = []  # remaining, number; sorted
     number, i = len(jobs), 0
-    ended = [0.0] * number
+    started, ended = [-1.0] * number, [0.0] * number
     ends_at = [-1.0] * number  # of running jobs
     while i < number or ends:
         if i < number and (not ends or jobs[i][0] <= ends[0][0]):
@@ -87,7 +88,9 @@ def srtf(jobs: Jobs, free: int) -> list[float]:
                 free = room
             del waiting[k]
             free -= gpus
+            if started[n] < 0:
+                started[n] = now
             end = ends_at[n] = now + left
             insort(running, (end, n))
             heappush(ends, (end, n))
-    return ended
+    return started, ended

@@ -15,6 +15,17 @@ import pytest
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "add-a-policy.md"
 JOBS = "job_id,submit_s,duration_s,gpus\na,0,10,3\nb,1,10,2\nc,2,10,4\nd,3,10,2\n"
 
+LAZY = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Lazy:
+    \"\"\"Starts nothing.\"\"\"
+
+    def decide(self, view):
+        return ()
+"""
+
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -38,6 +49,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     points = dict(about["entry-points"]["dovetail.policies"])
     points |= {"least-served": "least_served:LeastServed", "widest": "widest:Widest"}
+    points["lazy"] = "lazy:Lazy"
+    (site / "lazy.py").write_text(LAZY)
     lines = "".join(f"{name} = {where}\n" for name, where in points.items())
     (info / "entry_points.txt").write_text(f"[dovetail.policies]\n{lines}")
     (site / "jobs.csv").write_text(JOBS)
@@ -124,3 +137,38 @@ def test_the_wide_job_pushes_the_narrow_ones_out_if_it_may(installed: Path, tmp_
 def test_the_contract_test_of_the_page_passes(installed: Path) -> None:
     done = python(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_widest_first.py")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told_in_one_line(installed: Path) -> None:
+    words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy", "lazy")
+    done = python(installed, "-m", "dovetail.app.main", *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith("dovetail: policy 'lazy' left 4 of 4 jobs unfinished")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("no_such_module:Policy", "cannot be loaded: No module named 'no_such_module'"),
+        ("broken_policy:Missing", "cannot be loaded: module 'broken_policy' has no attribute"),
+        ("broken_policy:NotADataclass", "is not a dataclass"),
+    ],
+)
+def test_a_broken_package_spoils_only_its_own_policy(tmp_path: Path, where: str, told: str) -> None:
+    (tmp_path / "broken_policy.py").write_text("class NotADataclass:\n    pass\n")
+    info = tmp_path / "broken_policy-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken_policy\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[dovetail.policies]\nbroken = {where}\n")
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    listed = python(tmp_path, "-m", "dovetail.app.main", "policies")
+    assert listed.returncode == 0
+    assert "fifo-skip" in listed.stdout
+    assert told in listed.stderr
+    words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy")
+    used = python(tmp_path, "-m", "dovetail.app.main", *words, "broken")
+    assert used.returncode == 1
+    assert told in used.stderr
+    assert used.stderr.count("\n") == 1
+    assert python(tmp_path, "-m", "dovetail.app.main", *words, "fifo").returncode == 0

@@ -33,6 +33,8 @@ MODULES = (
     "policies/keys.py",
     "policies/listing.py",
     "backends/simulated.py",
+    "traces/record.py",
+    "traces/outcomes.py",
 )
 
 

@@ -49,6 +49,7 @@ from dovetail.core.model import (
 )
 from dovetail.core.state import ENDS, State, View
 from dovetail.core.track import Phase, Track
+from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
@@ -142,7 +143,12 @@ def random_world(chance: Random, most_jobs: int = 14) -> World:
         _random_arrival(chance, i) for i in range(chance.choice([most_jobs, most_jobs // 2, 3, 2]))
     ]
     arrivals.sort(key=lambda arrival: arrival.at)
-    return World(arrivals, cluster, tenants, _random_node_events(chance, cluster))
+    events = _random_node_events(chance, cluster)
+    if chance.random() < 0.8:
+        return World(arrivals, cluster, tenants, events)
+    speed = by_kind_and_placement({"old": 0.5}, across_nodes=0.8, across_racks=0.9)
+    pairs = same_for_all_pairs(chance.choice([0.4, 0.6]))
+    return World(arrivals, cluster, tenants, events, speed, pairs)
 
 
 def _random_node(chance: Random, number: int) -> Node:

@@ -533,31 +533,53 @@ def children_of(process: int) -> Iterator[int]:
                 yield int(entry.name)
 
 
+def wait_until(holds: Callable[[], object], seconds: float = 30) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture(scope="module")
+def long_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "jobs.csv"
+    assert in_a_shell("trace", "generate", "--jobs", "40000", "--out", path).returncode == 0
+    return path
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a process table to look at")
-def test_ctrl_c_ends_a_long_comparison_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    trace = tmp_path / "long.csv"
-    assert in_a_shell("trace", "generate", "--jobs", "30000", "--out", trace).returncode == 0
-    words = ["compare", str(trace), "--cluster", "8x8", "--policies", "conservative,gandiva,las"]
-    # A session of its own, so that the signal reaches parent and children as from a terminal.
+@pytest.mark.parametrize("to_all", [True, False], ids=["as from a terminal", "to the parent only"])
+@pytest.mark.parametrize(
+    "words", ["compare {} --policies gandiva,round-robin,las", "simulate {} --policy gandiva"]
+)
+def test_ctrl_c_ends_a_long_run_at_once_and_leaves_nothing_behind(
+    long_trace: Path, tmp_path: Path, words: str, to_all: bool
+) -> None:
+    out = tmp_path / "out"
     process = subprocess.Popen(
-        [*DOVETAIL, *words, "--out", str(tmp_path / "out")],
+        [*DOVETAIL, *words.format(long_trace).split(), "--cluster", "8x8", "--out", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    children: list[int] = []
-    until = time.monotonic() + 30
-    while not children and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.1)
-        children = list(children_of(process.pid))
-    assert children, "no run has begun"
-    time.sleep(0.3)
+    # The journal is opened when a run begins.
+    assert wait_until(lambda: list(out.rglob("journal.jsonl.gz")) or process.poll() is not None)
+    time.sleep(0.2)
+    children = list(children_of(process.pid))
+    assert process.poll() is None, "the run was over too soon"
     pressed = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    said, err = process.communicate(timeout=20)
     assert time.monotonic() - pressed < 2
     assert process.returncode == 130
     assert err.strip() == "dovetail: stopped"
-    assert out == ""
+    assert said == ""
+    assert len(children) == (0 if words.startswith("simulate") else min(3, cpus()))
     assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def cpus() -> int:
+    return len(os.sched_getaffinity(0))

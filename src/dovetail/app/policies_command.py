@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from dovetail.core.errors import BadInput
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 
@@ -15,7 +16,12 @@ from dovetail.policies.placement import PLACEMENTS
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects and nothing else.")
 def policies(as_json: bool) -> None:
     """List the policies, what they do and their parameters with defaults."""
-    found = [registry.describe(name) for name in registry.names()]
+    found = []
+    for name in registry.names():
+        try:
+            found.append(registry.describe(name))
+        except BadInput as error:  # somebody else's; the others can be used all the same
+            click.echo(f"dovetail: {error}", err=True)
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=1))
         return

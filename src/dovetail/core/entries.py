@@ -66,7 +66,10 @@ class Submitted(Entry):
         self.job: Final = job
 
     def line(self, at: str) -> str:
-        return f'{at}"submitted":{self.job.text()}}}\n'
+        job = self.job
+        if job.simple and not job.user and not job.tenant:
+            return f'{at}"submitted":{{"id":{quote(job.id)},"gpus":{job.gpus}}}}}\n'
+        return f'{at}"submitted":{job.text()}}}\n'
 
 
 @final

@@ -248,6 +248,14 @@ class Room:
             least = min(least, self.shares.get((n, low.bit_length() - 1), whole))
         return least
 
+    def is_plainly_free(self, placement: Placement, shape: Shape) -> bool:
+        """A quick yes for the usual case; a no means that `check` has to look more closely."""
+        slices = placement.slices
+        if len(slices) != 1 or not shape.plain or placement.share != WHOLE_GPU or self.tenants:
+            return False
+        n, mask = slices[0]
+        return 0 <= n < len(self.free) and self.free[n] & mask == mask and self.open[n]
+
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
             free, count = self.free, self.count

@@ -269,7 +269,7 @@ class State(View):
         return found
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
-        track = self._track(job_id)
+        track = self._tracks.get(job_id) or self._track(job_id)
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
         room, shape, count, now = self.room, track.shape, placement.gpus, self.now
@@ -302,6 +302,8 @@ class State(View):
             track.first_start_at = now
 
     def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
+        if self.room.is_plainly_free(placement, shape):
+            return
         try:
             self.room.check(placement, shape)
         except IllegalEntry as error:

@@ -106,11 +106,16 @@ class ListScheduler:
         room, row = view.room, order.first()
         while row is not None:
             track = row[3]
-            placement = self._place(room, track.shape)
+            shape = track.shape
+            if shape.plain and shape.gpus > room.most_free():
+                break
+            placement = self._place(room, shape)
             if placement is None:
                 break
-            room.draft_take(placement, track.shape)
             starts.append(Start(track.job.id, placement))
+            if view.waiting_count == len(starts):
+                break  # nobody is left to try, so nothing need be drafted
+            room.draft_take(placement, shape)
             row = order.pass_over(track)
         return starts
 

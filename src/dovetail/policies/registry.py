@@ -7,7 +7,7 @@ group `dovetail.policies`, asked for only when the table does not know the name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -67,10 +67,21 @@ def find(name: str) -> type[Any]:
         return found
     added = _added()
     if name in added:
-        return added[name].load()  # type: ignore[no-any-return]
+        return _load(added[name])
     close = get_close_matches(name, [*BUILTIN, *added], 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise BadInput(f"there is no policy {name!r}; {hint}`dovetail policies` lists them all")
+
+
+def _load(point: Any) -> type[Any]:
+    """Somebody else's class; what is wrong with it is told in one line."""
+    try:
+        kind = point.load()
+    except Exception as error:
+        raise BadInput(f"policy {point.name!r} ({point.value}) cannot be loaded: {error}") from None
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        raise BadInput(f"policy {point.name!r} ({point.value}) is not a dataclass; make it one")
+    return kind
 
 
 def _added() -> Mapping[str, Any]:
