@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
 from time import process_time
+from typing import BinaryIO, cast
 
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
 from dovetail.core.errors import UnfinishedRun
@@ -129,18 +131,18 @@ def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> N
 
 @contextmanager
 def _journal_to(path: Path | None) -> Iterator[JournalWriter | None]:
-    """A journal that streams into a compressed file, the same bytes for the same run."""
+    """A journal that streams into a file (compressed if named .gz), the same bytes for the same run."""
     if path is None:
         yield None
         return
-    from gzip import GzipFile
-    from io import TextIOWrapper
+    with ExitStack() as opened:
+        file: BinaryIO = opened.enter_context(open(path, "wb"))
+        if path.suffix == ".gz":
+            from gzip import GzipFile
 
-    with (
-        open(path, "wb") as file,
-        GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packed,
-        TextIOWrapper(packed, "utf-8", newline="\n") as text,
-    ):
+            packed = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
+            file = cast(BinaryIO, opened.enter_context(packed))
+        text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
         writer = JournalWriter(text.write)
         yield writer
         writer.flush()

@@ -11,7 +11,7 @@ import click
 
 from dovetail import traces
 from dovetail.app.experiment import PREDICTORS, Experiment, with_interruption_cost
-from dovetail.app.outputs import folder, write_run
+from dovetail.app.outputs import folder, folders_in, write_comparison, write_page, write_run
 from dovetail.app.parallel import simulate_all
 from dovetail.app.table import table
 from dovetail.core.errors import BadInput
@@ -81,10 +81,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 def simulate(trace: str, policy: str, **options: Any) -> None:
     """Run the jobs of TRACE on a simulated cluster under one policy."""
     out = options["out"]
-    (record,) = _run(trace, [policy], options, [out])
+    experiment = _experiment(trace, options, [policy])
+    folders = [folder(out) if out else None]
+    (record,) = simulate_all(experiment, [policy], folders, quiet=options["as_json"])
     if out:
         write_run(out, record)
-        _report(out, [record], trace)
+        write_page(out, [record], _title(trace))
     if options["as_json"]:
         click.echo(json.dumps(dict(record.summary)))
     else:
@@ -103,36 +105,22 @@ def compare(trace: str, policies: str, **options: Any) -> None:
     if repeated:
         raise click.UsageError(f"--policies names {repeated[0]!r} twice")
     out = options["out"]
-    folders = [out / _file_name(name) if out else None for name in names]
-    records = _run(trace, names, options, folders)
+    experiment = _experiment(trace, options, names)
+    folders = folders_in(out, names) if out else [None] * len(names)
+    records = simulate_all(experiment, names, folders, quiet=options["as_json"])
     if out:
-        for name, record in zip(names, records, strict=True):
-            write_run(out / _file_name(name), record)
-        summaries = [dict(record.summary) for record in records]
-        (out / "summary.json").write_text(json.dumps(summaries, indent=1) + "\n")
-        _report(out, records, trace)
+        write_comparison(out, records, _title(trace))
     if options["as_json"]:
         click.echo(json.dumps([dict(record.summary) for record in records]))
     else:
         _say(records, out)
 
 
-def _file_name(policy: str) -> str:
-    return policy.replace(":", "_").replace("/", "-")
+def _title(trace: str) -> str:
+    return f"Dovetail: {Path(trace).name}"
 
 
-def _run(
-    trace: str, policies: list[str], options: dict[str, Any], folders: list[Path | None]
-) -> list[RunRecord]:
-    experiment = _experiment(trace, options)
-    for name in policies:
-        experiment.policy(name)  # a wrong name or parameter is told before anything runs
-    for path in filter(None, folders):
-        folder(path)
-    return simulate_all(experiment, policies, folders, quiet=options["as_json"])
-
-
-def _experiment(trace: str, options: dict[str, Any]) -> Experiment:
+def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
     seconds = traces.read_durations(options["durations"]) if options["durations"] else None
     found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
     _tell_bad_rows(found)
@@ -143,7 +131,7 @@ def _experiment(trace: str, options: dict[str, Any]) -> Experiment:
     if options["tenants"]:
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
-    return Experiment(
+    experiment = Experiment(
         arrivals,
         nodes,
         tenants=read_tenants(options["quotas"]) if options["quotas"] else (),
@@ -156,6 +144,9 @@ def _experiment(trace: str, options: dict[str, Any]) -> Experiment:
         pair_speed=options["pair_speed"],
         seed=options["seed"],
     )
+    for name in policies:
+        experiment.policy(name)  # a wrong name or parameter is told before anything runs
+    return experiment
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:
@@ -208,12 +199,6 @@ def _node_events(
     if options["node_failures"]:
         events += random_failures(options["node_failures"], nodes, found.arrivals, options["seed"])
     return events
-
-
-def _report(out: Path, records: list[RunRecord], trace: str) -> None:
-    from dovetail.app.report import write_report
-
-    write_report(out / "report.html", records, f"Dovetail: {Path(trace).name}")
 
 
 def _say(records: list[RunRecord], out: Path | None) -> None:

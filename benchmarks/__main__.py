@@ -1,0 +1,234 @@
+"""`make bench`: what is promised about speed and exactness, measured; each run in its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+RUNS = 3
+
+# Mean response times of a single server, load 0.5, C² = 10: closed forms, see docs/performance.md.
+QUEUEING = {
+    "fifo": 6.500,
+    "sjf": 4.308,
+    "round-robin:slice_s=0.05": 2.000,
+    "las:quantum=0.05": 1.715,
+    "psjf": 1.467,
+    "srtf": 1.401,
+}
+PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
+SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
+
+
+@dataclass
+class Line:
+    what: str
+    measured: str
+    wanted: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{'ok  ' if self.holds else 'MISS'} {self.what:<52} {self.measured:>22}  {self.wanted}"
+        )
+
+
+def ask(request: dict[str, Any], pure: bool = False) -> dict[str, Any]:
+    """Have a worker measure."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}" if pure else str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.worker", json.dumps(request)],
+        env=environment,
+        cwd=ROOT / "benchmarks",  # not the root: the installed package is to be found, not src
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"a measurement failed: {request}\n{done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def ratios() -> Iterator[Line]:
+    """Our jobs a CPU-second against the yardstick's, in one process, best of three."""
+    wanted = {("fifo", True): 15, ("srtf", True): 12, ("fifo", False): 8, ("srtf", False): 6}
+    for pure in (True, False):
+        for nodes, load in ((512, 0.85), (64, 0.95)):
+            for policy in ("fifo", "srtf"):
+                request = {
+                    "policy": policy, "bare": policy, "jobs": 100_000, "gpus": nodes * 8, "load": load,
+                    "cluster": f"{nodes}x8", "journal": True, "repeat": RUNS,
+                }  # fmt: skip
+                answer = ask(request, pure)
+                if answer["compiled"] is pure:
+                    print("     no compiled core is installed: only the pure one is measured")
+                    return
+                ratio = answer["cpu_seconds"] / answer["bare_cpu_seconds"]
+                limit = wanted[policy, pure]
+                yield Line(
+                    f"{'pure' if pure else 'compiled'} {policy}, {nodes} nodes, load {load:g}",
+                    f"1/{ratio:.1f} ({100_000 / answer['cpu_seconds']:,.0f} jobs/s)",
+                    f"at least 1/{limit} of {100_000 / answer['bare_cpu_seconds']:,.0f}",
+                    ratio <= limit,
+                )
+
+
+def scaling() -> Iterator[Line]:
+    """Twice the jobs; ten times the cluster and the arrivals."""
+
+    def best(policy: str, jobs: int, nodes: int) -> float:
+        request = {
+            "policy": policy, "jobs": jobs, "gpus": nodes * 8, "load": 0.85,
+            "cluster": f"{nodes}x8", "journal": True,
+        }  # fmt: skip
+        return min(ask(request)["cpu_seconds"] for _ in range(RUNS))
+
+    for policy in ("fifo", "srtf"):
+        once, twice = best(policy, 100_000, 64), best(policy, 200_000, 64)
+        yield Line(
+            f"{policy}: twice the jobs", f"{twice / once:.2f} x", "at most 2.3", twice <= 2.3 * once
+        )
+        tenfold = best(policy, 1_000_000, 640) / 10
+        yield Line(
+            f"{policy}: ten times nodes and arrivals, per job",
+            f"{tenfold / once:.2f} x", "at most 1.5", tenfold <= 1.5 * once,
+        )  # fmt: skip
+
+
+def whole_process() -> Iterator[Line]:
+    """The command on 992 jobs, imports included."""
+    with TemporaryDirectory() as folder:
+        trace = SHARED / "golden/simulators/trace3.csv"
+        if not trace.exists():
+            trace = Path(folder) / "jobs.csv"
+            _dovetail("trace", "generate", "--jobs", "992", "--load", "1.2", "--out", str(trace))
+        for policy in ("fifo", "srtf"):
+            seconds = min(
+                _dovetail("simulate", str(trace), "--cluster", "8x8", "--policy", policy, "--json")
+                for _ in range(RUNS)
+            )
+            yield Line(
+                f"whole process, 992 jobs, {policy}",
+                f"{seconds:.3f} CPU-s",
+                "at most 0.25",
+                seconds <= 0.25,
+            )
+
+
+def _dovetail(*arguments: str) -> float:
+    """CPU seconds of one call of the command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [str(Path(sys.executable).parent / "dovetail"), *arguments]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT / "benchmarks")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def philly() -> Iterator[Line]:
+    """Two months of Philly pooled into 64 nodes of 8: queues of ten thousand."""
+    trace = SHARED / "data/philly/philly_jobs_sep_oct.csv.gz"
+    if not trace.exists():
+        print("     the Philly trace is not here: left out")
+        return
+    listed = subprocess.run(
+        [str(Path(sys.executable).parent / "dovetail"), "policies", "--json"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    for name in [one["name"] for one in json.loads(listed.stdout)]:
+        request = {"policy": SLICED.get(name, name), "trace": str(trace), "cluster": "64x8"}
+        answer = ask(request)
+        limit = PHILLY_LIMIT_S.get(name, 60.0)
+        seconds, mb = answer["cpu_seconds"], answer["peak_mb"]
+        yield Line(
+            f"Philly, {request['policy']}",
+            f"{seconds:.1f} CPU-s, {mb:.0f} MB",
+            f"under {limit:g} s, 300 MB",
+            seconds < limit and mb < 300,
+        )
+
+
+def a_million_jobs() -> Iterator[Line]:
+    for policy in ("fifo", "srtf"):
+        request = {
+            "policy": policy,
+            "jobs": 1_000_000,
+            "gpus": 4096,
+            "load": 0.85,
+            "cluster": "512x8",
+            "journal": True,
+        }
+        answer = ask(request)
+        finished, mb = answer["summary"]["finished"], answer["peak_mb"]
+        yield Line(
+            f"a million jobs, {policy}", f"{answer['cpu_seconds']:.1f} CPU-s, {mb:.0f} MB",
+            "all finished, under 1000 MB", finished == 1_000_000 and mb < 1000,
+        )  # fmt: skip
+
+
+def queueing_theory() -> Iterator[Line]:
+    """A single server against the closed forms, a million jobs each."""
+
+    def response(policy: str) -> float:
+        request = {
+            "policy": policy, "jobs": 1_000_000, "gpus": 1, "load": 0.5, "cluster": "1x1",
+            "mean_duration_s": 1.0, "gangs": [[1, 1.0]], "seed": 0,
+        }  # fmt: skip
+        return float(ask(request)["summary"]["mean_jct_s"])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip(QUEUEING, pool.map(response, QUEUEING), strict=True))
+    for policy, expected in QUEUEING.items():
+        off = found[policy] / expected - 1
+        yield Line(
+            f"mean response, {policy}",
+            f"{found[policy]:.3f} ({off:+.1%})",
+            f"{expected:.3f} within 3 %",
+            abs(off) <= 0.03,
+        )
+    order = list(found.values())
+    yield Line(
+        "their order",
+        "as expected" if order == sorted(order, reverse=True) else "wrong",
+        "",
+        order == sorted(order, reverse=True),
+    )
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
+    "ratios": ratios,
+    "scaling": scaling,
+    "process": whole_process,
+    "million": a_million_jobs,
+    "philly": philly,
+    "queueing": queueing_theory,
+}
+
+
+def main() -> int:
+    """Run all sections, or those named."""
+    missed = 0
+    for name in sys.argv[1:] or SECTIONS:
+        if name not in SECTIONS:
+            raise SystemExit(f"there is no section {name!r}; choose from {', '.join(SECTIONS)}")
+        print(f"\n{name}: {SECTIONS[name].__doc__ or ''}")
+        for line in SECTIONS[name]():
+            print(line, flush=True)
+            missed += not line.holds
+    print(f"\n{missed} missed" if missed else "\nall hold")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
