@@ -115,7 +115,8 @@ def simulate(
         cpu_seconds = process_time() - began
     _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
     summary = summarise(policy, outcomes, state, cpu_seconds)
-    return RunRecord(policy, summary, list(state.room.nodes), outcomes.jobs, outcomes.stints)
+    nodes, refusals = list(state.room.nodes), outcomes.refusals
+    return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
 
 
 def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> None:

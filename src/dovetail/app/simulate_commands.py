@@ -203,5 +203,7 @@ def _node_events(
 
 def _say(records: list[RunRecord], out: Path | None) -> None:
     click.echo(table([record.summary for record in records]))
+    for refusal in records[0].refusals:  # the cluster refuses, so it is the same for all policies
+        click.echo(refusal)
     if out:
         click.echo(f"\nReport: {(out / 'report.html').resolve()}")

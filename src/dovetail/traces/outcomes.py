@@ -12,6 +12,7 @@ from dovetail.core.track import Phase, Track
 from dovetail.traces.record import JobRow, Stint
 
 _TELL_EVERY = 256  # jobs
+_REFUSALS_SHOWN = 3
 
 
 @final
@@ -32,6 +33,7 @@ class Outcomes:
         self.preemptions = 0
         self.first_submission: Seconds = 0.0
         self.last_end: Seconds = 0.0
+        self.refusals: Final[list[str]] = []
         self.jobs: Final[list[JobRow]] = []
         self.stints: Final[list[Stint]] = []
         self._row_of: Final[dict[JobId, int]] = {}
@@ -74,6 +76,8 @@ class Outcomes:
             self.completion_s.append(stayed)
         else:
             self.counts[phase] = self.counts.get(phase, 0) + 1
+            if phase is Phase.REFUSED and len(self.refusals) < _REFUSALS_SHOWN:
+                self.refusals.append(f"job {track.job.id!r} can never start: {track.reason}")
         if track.first_start_at >= 0:
             self.started += 1
             self.waited_s += stayed - track.held_s

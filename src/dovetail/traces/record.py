@@ -43,3 +43,4 @@ class RunRecord:
     nodes: Sequence[Node]
     jobs: Sequence[JobRow]
     stints: Sequence[Stint]
+    refusals: Sequence[str] = ()  # the first few, with their reasons
