@@ -93,7 +93,7 @@ def scaling() -> Iterator[Line]:
             "policy": policy, "jobs": jobs, "gpus": nodes * 8, "load": 0.85,
             "cluster": f"{nodes}x8", "journal": True,
         }  # fmt: skip
-        return min(ask(request)["cpu_seconds"] for _ in range(RUNS))
+        return min(float(ask(request)["cpu_seconds"]) for _ in range(RUNS))
 
     for policy in ("fifo", "srtf"):
         once, twice = best(policy, 100_000, 64), best(policy, 200_000, 64)

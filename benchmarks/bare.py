@@ -1,7 +1,7 @@
 """The yardstick: tight event loops over plain tuples and lists. No placement, no journal, no policy.
 
-Jobs are (submitted, GPUs, duration), in order of submission. Each loop yields the same schedule, job by job, as our policy of that name with `--placement count`: when each started
-first and when it ended.
+Jobs are (submitted, GPUs, duration), in order of submission. Each loop yields the same schedule, job by
+job, as our policy of that name with `--placement count`: when each job first started and when it ended.
 """
 
 from __future__ import annotations

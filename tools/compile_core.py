@@ -33,7 +33,6 @@ MODULES = (
     "policies/keys.py",
     "policies/listing.py",
     "backends/simulated.py",
-    "traces/record.py",
     "traces/outcomes.py",
 )
 

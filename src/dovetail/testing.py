@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeGuard, final
 
 from dovetail.backends.simulated import Interference, NodeEvent, SimulatedCluster, Speed
 from dovetail.core.entries import (
@@ -53,7 +53,7 @@ from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
-from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
+from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
 
 MakePolicy: TypeAlias = Callable[[], Policy]
 _ROUNDING = 1e-6  # sums of floats in another order may differ by that much
@@ -120,7 +120,7 @@ class World:
 def knowledge(world: World) -> Knowledge:
     """Everything a policy may be told of this world, the truth included."""
     durations = world.durations()
-    predictors = {
+    predictors: dict[str, Predictor] = {
         "oracle": Oracle(durations),
         "noisy-oracle": NoisyOracle(durations),
         "history-mean": HistoryMean(10.0),
@@ -211,9 +211,11 @@ def _random_node_events(chance: Random, cluster: Sequence[Node]) -> list[NodeEve
         if chance.random() < 0.75:
             continue
         at = chance.choice([0.0, 2.0, 10.0, 31.0])
-        events.append(chance.choice([NodeDown, NodeDraining])(at, node.id))
+        goes: type[NodeDown | NodeDraining] = chance.choice([NodeDown, NodeDraining])
+        events.append(goes(at, node.id))
         back = at + chance.choice([0.0, 7.0, 50.0])
-        events.append(chance.choice([NodeUp, NodeUp, NodeLeft])(back, node.id))
+        comes: type[NodeUp | NodeLeft] = chance.choice([NodeUp, NodeUp, NodeLeft])
+        events.append(comes(back, node.id))
     if chance.random() < 0.2:
         events.append(NodeJoined(chance.choice([0.0, 6.0]), Node("late", 4)))
     return events
@@ -427,9 +429,7 @@ class Audit:
             self._jobs[entry.job.id] = entry.job
         elif isinstance(entry, Start | Resize):
             self._given(entry)
-        elif isinstance(entry, Preempt | Interrupted):
-            self._held.pop(entry.job_id)
-        elif isinstance(entry, Failed) and self._may_try_again(entry.job_id):
+        elif isinstance(entry, Preempt | Interrupted) or self._is_tried_again(entry):
             self._held.pop(entry.job_id)
         elif isinstance(entry, Finished | Failed | Cancelled | Refuse):
             self._over(entry)
@@ -438,9 +438,11 @@ class Audit:
         elif isinstance(entry, TenantSet):
             self._quota[entry.tenant.name] = entry.tenant.gpu_quota
 
-    def _may_try_again(self, job_id: JobId) -> bool:
-        self._deaths[job_id] = self._deaths.get(job_id, 0) + 1
-        return self._deaths[job_id] <= self._jobs[job_id].retries
+    def _is_tried_again(self, entry: JournalEntry) -> TypeGuard[Failed]:
+        if not isinstance(entry, Failed):
+            return False
+        self._deaths[entry.job_id] = self._deaths.get(entry.job_id, 0) + 1
+        return self._deaths[entry.job_id] <= self._jobs[entry.job_id].retries
 
     def _over(self, entry: Finished | Failed | Cancelled | Refuse) -> None:
         assert entry.job_id not in self.ended, "ends twice"

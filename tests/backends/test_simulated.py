@@ -80,7 +80,9 @@ def test_saving_that_is_over_delays_nobody() -> None:
 
 
 @pytest.mark.parametrize(("lost_s", "ends"), [(inf, 116.0), (4.0, 110.0), (0.0, 106.0)])
-def test_a_node_failure_loses_the_work_since_the_last_checkpoint(lost_s: float, ends: float) -> None:
+def test_a_node_failure_loses_the_work_since_the_last_checkpoint(
+    lost_s: float, ends: float
+) -> None:
     run = run_trace(
         "fifo",
         [arrival("j", 0.0, 100.0, 2, interruption=Interruption(lost_s=lost_s))],
@@ -127,7 +129,12 @@ def test_retries_start_from_what_was_kept() -> None:
         "fifo",
         [
             arrival(
-                "j", 0.0, 30.0, failures=(10.0, 5.0), retries=2, interruption=Interruption(lost_s=2.0)
+                "j",
+                0.0,
+                30.0,
+                failures=(10.0, 5.0),
+                retries=2,
+                interruption=Interruption(lost_s=2.0),
             )
         ],
         nodes(1, 1),
@@ -417,7 +424,11 @@ def test_a_pair_runs_at_its_measured_speed_and_the_one_left_at_full_speed() -> N
     )
     # both at 0.6 until a ends at 10; b has done 6 of 12 by then and is alone
     assert run.ends_at == {"a": 10.0, "b": 16.0}
-    assert [(entry.at, entry.job_id, entry.speed) for entry in run.of(Paced)][-1] == (10.0, "b", 1.0)
+    assert [(entry.at, entry.job_id, entry.speed) for entry in run.of(Paced)][-1] == (
+        10.0,
+        "b",
+        1.0,
+    )
 
 
 def test_the_speed_of_a_pair_may_differ_for_the_two() -> None:

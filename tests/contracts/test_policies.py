@@ -205,9 +205,7 @@ JOBS = st.lists(
 
 
 def of(jobs: list[tuple[float, float, int]], **rest: Any) -> list[Arrival]:
-    return [
-        arrival(f"j{i}", at, work_s, gpus, **rest) for i, (at, work_s, gpus) in enumerate(jobs)
-    ]
+    return [arrival(f"j{i}", at, work_s, gpus, **rest) for i, (at, work_s, gpus) in enumerate(jobs)]
 
 
 def schedule(text: str, arrivals: list[Arrival], cluster: Sequence[Node] = nodes(2, 4)) -> Any:

@@ -50,7 +50,19 @@ FULL_NODE = Node(
     "full", 8, "h100", 80.0, 96.0, 512.0, "r1", 4, "tenant", 300.0, 700.0,
     labels=(("zone", "a"), ("disk", "nvme")),
 )  # fmt: skip
-HOSTILE = ('"', "\\", "a\nb", "a\r\u2028b", "naïve 🦉", "\udc80", "\x00\x1f", "", "inf", "null", "]}")
+HOSTILE = (
+    '"',
+    "\\",
+    "a\nb",
+    "a\r\u2028b",
+    "naïve 🦉",
+    "\udc80",
+    "\x00\x1f",
+    "",
+    "inf",
+    "null",
+    "]}",
+)
 
 EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (0.1, Submitted(0.1, job("j"))),

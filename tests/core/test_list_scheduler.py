@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.core.model import Tenant
+from dovetail.core.model import Interruption, Tenant
+from dovetail.models.speed import by_kind_and_placement
 from dovetail.testing import arrival, nodes, run_trace
 
 JOBS = st.lists(
@@ -51,7 +52,9 @@ def naive(
         task.number = rank
     names = {
         task.number: f"j{i}"
-        for task, i in zip(tasks, sorted(range(len(jobs)), key=lambda i: (jobs[i][0], i)), strict=True)
+        for task, i in zip(
+            tasks, sorted(range(len(jobs)), key=lambda i: (jobs[i][0], i)), strict=True
+        )
     }
     now, left, result = 0.0, list(tasks), {}
     while left:
@@ -155,3 +158,13 @@ def test_a_job_that_makes_way_is_not_kept_beyond_its_tenants_quota() -> None:
     ]
     run = run_trace("srtf", arrivals, nodes(1, 8), tenants=[Tenant("us", 2.0)])
     assert run.ends_at == {"theirs": 11.0, "ours too": 21.0, "ours": 120.0}
+
+
+def test_two_jobs_on_slow_gpus_do_not_displace_each_other_for_ever() -> None:
+    """Slower than predicted and costly to restore: still each runs to its end."""
+    arrivals = [
+        arrival(f"j{i}", float(i), 20.0 + i, interruption=Interruption(1.0, 5.0)) for i in range(3)
+    ]
+    for text in ("srtf", "srsf"):
+        run = run_trace(text, arrivals, nodes(1, 1), speed=by_kind_and_placement({"gpu": 0.5}))
+        assert sum(track.preemptions for track in run.ended.values()) == 0

@@ -182,7 +182,10 @@ class RoomAgainstNaiveModel(RuleBasedStateMachine):
 
 def _gpus(placement: Placement) -> list[tuple[int, int]]:
     return [
-        (n, gpu) for n, mask in placement.slices for gpu in range(mask.bit_length()) if mask >> gpu & 1
+        (n, gpu)
+        for n, mask in placement.slices
+        for gpu in range(mask.bit_length())
+        if mask >> gpu & 1
     ]
 
 

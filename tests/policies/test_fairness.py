@@ -62,7 +62,10 @@ def test_fair_share_forgets_with_its_half_life() -> None:
         arrival("b1", 99.0, 10.0, 4, user="b"),
         arrival("a1", 99.0, 10.0, 4, user="a"),
     ]
-    assert started(run_trace("fair-share:half_life_s=10", arrivals, nodes(1, 4)))[3:] == ["a1", "b1"]
+    assert started(run_trace("fair-share:half_life_s=10", arrivals, nodes(1, 4)))[3:] == [
+        "a1",
+        "b1",
+    ]
     assert started(run_trace("fair-share:half_life_s=1e9", arrivals, nodes(1, 4)))[3:] == [
         "b1",
         "a1",
@@ -93,7 +96,9 @@ def test_decayed_usage_is_the_integral_of_what_was_held(b_holds: int, first: str
 
 
 def test_a_user_is_served_in_order_of_submission() -> None:
-    run = run_trace("fair-share", [arrival(f"j{i}", 0.0, 5.0, user="a") for i in range(4)], nodes(1, 1))
+    run = run_trace(
+        "fair-share", [arrival(f"j{i}", 0.0, 5.0, user="a") for i in range(4)], nodes(1, 1)
+    )
     assert started(run) == ["j0", "j1", "j2", "j3"]
 
 

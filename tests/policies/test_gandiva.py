@@ -119,7 +119,11 @@ def test_a_job_spread_over_nodes_moves_together_when_it_can() -> None:
 
 
 def test_migration_can_be_turned_off() -> None:
-    arrivals = [arrival("a", 0.0, 10.0, 3), arrival("b", 0.0, 1000.0, 3), arrival("split", 0.0, 100.0, 2)]
+    arrivals = [
+        arrival("a", 0.0, 10.0, 3),
+        arrival("b", 0.0, 1000.0, 3),
+        arrival("split", 0.0, 100.0, 2),
+    ]
     assert not run_trace("gandiva:migrate=false", arrivals, nodes(2, 4)).of(Preempt)
 
 

@@ -156,6 +156,10 @@ class Node:
                 f"node {self.id!r}: islands of {self.island} do not divide its {self.gpus} GPUs"
             )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Said outright, because a compiled frozen dataclass does not unpickle by itself.
+        return Node, tuple(getattr(self, item.name) for item in fields(self))
+
 
 @final
 class Shape:

@@ -66,6 +66,7 @@ class Order:
     def __init__(self, view: View, key: Key, lanes: bool, preemptive: bool) -> None:
         self._view: Final = view
         self._key: Final = key
+        self._queued: Final = bool(getattr(key, "queued", False))
         self._lanes: Final = lanes
         self.watches = SETTLES | WAITS | (RUNS | ENDS if preemptive else 0)
         self._waiting: dict[int, list[WaitingRow]] = {}
@@ -85,7 +86,7 @@ class Order:
 
     def waits(self, track: Track) -> None:
         key, tie = self._key.waiting(track, self._view)
-        if self._key.queued:
+        if self._queued:
             if track.resumed:
                 self._displaced.append(track)
                 self._view.unsettled = True
@@ -242,7 +243,7 @@ class Order:
         due.sort(key=_by_sequence)  # those that change together do so in order of submission
         for track in due:
             standing = self._key.running(track, self._view)
-            if self._key.queued:
+            if self._queued:
                 self._sunk[track.sequence] = (track.turn, track)
                 self._view.unsettled = True
                 standing.level = nextafter(standing.level, inf)

@@ -50,10 +50,10 @@ class Plan:
         self.actions.append(Preempt(track.job.id))
 
     def keep(self, track: Track) -> bool:
-        """Take back a stop, if the job's own GPUs are still free."""
+        """Take back a stop, if the job's own GPUs, CPUs and part of a quota are still free."""
         placement = track.placement
         assert placement is not None
-        if not self.room.is_free(placement):
+        if not self.room.is_free(placement) or not self.room.allows(placement, track.shape):
             return False
         self.room.draft_take(placement, track.shape)
         del self._stopped[track.job.id]

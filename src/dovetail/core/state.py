@@ -166,9 +166,11 @@ class State(View):
             elif isinstance(entry, Finished):
                 if entry.at != self.now:
                     self._advance(entry.at)
-                track = self._held(entry.job_id)
-                self._release(track, 0.0)
-                self._end(track, Phase.FINISHED, "")
+                finished = self._tracks.get(entry.job_id)
+                if finished is None or finished.placement is None:
+                    finished = self._held(entry.job_id)  # says what is wrong
+                self._release(finished, 0.0)
+                self._end(finished, Phase.FINISHED, "")
             elif isinstance(entry, Started):
                 self._advance(entry.at)
                 self._started(entry.job_id)
@@ -453,9 +455,11 @@ class State(View):
         self, entry: NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | TenantSet
     ) -> None:
         room = self.room
-        if isinstance(entry, NodeJoined | TenantSet) and self._tracks and not room.tenants_matter:
-            if isinstance(entry, TenantSet) or entry.node.tenant:
-                raise IllegalEntry("tenants must be known before the first job is submitted")
+        brings_tenants = isinstance(entry, TenantSet) or (
+            isinstance(entry, NodeJoined) and bool(entry.node.tenant)
+        )
+        if brings_tenants and self._tracks and not room.tenants_matter:
+            raise IllegalEntry("tenants must be known before the first job is submitted")
         if isinstance(entry, NodeJoined):
             if entry.node.id in room.index:
                 raise IllegalEntry(f"node {entry.node.id!r} joins twice; node ids must differ")

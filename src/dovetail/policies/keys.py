@@ -143,12 +143,12 @@ class ByRemaining:
         return left * track.job.gpus if self._by_gpus else left, track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
+        # Work at speed 1, as for the waiting: two measures would let two jobs displace each other
+        # for ever, each looking longer as soon as it runs slowly or has to be restored.
         left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
-        ends = view.now + left / track.speed
-        if track.working_since < 0 and track.resumed:
-            ends += track.job.interruption.restore_s  # it has yet to be restored
-        slope = -float(track.job.gpus) if self._by_gpus else -1.0
-        return Standing(-slope * ends, slope, inf, track.sequence)
+        weight = float(track.job.gpus) if self._by_gpus else 1.0
+        slope = -weight * track.speed
+        return Standing(-slope * (view.now + left / track.speed), slope, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf

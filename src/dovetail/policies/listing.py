@@ -45,14 +45,16 @@ class ListScheduler:
         patience_s: float = inf,
     ) -> None:
         self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
-        self._queued: Final = key.queued
+        self._queued: Final = bool(getattr(key, "queued", False))
         self._place: Final = place
         self._strict: Final = strict
         self._preemptive: Final = preemptive
         self._gain: Final = gain
         self._running_first: Final = running_first
         self._patience_s: Final = patience_s
-        self._steady: Final = not preemptive or (key.steady and patience_s == inf)
+        self._steady: Final = not preemptive or (
+            bool(getattr(key, "steady", False)) and patience_s == inf
+        )
         self._seen: View | None = None
         self._order: Order | None = None
 
