@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "stable",
     derandomize=True,
-    max_examples=50,
+    max_examples=40,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -211,11 +211,11 @@ def _random_node_events(chance: Random, cluster: Sequence[Node]) -> list[NodeEve
         if chance.random() < 0.75:
             continue
         at = chance.choice([0.0, 2.0, 10.0, 31.0])
-        goes: type[NodeDown | NodeDraining] = chance.choice([NodeDown, NodeDraining])
-        events.append(goes(at, node.id))
+        fails = chance.random() < 0.5
+        events.append(NodeDown(at, node.id) if fails else NodeDraining(at, node.id))
         back = at + chance.choice([0.0, 7.0, 50.0])
-        comes: type[NodeUp | NodeLeft] = chance.choice([NodeUp, NodeUp, NodeLeft])
-        events.append(comes(back, node.id))
+        leaves = chance.random() < 0.3
+        events.append(NodeLeft(back, node.id) if leaves else NodeUp(back, node.id))
     if chance.random() < 0.2:
         events.append(NodeJoined(chance.choice([0.0, 6.0]), Node("late", 4)))
     return events

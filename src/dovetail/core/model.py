@@ -145,8 +145,8 @@ class Node:
     tenant: str = ""  # only this tenant's jobs may use it; empty means everyone's
     idle_watts: float = 0.0
     gpu_watts: float = 0.0
-    prompt: bool = False  # jobs with nothing to restore work here the moment they get GPUs
     labels: tuple[tuple[str, str], ...] = ()
+    prompt: bool = False  # jobs with nothing to restore work here the moment they get GPUs
 
     def __post_init__(self) -> None:
         if self.gpus < 0:
