@@ -141,13 +141,14 @@ def test_srtf_stops_as_few_jobs_as_it_must() -> None:
 
 
 def test_a_job_stopped_for_its_cpus_does_not_stay_when_they_are_taken() -> None:
-    """The one GPU it had is still free, but the CPUs that go with it are not."""
+    """The one GPU it had (the second) is still free, but the CPUs that go with it are not."""
     arrivals = [
+        arrival("first", 0.0, 0.5),
         arrival("long", 0.0, 100.0, cpus=8.0),
         arrival("short", 1.0, 10.0, cpus=8.0),
     ]
     run = run_trace("srtf", arrivals, nodes(1, 8, cpus=10.0))
-    assert run.ends_at == {"short": 11.0, "long": 110.0}
+    assert run.ends_at == {"first": 0.5, "short": 11.0, "long": 110.0}
 
 
 def test_a_job_that_makes_way_is_not_kept_beyond_its_tenants_quota() -> None:

@@ -247,9 +247,6 @@ def test_what_fits_nowhere_is_known_and_judged_again_when_the_cluster_changes() 
     assert list(state.unplaceable) == ["big"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a Shape made before tenants mattered has no tenant, and is never made anew"
-)
 def test_a_job_that_waits_may_use_a_node_that_joins_for_its_tenant() -> None:
     state = state_after(
         NodeJoined(0.0, Node("n0", 1)),

@@ -66,6 +66,14 @@ def test_a_pair_on_a_draining_node_may_end_there() -> None:
     assert run.ends_at == {"a": 10.0, "b": 16.0}
 
 
+def test_one_of_a_pair_does_not_grow_over_a_share_that_has_moved_in() -> None:
+    """At the end of its slice one of the pair makes way for a job that asked for half a GPU."""
+    arrivals = [arrival("a", 0.0, 30.0), arrival("b", 0.0, 30.0), arrival("s", 1.0, 9.0, share=500)]
+    run = run_trace("gandiva:slice_s=5", arrivals, nodes(1, 1))
+    assert Audit().read(run.entries).busy_gpu_s == pytest.approx(30.0 + 30.0 + 4.5)
+    assert run.of(Preempt)
+
+
 def test_only_gangs_of_one_size_are_paired() -> None:
     run = run_trace(
         "gandiva:slice_s=1000",

@@ -26,7 +26,7 @@ class Standing:
     def __init__(
         self, level: float, slope: float = 0.0, until: Seconds = inf, tie: float = 0.0
     ) -> None:
-        self.level = level
+        self.level: Final = level
         self.slope: Final = slope
         self.until: Final = until
         self.tie: Final = tie  # among equals the larger is the first victim, then the latest
@@ -77,6 +77,7 @@ class Order:
             int, tuple[int, Track]
         ] = {}  # by sequence: just joined a lower queue, turn
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
+        self._sunk_at: Seconds = 0.0
         self._displaced: list[Track] = []
         self._places = 0
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
@@ -135,11 +136,6 @@ class Order:
     def settle(self) -> None:
         if self._displaced:
             self._queue_displaced()
-        if self._sunk:
-            for turn, track in self._sunk.values():
-                if track.turn == turn:
-                    self._place_running(track, self._key.running(track, self._view))
-            self._sunk.clear()
         lent = self._lent
         if lent:
             for heap, row in lent:
@@ -233,6 +229,8 @@ class Order:
     def refresh(self) -> None:
         """Let levels that change with time catch up with the clock."""
         now, changes = self._view.now, self._changes
+        if self._sunk and now > self._sunk_at:
+            self._let_sunk_stand_before_the_waiting()
         if not changes or changes[0][0] > now:
             return
         due = []
@@ -244,10 +242,17 @@ class Order:
         for track in due:
             standing = self._key.running(track, self._view)
             if self._queued:
-                self._sunk[track.sequence] = (track.turn, track)
-                self._view.unsettled = True
-                standing.level = nextafter(standing.level, inf)
+                self._sunk[track.sequence] = (track.turn, track, standing)
+                self._sunk_at = now
+                behind = nextafter(standing.level, inf)
+                standing = Standing(behind, 0.0, standing.until, standing.tie)
             self._place_running(track, standing)
+
+    def _let_sunk_stand_before_the_waiting(self) -> None:
+        for turn, track, standing in self._sunk.values():
+            if track.turn == turn:
+                self._place_running(track, standing)
+        self._sunk.clear()
 
     def next_change(self) -> Seconds:
         """When a running job's level changes next."""

@@ -455,11 +455,7 @@ class State(View):
         self, entry: NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | TenantSet
     ) -> None:
         room = self.room
-        brings_tenants = isinstance(entry, TenantSet) or (
-            isinstance(entry, NodeJoined) and bool(entry.node.tenant)
-        )
-        if brings_tenants and self._tracks and not room.tenants_matter:
-            raise IllegalEntry("tenants must be known before the first job is submitted")
+        tenants_mattered = room.tenants_matter
         if isinstance(entry, NodeJoined):
             if entry.node.id in room.index:
                 raise IllegalEntry(f"node {entry.node.id!r} joins twice; node ids must differ")
@@ -477,7 +473,25 @@ class State(View):
             if isinstance(entry, NodeDown | NodeUp):
                 room.set_up(n, isinstance(entry, NodeUp))
         self.capacity.append((self.now, room.gpus_up))
+        if room.tenants_matter and not tenants_mattered:
+            self._give_shapes_their_tenants()
         self._judge_shapes_again()
+
+    def _give_shapes_their_tenants(self) -> None:
+        """From now on jobs of two tenants are no longer interchangeable: shape them all anew."""
+        self._shapes.clear()
+        self._simple_shapes.clear()
+        for track in self._tracks.values():
+            track.shape, _ = self._shape_of(track.job)
+            track.turn += 1
+            if track.placement is None:
+                for index in self._on_wait:
+                    index.waits(track)
+                continue
+            if track.shape.tenant in self.room.held:
+                self.room.held[track.shape.tenant] += track.holds
+            for index in self._on_run:
+                index.runs(track)
 
     def _judge_shapes_again(self) -> None:
         """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""

@@ -43,7 +43,7 @@ class Track:
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job: Final = job
-        self.shape: Final = shape
+        self.shape = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
         self.phase = Phase.QUEUED
