@@ -73,9 +73,7 @@ class Order:
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
-        self._sunk: dict[
-            int, tuple[int, Track]
-        ] = {}  # by sequence: just joined a lower queue, turn
+        self._sunk: dict[int, tuple[int, Track, Standing]] = {}  # by sequence: just joined a queue
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._sunk_at: Seconds = 0.0
         self._displaced: list[Track] = []
