@@ -263,7 +263,7 @@ class Run:
         pieces: list[str] = []
         writer = JournalWriter(pieces.append)
         for at, entry in self.entries:
-            writer(entry, at)
+            writer.add(entry, at)
         writer.flush()
         return "".join(pieces)
 

@@ -455,3 +455,9 @@ def test_the_backend_refuses_to_start_what_it_does_not_know() -> None:
     world = SimulatedCluster(nodes(1, 1), [])
     with pytest.raises((DovetailError, KeyError)):
         world.act(Preempt("who"))
+
+
+def test_turns_shorter_than_the_cost_of_interruption_fail_loudly() -> None:
+    jobs = [arrival(name, 0.0, 100.0, interruption=Interruption(restore_s=20.0)) for name in ("a", "b")]
+    with pytest.raises(UnfinishedRun, match="no job makes progress"):
+        run_trace("round-robin:slice_s=10", jobs, [Node("n0", 1)])

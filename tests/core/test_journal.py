@@ -97,7 +97,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
 def written(entry: JournalEntry, at: float) -> str:
     pieces: list[str] = []
     writer = JournalWriter(pieces.append)
-    writer(entry, at)
+    writer.add(entry, at)
     writer.flush()
     return "".join(pieces)
 
@@ -254,7 +254,7 @@ def fingerprint_of_each_line(lines: list[str]) -> tuple[dict[str, Any], list[str
     writer = JournalWriter(pieces.append)
     for entry in read(lines):
         state.record(entry)
-        writer(entry, state.now)
+        writer.add(entry, state.now)
         audit.append((state.now, entry))
     writer.flush()
     assert Audit().read(audit).ended.keys() == state.ended.keys()

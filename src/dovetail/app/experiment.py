@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.journal import JournalWriter
-from dovetail.core.loop import Policy, run
+from dovetail.core.loop import Journal, Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.models.workload import Arrival
@@ -131,7 +131,7 @@ def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> N
 
 
 @contextmanager
-def _journal_to(path: Path | None) -> Iterator[JournalWriter | None]:
+def _journal_to(path: Path | None) -> Iterator[Journal | None]:
     """A journal that streams into a file (compressed if named .gz), the same bytes for the same run."""
     if path is None:
         yield None
@@ -145,7 +145,7 @@ def _journal_to(path: Path | None) -> Iterator[JournalWriter | None]:
             file = cast(BinaryIO, opened.enter_context(packed))
         text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
         writer = JournalWriter(text.write)
-        yield writer
+        yield writer.add
         writer.flush()
 
 

@@ -47,6 +47,7 @@ _CANCEL: Final = 3
 _NODE: Final = 4
 
 _IDLE_WAKES = 100_000  # so many wake-ups in a row without any change: the policy waits for nothing
+_IDLE_TURNS = 100_000  # so many preemptions in a row before any work was done: nothing will be
 
 
 @final
@@ -105,6 +106,7 @@ class SimulatedCluster:
         self._now: Seconds = 0.0
         self._wake_at: Seconds = inf
         self._idle_wakes = 0
+        self._idle_turns = 0
         self._busy: Final[
             dict[tuple[int, int], Seconds]
         ] = {}  # (node, GPU): still saving until then
@@ -324,12 +326,19 @@ class SimulatedCluster:
             life.remaining_s = max(life.remaining_s - worked, 0.0)
             life.done_s += worked
             life.attempt_s += worked
+            self._idle_turns = 0
         life.stint += 1
 
     def _preempt(self, life: _Life) -> None:
         placement = life.placement
         assert placement is not None
+        self._idle_turns += 1
         self._bank(life)
+        if self._idle_turns > _IDLE_TURNS:
+            raise UnfinishedRun(
+                f"no job makes progress at t={self._now:g}: each is preempted before it is restored; "
+                "give the policy longer turns, or the jobs a smaller cost of interruption"
+            )
         if self._sharers:
             self._unshare(self._reports, life)
         life.placement = None

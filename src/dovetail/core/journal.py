@@ -57,7 +57,7 @@ class JournalWriter:
         self._now: Seconds = 0.0
         self._at = opening(0.0)
 
-    def __call__(self, entry: JournalEntry, now: Seconds) -> None:
+    def add(self, entry: JournalEntry, now: Seconds) -> None:
         if now != self._now:
             self._now = now
             self._at = f'{{"at":{now!r},'

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from dovetail.core.entries import Action, Event, JournalEntry, Refuse, Wake
 from dovetail.core.model import Seconds
 from dovetail.core.state import State, View
+
+Journal: TypeAlias = Callable[[JournalEntry, Seconds], None]
 
 
 class Policy(Protocol):
@@ -30,7 +32,7 @@ def run(
     backend: Backend,
     policies: Sequence[Policy],
     state: State,
-    journal: Callable[[JournalEntry, Seconds], None] | None = None,
+    journal: Journal | None = None,
 ) -> None:
     """Observe, record, decide, record, act; until the world has nothing more to tell."""
     observe, act, record, room = backend.observe, backend.act, state.record, state.room
@@ -60,9 +62,7 @@ def run(
             act(Wake(wake))
 
 
-def refuse_unplaceable(
-    backend: Backend, state: State, journal: Callable[[JournalEntry, Seconds], None] | None
-) -> None:
+def refuse_unplaceable(backend: Backend, state: State, journal: Journal | None) -> None:
     """A job that could not even start on the empty cluster is told so at once."""
     for job_id, reason in list(state.unplaceable.items()):
         refusal = Refuse(job_id, reason)

@@ -136,7 +136,8 @@ class Conservative:
         if room.tenants and not room.within_quota(due.track.shape):
             return None
         placement = self.place(room, due.shape)
-        if placement is None or pool_of(room, placement).index != due.pool:
+        elsewhere = placement is not None and pool_of(room, placement).index != due.pool
+        if placement is None or (elsewhere and due.shape.gpus):
             return None
         return placement
 

@@ -219,6 +219,8 @@ class Reservations:
 
     def _narrowed_to(self, track: Track, pool: int) -> Shape:
         """The job's shape as if it wanted that pool only."""
+        if not track.shape.gpus:
+            return track.shape  # it takes no GPUs from any pool
         shape, room = track.shape, self._view.room
         if len(room.eligible(shape)) == 1:
             return shape
