@@ -2,6 +2,7 @@
 
 Jobs are (submitted, GPUs, duration), in order of submission. Each loop yields the same schedule, job by
 job, as our policy of that name with `--placement count`: when each job first started and when it ended.
+As everywhere, what happens at one instant happens before anyone is served.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from math import inf
 
 Jobs = Sequence[tuple[float, int, float]]
 
@@ -20,22 +22,27 @@ def fifo(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
     ends: list[tuple[float, int]] = []
     number, i = len(jobs), 0
     started, ended = [0.0] * number, [0.0] * number
-    while i < number or ends:
-        if i < number and (not ends or jobs[i][0] <= ends[0][0]):
-            now = jobs[i][0]
-            queue.append(i)
-            i += 1
-        else:
+    arrives = jobs[0][0] if jobs else inf
+    while True:
+        if ends and ends[0][0] <= arrives:
             now, n = heappop(ends)
             free += jobs[n][1]
             ended[n] = now
+        elif arrives < inf:
+            now = arrives
+            queue.append(i)
+            i += 1
+            arrives = jobs[i][0] if i < number else inf
+        else:
+            return started, ended
+        if arrives == now or (ends and ends[0][0] == now):
+            continue
         while queue and jobs[queue[0]][1] <= free:
             n = queue.popleft()
             _, gpus, duration = jobs[n]
             free -= gpus
             started[n] = now
             heappush(ends, (now + duration, n))
-    return started, ended
 
 
 def srtf(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
@@ -50,19 +57,24 @@ def srtf(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
     number, i = len(jobs), 0
     started, ended = [-1.0] * number, [0.0] * number
     ends_at = [-1.0] * number  # of running jobs
-    while i < number or ends:
-        if i < number and (not ends or jobs[i][0] <= ends[0][0]):
-            now = jobs[i][0]
+    arrives = jobs[0][0] if jobs else inf
+    while True:
+        if ends and ends[0][0] <= arrives:
+            now, n = heappop(ends)
+            if ends_at[n] == now:
+                ends_at[n] = -1.0
+                ended[n] = now
+                del running[bisect_left(running, (now, n))]
+                free += jobs[n][1]
+        elif arrives < inf:
+            now = arrives
             insort(waiting, (jobs[i][2], i))
             i += 1
+            arrives = jobs[i][0] if i < number else inf
         else:
-            now, n = heappop(ends)
-            if ends_at[n] != now:
-                continue
-            ends_at[n] = -1.0
-            ended[n] = now
-            del running[bisect_left(running, (now, n))]
-            free += jobs[n][1]
+            return started, ended
+        if arrives == now or (ends and ends[0][0] == now):
+            continue
         k = 0
         while k < len(waiting):
             left, n = waiting[k]
@@ -93,4 +105,3 @@ def srtf(jobs: Jobs, free: int) -> tuple[list[float], list[float]]:
             end = ends_at[n] = now + left
             insort(running, (end, n))
             heappush(ends, (end, n))
-    return started, ended

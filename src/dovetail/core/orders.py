@@ -19,6 +19,9 @@ from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
 
+_NOBODY = 1 << 60  # more GPUs than anybody has
+
+
 @final
 class Standing:
     """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
@@ -175,6 +178,16 @@ class Order:
         while heap and heap[0][3].turn != heap[0][2]:
             heappop(heap)
         return heap[0] if heap else None
+
+    def next_needs(self) -> int:
+        """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
+        heap = self._waiting[0]
+        number = len(heap)
+        if number == 1:
+            return _NOBODY
+        row = heap[1] if number == 2 or heap[1] < heap[2] else heap[2]
+        track = row[3]
+        return track.shape.gpus if track.turn == row[2] and track.shape.plain else 0
 
     def pass_over(self, track: Track) -> WaitingRow | None:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""

@@ -115,8 +115,11 @@ class ListScheduler:
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
-            if view.waiting_count == len(starts):
-                break  # nobody is left to try, so nothing need be drafted
+            left = room.most_free()
+            if shape.plain and len(room.pools) == 1:
+                left -= shape.gpus
+            if order.next_needs() > left:
+                break  # no other can start: nothing need be drafted
             room.draft_take(placement, shape)
             row = order.pass_over(track)
         return starts
