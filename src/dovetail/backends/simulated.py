@@ -153,8 +153,12 @@ class SimulatedCluster:
             life = row[3]
             if row[2] == _FINISH and life is not None:
                 if life.stint == row[4] and not life.gone:
-                    self._end(events, life)
-                    events.append(Finished(at, life.job.id))
+                    job_id = life.job.id
+                    life.gone = True
+                    del self._lives[job_id]
+                    if self._sharers:
+                        self._unshare(events, life)
+                    events.append(Finished(at, job_id))
             else:
                 self._happen(events, row)
         while self._next_at <= at:
@@ -193,19 +197,16 @@ class SimulatedCluster:
         elif what == _FAIL:
             self._fail(events, life)
         else:
-            self._end(events, life)
+            life.gone = True
+            del self._lives[life.job.id]
+            if self._sharers and life.placement is not None:
+                self._unshare(events, life)
             events.append(Cancelled(self._now, life.job.id, "cancelled by its user"))
 
     def _report_start(self, events: list[Event], life: _Life) -> None:
         events.append(Started(self._now, life.job.id))
         if life.rate != 1.0:
             events.append(Paced(self._now, life.job.id, life.rate))
-
-    def _end(self, events: list[Event], life: _Life) -> None:
-        life.gone = True
-        del self._lives[life.job.id]
-        if self._sharers and life.placement is not None:
-            self._unshare(events, life)
 
     def _fail(self, events: list[Event], life: _Life) -> None:
         lost = self._kill(events, life)

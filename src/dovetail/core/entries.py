@@ -252,7 +252,7 @@ class Start(Entry):
         self.placement: Final = placement
 
     def line(self, at: str) -> str:
-        return f'{at}"start":{quote(self.job_id)},"on":{self.placement.text()}}}\n'
+        return f'{at}"start":{quote(self.job_id)},"on":{self.placement.text}}}\n'
 
 
 @final

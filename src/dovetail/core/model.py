@@ -212,14 +212,8 @@ class Placement:
         self.slices: Final = slices
         self.share: Final = share
         self.gpus: Final = sum([piece.mask.bit_count() for piece in slices])
-        self._text = ""
-
-    def text(self) -> str:
-        """As JSON: the share, then node and mask of every slice."""
-        if not self._text:
-            slices = "".join([f",[{piece.node},{piece.mask}]" for piece in self.slices])
-            self._text = f"[{self.share}{slices}]"
-        return self._text
+        slices_text = "".join([f",[{piece.node},{piece.mask}]" for piece in slices])
+        self.text: Final = f"[{share}{slices_text}]"  # as JSON: the share, then nodes and masks
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -64,6 +64,7 @@ class Room:
         self.drafted = False
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: dict[tuple[int, int], Placement] = {}
+        self._first: dict[tuple[int, int, int], Placement] = {}
 
     # ------------------------------------------------------------------------------ what there is
 
@@ -217,6 +218,14 @@ class Room:
             mask = free ^ rest
             self._lowest[key] = mask
         return mask
+
+    def first_gpus(self, n: int, count: int) -> Placement:
+        """The placement on the node's first `count` free GPUs."""
+        key = (n, self.free[n], count)
+        placement = self._first.get(key)
+        if placement is None:
+            placement = self._first[key] = self.single(n, self.lowest(n, count))
+        return placement
 
     def single(self, n: int, mask: int) -> Placement:
         """The placement on one node; the same few come up again and again, so they are kept."""

@@ -158,13 +158,17 @@ class State(View):
         try:
             # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
-                if entry.at != self.now:
-                    self._advance(entry.at)
+                if entry.at > before:
+                    self.now = entry.at
+                elif entry.at < before:
+                    self._advance(entry.at)  # says what is wrong
                 self._submitted(entry.job)
             elif isinstance(entry, Start):
                 self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
-                if entry.at != self.now:
+                if entry.at > before:
+                    self.now = entry.at
+                elif entry.at < before:
                     self._advance(entry.at)
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
@@ -280,7 +284,8 @@ class State(View):
                 f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
             )
         if not room.drafted or not room.confirm(True, placement, shape):
-            self._check_room(job_id, placement, shape)
+            if not room.is_plainly_free(placement, shape):
+                self._check_room(job_id, placement, shape)
             room.take(placement, shape)
         if track.phase is Phase.SUSPENDED:
             self.suspended_count -= 1
@@ -304,8 +309,6 @@ class State(View):
             track.first_start_at = now
 
     def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
-        if self.room.is_plainly_free(placement, shape):
-            return
         try:
             self.room.check(placement, shape)
         except IllegalEntry as error:

@@ -109,13 +109,13 @@ class ListScheduler:
         while row is not None:
             track = row[3]
             shape = track.shape
-            if shape.plain and shape.gpus > room.most_free():
+            left = room.most_free()
+            if shape.plain and shape.gpus > left:
                 break
             placement = self._place(room, shape)
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
-            left = room.most_free()
             if shape.plain and len(room.pools) == 1:
                 left -= shape.gpus
             if order.next_needs() > left:

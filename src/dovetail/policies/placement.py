@@ -32,7 +32,7 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
                 nodes = by_count[k]
                 if nodes:
                     n = (nodes & -nodes).bit_length() - 1
-                    return room.single(n, room.free[n] if k == gpus else room.lowest(n, gpus))
+                    return room.first_gpus(n, gpus)
             return _fullest_first(room, pool, gpus, -1)
     return None
 
@@ -68,7 +68,7 @@ def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
     for k in range(gpus, pool.width + 1):
         if pool.by_count[k]:
             n = _first_node(pool.by_count[k])
-            return room.single(n, room.lowest(n, gpus))
+            return room.first_gpus(n, gpus)
     return _fullest_first(room, pool, gpus, -1)
 
 
@@ -147,7 +147,7 @@ def _nearest_gpus(room: Room, nodes: int, gpus: int) -> Placement:
     for n in _bits(nodes):
         size = room.nodes[n].island
         if not size:
-            return room.single(n, room.lowest(n, gpus))
+            return room.first_gpus(n, gpus)
         inside = [
             room.free[n] >> start & (1 << size) - 1 for start in range(0, room.nodes[n].gpus, size)
         ]
@@ -158,7 +158,7 @@ def _nearest_gpus(room: Room, nodes: int, gpus: int) -> Placement:
             _, island, mask = min(fitting)
             return room.single(n, _lowest_bits(mask, gpus) << island * size)
     n = _first_node(nodes)
-    return room.single(n, room.lowest(n, gpus))
+    return room.first_gpus(n, gpus)
 
 
 # --------------------------------------------------------------------------- shares, CPUs and memory
@@ -215,7 +215,7 @@ def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
     for k in range(gpus, pool.width + 1):
         for n in _bits(pool.by_count[k]):
             if room.host_has(n, shape, gpus):
-                return room.single(n, room.lowest(n, gpus))
+                return room.first_gpus(n, gpus)
     slices = []
     for k in range(pool.width, 0, -1):
         for n in _bits(pool.by_count[k]):
