@@ -27,6 +27,7 @@ MODULES = (
     "core/plan.py",
     "core/loop.py",
     "core/journal.py",
+    "models/failures.py",
     "models/workload.py",
     "predict/duration.py",
     "policies/placement.py",

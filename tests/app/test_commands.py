@@ -6,11 +6,13 @@ import csv
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +20,9 @@ import pytest
 
 from dovetail.app.main import main
 from dovetail.core import journal
-from dovetail.core.state import State
+from dovetail.core.entries import Action
+from dovetail.core.state import State, View
+from dovetail.policies import registry
 
 SUMMARY_KEYS = [
     *("policy", "jobs", "finished", "failed", "cancelled", "refused"),
@@ -121,9 +125,39 @@ def test_the_table_fits_a_hundred_columns_however_long_a_policy_is(typed: Type, 
     assert said.code == 0
     lines = said.out.splitlines()
     assert max(map(len, lines)) <= 100
-    assert len(lines) == 5
     assert "mean JCT" in lines[0]
-    assert "…" in lines[4]
+    assert lines[4].startswith("tiresias:queues=30:limits=10/20/30/")
+
+
+def test_policies_with_long_names_can_be_told_apart(typed: Type, jobs: Path) -> None:
+    long = "tiresias:queues=4:limits=10/20/{}:promote=0:late=false:place=consolidated"
+    policies = [long.format(limit) for limit in (30, 40)]
+    said = typed("compare", jobs, "--cluster", "1x4", "--policies", ",".join([*policies, "fifo"]))
+    lines = said.out.splitlines()
+    assert [line for line in lines if line.startswith("tiresias")] == policies
+    assert [len(line.split()) for line in lines[2:]] == [1, 13, 1, 13, 14]
+
+
+def test_the_table_fits_a_hundred_columns_however_long_jobs_run(
+    typed: Type, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("submit_s,duration_s,gpus\n0,999999999999,1\n0,888888888888,1\n")
+    policies = "fifo,multilevel-feedback"
+    said = typed("compare", jobs, "--cluster", "1x1", "--policies", policies)
+    assert said.code == 0
+    assert max(map(len, said.out.splitlines())) <= 100
+
+
+def test_the_table_says_who_knew_the_durations(typed: Type, jobs: Path) -> None:
+    policies = "fifo,easy,srtf,sjf:predictor=history-mean,gittins,gittins:services=5/50"
+    said = typed("compare", jobs, "--cluster", "1x4", "--policies", policies)
+    assert said.out.splitlines()[-3:] == [
+        "durations: oracle (the truth) for easy, srtf",
+        "durations: history-mean (what similar jobs took before) for sjf:predictor=history-mean",
+        "service: the distribution over the whole trace for gittins",
+    ]
+    assert "durations" not in typed("simulate", jobs, "--cluster", "1x4", "--policy", "fifo").out
 
 
 def test_the_table_says_which_jobs_did_not_finish(typed: Type, jobs: Path) -> None:
@@ -131,6 +165,22 @@ def test_the_table_says_which_jobs_did_not_finish(typed: Type, jobs: Path) -> No
     said = typed("simulate", jobs, "--cluster", "1x4", "--policy", "fifo")
     assert said.code == 0
     assert "fifo: of 4 jobs 1 refused" in said.out
+    assert "more" not in said.out
+
+
+def test_refusals_beyond_three_are_counted(typed: Type, tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("submit_s,duration_s,gpus\n" + "0,5,64\n" * 5)
+    said = typed("simulate", jobs, "--cluster", "1x4", "--policy", "fifo")
+    assert said.out.count("can never start") == 3
+    assert said.out.splitlines()[-1] == "and 2 more"
+
+
+def test_one_job_is_not_called_jobs(typed: Type, tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("submit_s,duration_s,gpus\n0,5,64\n")
+    said = typed("simulate", jobs, "--cluster", "1x4", "--policy", "fifo")
+    assert "fifo: of 1 job 1 refused" in said.out
 
 
 def test_the_same_words_give_the_same_figures(typed: Type, jobs: Path, tmp_path: Path) -> None:
@@ -226,10 +276,24 @@ def test_racks_slow_a_gang_down_further(typed: Type, jobs: Path, tmp_path: Path)
 
 
 def test_kinds_of_gpu_have_their_speed(typed: Type, jobs: Path) -> None:
-    words = ("--policy", "fifo", "--kind-speed", "T4=0.5", "--kind-speed", "V100=2", "--json")
-    slow = summary_of(typed("simulate", jobs, "--cluster", "2x4:T4", *words))
-    fast = summary_of(typed("simulate", jobs, "--cluster", "2x4:V100", *words))
+    words = ("--policy", "fifo", "--json", "--kind-speed")
+    slow = summary_of(typed("simulate", jobs, "--cluster", "2x4:T4", *words, "T4=0.5"))
+    fast = summary_of(typed("simulate", jobs, "--cluster", "2x4:V100", *words, "V100=2"))
     assert (slow["makespan_s"], fast["makespan_s"]) == (200, 50)
+
+
+def test_a_kind_that_joins_later_may_have_a_speed(typed: Type, jobs: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text("at_s,node,event,gpus,kind\n80,n9,join,4,V100\n")
+    words = ("--cluster", "1x4", "--policy", "fifo", "--node-events", events)
+    assert typed("simulate", jobs, *words, "--kind-speed", "V100=2").code == 0
+
+
+def test_the_interruption_cost_is_for_jobs_that_name_none(typed: Type, tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job_id,submit_s,duration_s,restore_s\nown,0,100,7\nshort,10,10,\n")
+    words = ("--cluster", "1x1", "--policy", "srtf", "--interruption-cost", "30", "--json")
+    assert summary_of(typed("simulate", jobs, *words))["gpu_seconds_lost"] == 7
 
 
 @pytest.mark.parametrize(("cost", "ends", "lost"), [("5", 135, 10), ("2/5", 137, 18)])
@@ -305,7 +369,7 @@ def test_a_format_can_be_named_and_bad_rows_skipped(typed: Type, tmp_path: Path)
     words = ("--cluster", "1x4", "--policy", "fifo", "--json", "--format", "dovetail")
     said = typed("simulate", jobs, *words, "--skip-bad-rows")
     assert summary_of(said)["jobs"] == 1
-    assert said.err.startswith("skipped 1 bad rows; the first: ")
+    assert said.err.startswith("skipped 1 bad row; the first: ")
     assert typed("simulate", jobs, *words).code == 1
 
 
@@ -324,10 +388,29 @@ def test_pollux_workloads_take_their_durations_from_a_file(typed: Type, tmp_path
     [
         ("--policy srtff", "did you mean 'srtf'?"),
         ("--policy fifo:speed=3", "'fifo' has no parameter 'speed'; it has place"),
-        ("--policy las:quantum", "has no parameter"),
+        ("--policy FIFO", "did you mean 'fifo'?"),
+        ("--policy las:quantum", "give one: quantum=…"),
+        ("--policy srtf:", "give a parameter after the colon"),
+        ("--policy srtf:gain_s=1:gain_s=2", "'gain_s' is given twice"),
+        ("--policy srtf:gain_s=-1", "gain_s=-1: give 0 or a positive number"),
+        ("--policy srtf:gain_s=nan", "gain_s='nan' is not a number"),
+        ("--policy srsf:gain_gpu_s=inf", "gain_gpu_s=inf: give 0 or a positive number"),
+        ("--policy gittins:horizon=-1", "horizon=-1: give 0 or a positive number"),
+        ("--policy gandiva:threshold=nan", "threshold='nan' is not a number"),
+        ("--policy multilevel-feedback:levels=5000", "levels=5000: give 1 to 64"),
+        ("--policy multilevel-feedback:factor=1e300", "lower one of them"),
+        ("--policy multilevel-feedback:factor=inf", "factor=inf: give a number, 1 or more"),
+        ("--policy tiresias:queues=100000000", "queues=100000000: give 1 to 64"),
+        ("--policy tiresias:queues=0", "queues=0: give 1 to 64"),
+        ("--policy tiresias:queues=1:limits=5", "1 queue needs no limits; got 5"),
+        (
+            "--policy tiresias:queues=2:limits=5/6",
+            "need 1 positive limit, such as limits=3250; got",
+        ),
+        ("--policy tiresias:limits=-5/5", "positive, rising limits"),
         ("--policy las:quantum=often", "quantum='often' is not a number"),
         ("--policy las:quantum=-1", "give a positive number"),
-        ("--policy las:quantum=nan", "give a positive number"),
+        ("--policy las:quantum=nan", "quantum='nan' is not a number"),
         ("--policy tiresias:limits=9/5", "rising limits"),
         ("--policy tiresias:late=perhaps", "is not true or false"),
         ("--policy multilevel-feedback:levels=2.5", "is not a whole number"),
@@ -339,7 +422,10 @@ def test_pollux_workloads_take_their_durations_from_a_file(typed: Type, tmp_path
         ("--policy fifo --cluster nowhere.toml", "nowhere.toml"),
         ("--policy fifo --interruption-cost much", "give seconds, such as 30 or 5/20"),
         ("--policy fifo --interruption-cost -3", "give seconds"),
+        ("--policy fifo --interruption-cost ", "--interruption-cost has an empty value"),
+        ("--policy fifo --tenants ", "--tenants has an empty value"),
         ("--policy fifo --kind-speed T4", "such as T4=0.4"),
+        ("--policy fifo --kind-speed V100=2", "no node has GPUs of kind 'V100'; there is gpu"),
         ("--policy fifo --across-nodes 0", "give a positive speed"),
         ("--policy fifo --pair-speed -1", "give a positive speed"),
         ("--policy fifo --node-failures never", "such as 2000/4"),
@@ -352,7 +438,7 @@ def test_pollux_workloads_take_their_durations_from_a_file(typed: Type, tmp_path
 )
 def test_bad_input_is_told_in_one_line(typed: Type, jobs: Path, words: str, told: str) -> None:
     extra = [] if "--cluster" in words else ["--cluster", "1x4"]
-    said = typed("simulate", jobs, *words.split(), *extra)
+    said = typed("simulate", jobs, *words.split(" "), *extra)
     assert said.code == 1, said
     assert told in said.err
     assert said.err.count("\n") == 1
@@ -415,15 +501,20 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(typed: Type, jobs: 
         ("simulate {jobs} --cluster 1x4 --policy fifo --seed x", "Invalid value"),
         ("compare {jobs} --cluster 1x4 --policies ,", "names none"),
         ("compare {jobs} --cluster 1x4 --policies fifo,srtf,fifo", "'fifo' twice"),
+        ("simulate {jobs} --cluster 1x4 --policy fifo,srtf", "compare --policies fifo,srtf"),
+        ("simulate {jobs} --cluster 1x4 --policy fifo --out ", "name a folder"),
         ("conquer", "No such command"),
     ],
 )
 def test_bad_usage_ends_with_2_and_says_how_to_get_help(
     typed: Type, jobs: Path, words: str, told: str
 ) -> None:
-    said = typed(*(word.format(jobs=jobs) for word in words.split()))
+    said = typed(*(word.format(jobs=jobs) for word in words.split(" ")))
     assert said.code == 2
     assert told in said.err
+    assert said.err.startswith("dovetail: ")
+    assert said.err.endswith(" --help)\n")
+    assert said.err.count("\n") == 1
     assert "Traceback" not in said.err
 
 
@@ -443,6 +534,79 @@ def test_policies_that_differ_only_in_spelling_have_folders_of_their_own(
         typed("compare", jobs, "--cluster", "1x4", "--policies", policies, "--out", out).code == 0
     )
     assert len([file for file in out.iterdir() if file.is_dir()]) == 2
+
+
+def test_the_trace_is_never_replaced_by_results(typed: Type, jobs: Path) -> None:
+    words = ("--cluster", "1x4", "--policy", "fifo", "--out", jobs.parent)
+    said = typed("simulate", jobs, *words)
+    assert said.code == 1
+    assert "is the trace; name another folder" in said.err
+    assert jobs.read_text() == JOBS
+
+
+# ------------------------------------------------------------------------- somebody else's policies
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """Asks for what is not there."""
+
+    def decide(self, view: View) -> list[Action]:
+        return {}["boom"]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class SaysNothing:
+    """Forgets to return what it decided."""
+
+    def decide(self, view: View) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class CannotDecide:
+    """Has no method for it."""
+
+
+@dataclass(frozen=True)
+class CannotBegin:
+    """Breaks before it is asked anything."""
+
+    def __post_init__(self) -> None:
+        raise KeyError("early")
+
+    def decide(self, view: View) -> list[Action]:
+        return []
+
+
+class _Point(NamedTuple):
+    name: str
+    kind: type
+    value: str = "somewhere:Else"
+
+    def load(self) -> type:
+        return self.kind
+
+
+@pytest.mark.parametrize("words", ["simulate --policy x", "compare --policies fifo,x"])
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Breaks, r"policy 'x' failed at t=0: KeyError: 'boom' \(test_commands\.py:\d+\)"),
+        (SaysNothing, r"policy 'x' failed at t=0: TypeError: .*NoneType.* \(\w+\.py:\d+\)"),
+        (CannotDecide, r"policy 'x' \(somewhere:Else\) has no method `decide`; write one"),
+        (CannotBegin, r"policy 'x': KeyError: 'early'"),
+    ],
+)
+def test_a_policy_that_breaks_is_told_in_one_line(
+    typed: Type, jobs: Path, monkeypatch: pytest.MonkeyPatch, kind: type, told: str, words: str
+) -> None:
+    monkeypatch.setattr(registry, "_added", lambda: {"x": _Point("x", kind)})
+    command, *options = words.split()
+    said = typed(command, jobs, "--cluster", "1x4", *options)
+    assert said.code == 1
+    assert re.fullmatch(f"dovetail: {told}\n", said.err)
+    assert said.out == ""
 
 
 # -------------------------------------------------------------------------- in a process of its own
@@ -549,6 +713,52 @@ def long_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def begun(words: str, trace: Path, out: Path) -> subprocess.Popen[str]:
+    """The command, just after its runs have begun to write their journals."""
+    process = subprocess.Popen(
+        [*DOVETAIL, *words.format(trace).split(), "--cluster", "8x8", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert wait_until(lambda: list(out.rglob("*.part")) or process.poll() is not None)
+    time.sleep(0.2)
+    assert process.poll() is None, "the run was over too soon"
+    return process
+
+
+def gone(process: int) -> bool:
+    return not Path(f"/proc/{process}").exists()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a process table to look at")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_comparison_leaves_no_process_behind(
+    long_trace: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    process = begun("compare {} --policies gandiva,round-robin,las", long_trace, tmp_path)
+    children = list(children_of(process.pid))
+    assert children
+    process.send_signal(number)
+    assert process.communicate(timeout=20) == ("", "")
+    assert process.returncode == (128 + number if number == signal.SIGTERM else -number)
+    assert wait_until(lambda: all(map(gone, children)), 5)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_a_stopped_run_leaves_nothing_of_itself_or_of_an_earlier_one(
+    long_trace: Path, tmp_path: Path
+) -> None:
+    for name in ("summary.json", "jobs.csv", "journal.jsonl.gz", "report.html", "mine.txt"):
+        (tmp_path / name).write_text("of an earlier run")
+    process = begun("simulate {} --policy gandiva", long_trace, tmp_path)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a process table to look at")
 @pytest.mark.parametrize("to_all", [True, False], ids=["as from a terminal", "to the parent only"])
 @pytest.mark.parametrize(
@@ -557,19 +767,8 @@ def long_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_ctrl_c_ends_a_long_run_at_once_and_leaves_nothing_behind(
     long_trace: Path, tmp_path: Path, words: str, to_all: bool
 ) -> None:
-    out = tmp_path / "out"
-    process = subprocess.Popen(
-        [*DOVETAIL, *words.format(long_trace).split(), "--cluster", "8x8", "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    # The journal is opened when a run begins.
-    assert wait_until(lambda: list(out.rglob("journal.jsonl.gz")) or process.poll() is not None)
-    time.sleep(0.2)
+    process = begun(words, long_trace, tmp_path / "out")
     children = list(children_of(process.pid))
-    assert process.poll() is None, "the run was over too soon"
     pressed = time.monotonic()
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     said, err = process.communicate(timeout=20)
@@ -578,7 +777,7 @@ def test_ctrl_c_ends_a_long_run_at_once_and_leaves_nothing_behind(
     assert err.strip() == "dovetail: stopped"
     assert said == ""
     assert len(children) == (0 if words.startswith("simulate") else min(3, cpus()))
-    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    assert all(map(gone, children))
 
 
 def cpus() -> int:

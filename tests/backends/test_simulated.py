@@ -28,6 +28,7 @@ from dovetail.core.loop import run
 from dovetail.core.model import Interruption, Job, Node, Tenant
 from dovetail.core.state import State, View
 from dovetail.core.track import Phase
+from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.testing import arrival, nodes, placement, run_trace
 
@@ -242,7 +243,7 @@ def test_a_job_that_can_never_fit_is_refused_at_once_with_what_it_needs_and_what
     ("fields", "says"),
     [
         ({"kinds": ("tpu",)}, "1 GPU of kind tpu"),
-        ({"gpus": 2, "cpus": 1000.0}, "2 GPUs 1000 CPUs"),
+        ({"gpus": 2, "cpus": 1000.0}, "2 GPUs, 1000 CPUs"),
         ({"memory_gb": 1e6}, "1e+06 GB of memory"),
         ({"gpus": 0, "cpus": 1000.0}, "no node that it may use has as much"),
         ({"gpus": 8, "tenant": "us"}, "the tenant's quota is 4 GPUs"),
@@ -458,6 +459,43 @@ def test_the_backend_refuses_to_start_what_it_does_not_know() -> None:
 
 
 def test_turns_shorter_than_the_cost_of_interruption_fail_loudly() -> None:
-    jobs = [arrival(name, 0.0, 100.0, interruption=Interruption(restore_s=20.0)) for name in ("a", "b")]
+    jobs = [
+        arrival(name, 0.0, 100.0, interruption=Interruption(restore_s=20.0)) for name in ("a", "b")
+    ]
     with pytest.raises(UnfinishedRun, match="no job makes progress"):
         run_trace("round-robin:slice_s=10", jobs, [Node("n0", 1)])
+
+
+def test_nodes_go_on_failing_for_as_long_as_jobs_run() -> None:
+    experiment = Experiment(
+        [arrival("long", 0.0, 1e5, interruption=Interruption(lost_s=0.0))],
+        nodes(1, 8),
+        failures=NodeFailures(mtbf_s=1000.0, repair_s=10.0),
+    )
+    (row,) = simulate(experiment, "fifo", rows=True).jobs
+    repairs = row.end_s - 1e5
+    assert 500 < repairs < 2000  # about a hundred failures of ten seconds each
+
+
+def test_failures_that_come_too_often_for_any_job_to_end_are_told() -> None:
+    experiment = Experiment(
+        [arrival("j", 0.0, 7200.0)], nodes(1, 1), failures=NodeFailures(mtbf_s=1.0, repair_s=1.0)
+    )
+    with pytest.raises(UnfinishedRun, match="failures of nodes"):
+        simulate(experiment, "fifo")
+
+
+def test_a_dead_node_takes_only_the_work_since_the_last_save() -> None:
+    run = run_trace(
+        "priority",
+        [arrival("low", 0.0, 100.0), arrival("high", 10.0, 20.0, priority=1.0)],
+        nodes(1, 1),
+        node_events=[NodeDown(50.0, "n0"), NodeUp(60.0, "n0")],
+    )
+    # low works 0..10 and is saved; 30..50 is lost with the node; 90 s are left at 60
+    assert run.ends_at["low"] == 150.0
+
+
+def test_jobs_that_change_places_at_one_instant_are_not_suspended_together() -> None:
+    jobs = [arrival(name, 0.0, 90.0) for name in "abc"]
+    assert run_trace("round-robin:slice_s=30", jobs, nodes(1, 1)).state.peak_suspended == 2

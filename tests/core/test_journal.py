@@ -148,7 +148,7 @@ def test_hostile_names_come_back_as_they_were(text: str) -> None:
         Submitted(0.0, job("j", estimate=Estimate(inf))),
         Submitted(0.0, job("j", estimate=Estimate(1.0, 0.0, inf))),
         NodeJoined(0.0, Node("n", 1, cpus=8.0, memory_gb=inf)),
-        TenantSet(0.0, Tenant("us", inf, inf)),
+        TenantSet(0.0, Tenant("us", inf, 2.0)),
         Failed(0.0, "j", "died", inf),
         Interrupted(0.0, "j", "died", inf),
     ],
@@ -171,7 +171,7 @@ JOBS = st.builds(
     group=st.text(),
     model=st.text(),
     priority=st.floats(allow_nan=False),
-    weight=st.floats(allow_nan=False),
+    weight=st.floats(min_value=1e-300, allow_nan=False, allow_infinity=False),
     deadline=st.none() | st.floats(allow_nan=False),
     retries=st.integers(0, 99),
     interruption=st.builds(

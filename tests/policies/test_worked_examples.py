@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from dovetail.core.entries import JournalEntry, Preempt, Promote, Start
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
 from dovetail.core.state import State
-from dovetail.models.failures import node_failures
+from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 from dovetail.policies.keys import GittinsIndex, Queues
 from dovetail.policies.placement import count
@@ -318,7 +319,7 @@ DEADLINES = [
 
 @pytest.mark.parametrize(
     ("policy", "missed"),
-    [("edf", set()), ("least-laxity:quantum_s=0.1", set()), ("sjf", {"z"})],
+    [("edf", set()), ("least-laxity", set()), ("sjf", {"z"})],
 )
 def test_deadline_policies_meet_what_sjf_misses(policy: str, missed: set[str]) -> None:
     ends = finish_times(policy, DEADLINES, ONE_GPU)
@@ -374,9 +375,43 @@ def test_gpu_seconds_used_are_the_work_asked_for_and_what_was_lost(policy: str) 
     nodes = [Node(f"n{i}", 4) for i in range(4)]
     recipe = traces.Recipe(jobs=200, gpus=16, load=1.0, mean_duration_s=900, c2=4, seed=2)
     arrivals = with_interruption_cost(traces.generate(recipe), save_s=5, restore_s=20)
-    failures = node_failures(nodes, 40_000, 600, start=0, until=arrivals[-1].at, seed=1)
-    summary = simulate(Experiment(arrivals, nodes, node_events=failures), policy).summary
+    failures = NodeFailures(40_000, 600, seed=1)
+    summary = simulate(Experiment(arrivals, nodes, failures=failures), policy).summary
     work = sum(arrival.work_s * arrival.job.gpus for arrival in arrivals)
     assert summary["finished"] == 200
     assert float(summary["gpu_seconds_lost"]) > 0
     assert summary["gpu_seconds_used"] == pytest.approx(work + float(summary["gpu_seconds_lost"]))
+
+
+def test_least_laxity_meets_the_deadlines_that_can_be_met() -> None:
+    jobs = [
+        Arrival(0.0, Job(JobId("long"), deadline=1250.0), 1000.0),
+        Arrival(100.0, Job(JobId("short"), deadline=200.0), 50.0),
+    ]
+    record = simulate(Experiment(jobs, [Node("n0", 1)]), "least-laxity", rows=True)
+    assert {row.job_id: row.end_s for row in record.jobs} == {"short": 150.0, "long": 1050.0}
+
+
+def test_least_laxity_looks_again_when_slack_runs_out_and_not_before(tmp_path: Path) -> None:
+    jobs = [
+        Arrival(0.0, Job(JobId("early"), deadline=1200.0), 1000.0),  # slack 200, kept while it runs
+        Arrival(
+            0.0, Job(JobId("later"), deadline=900.0), 500.0
+        ),  # slack 400, shrinks while it waits
+    ]
+    journal = tmp_path / "journal.jsonl"
+    record = simulate(Experiment(jobs, [Node("n0", 1)]), "least-laxity", rows=True, journal=journal)
+    starts = {row.job_id: row.start_s for row in record.jobs}
+    # its slack is 30 s less than the other's 200 at t = 230
+    assert starts == {"early": 0.0, "later": pytest.approx(230.0, abs=1e-3)}
+    assert journal.read_text().count('"woke"') < 40
+
+
+def test_multilevel_feedback_counts_seconds_also_for_a_share_of_a_gpu() -> None:
+    jobs = [
+        Arrival(0.0, Job(JobId("half"), share=500), 100.0),
+        Arrival(1.0, Job(JobId("whole")), 5.0),
+    ]
+    text = "multilevel-feedback:levels=2:slice_s=10"
+    record = simulate(Experiment(jobs, [Node("n0", 1)]), text, rows=True)
+    assert {row.job_id: row.start_s for row in record.jobs} == {"half": 0.0, "whole": 10.0}

@@ -43,7 +43,7 @@ def test_a_bad_row_names_file_line_column_and_value(tmp_path: Path) -> None:
         ("2,0,nan,1", "column 'duration_s': 'nan' is not a finite number"),
         ("2,inf,1,1", "column 'submit_s': 'inf' is not a finite number"),
         ("2,0,1e999,1", "column 'duration_s': '1e999' is not a finite number"),
-        ("2,0,1h,1", "column 'duration_s': '1h' is not a number"),
+        ("2,0,1k,1", "column 'duration_s': '1k' is not a number"),
         ("2,,1,1", "column 'submit_s': is empty"),
         (" ,0,x,1", "column 'duration_s': 'x' is not a number"),
         ("2,0,1,-1", "column 'gpus': '-1' is negative"),
@@ -85,6 +85,27 @@ def test_a_file_of_bad_rows_only_is_refused_even_when_they_may_be_skipped(tmp_pa
     path = saved(tmp_path, HEADER + "1,0,x,1\n2,0,y,1\n")
     with pytest.raises(BadInput, match=r"no good row: 2 are bad, the first is .*:2: column"):
         traces.read(path, skip_bad_rows=True)
+
+
+def test_one_bad_row_is_one(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no good row: 1 is bad, the first is"):
+        traces.read(saved(tmp_path, HEADER + "1,0,x,1\n"), skip_bad_rows=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("submit_s,gpus", "there is no column 'duration_s' (found: submit_s, gpus)"),
+        ("Runtime,gpus", "there is no column 'submit_s' (found: Runtime, gpus)"),
+        ("when,what", "there is no column 'submit_s' and none 'duration_s' (found: when, what)"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_found(tmp_path: Path, header: str, why: str) -> None:
+    path = saved(tmp_path, f"{header}\n1,2\n")
+    assert f"{path}: {why}; " in complaint(path)
+    with pytest.raises(BadInput) as caught:
+        traces.read(path, "dovetail")
+    assert f"{path}: {why}; " in str(caught.value)
 
 
 def test_an_unknown_header_names_the_columns_seen_and_the_formats_known(tmp_path: Path) -> None:

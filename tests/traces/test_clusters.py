@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from dovetail.app.main import cli
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Tenant
-from dovetail.traces.clusters import read_cluster, read_tenants, split_by_tenants
+from dovetail.traces.clusters import (
+    read_cluster,
+    read_cluster_tenants,
+    read_tenants,
+    split_by_tenants,
+)
 
 CLUSTER = """
 [[nodes]]
@@ -92,6 +100,12 @@ def test_a_toml_file_tells_everything_about_nodes(tmp_path: Path) -> None:
     [
         ("", "there are no nodes"),
         ("nodes = 3", "there are no nodes"),
+        (
+            "[[nodes]]\ngpus = 8\n[[tenant]]\nname = 'a'",
+            "'tenant' is not known; known are nodes, tenants",
+        ),
+        ("[[nodes]]\ngpus = 8\n[[tenants]]\nquota = 1", "tenants 1: 'quota' is not known"),
+        ("[[nodes]]\ngpus = 8\n[[tenants]]\nname = 'a'\nnodes = 2", "gives away 2 nodes"),
         ("nodes = [3]", "a table is needed, not 3"),
         ("[[nodes", "not TOML"),
         ("[[nodes]]\ncount = 2", "'gpus' is missing"),
@@ -110,6 +124,29 @@ def test_a_toml_file_that_is_wrong_names_the_place(tmp_path: Path, text: str, wh
     with pytest.raises(BadInput, match=why) as caught:
         read_cluster(path)
     assert str(caught.value).startswith(path)
+
+
+def test_a_cluster_file_brings_its_tenants(tmp_path: Path) -> None:
+    text = "[[tenants]]\nname = 'a'\ngpu_quota = 4\nnodes = 1\n[[tenants]]\nname = 'b'\n"
+    path = saved(tmp_path, "[[nodes]]\ngpus = 8\ncount = 2\n" + text, "c.toml")
+    assert read_cluster_tenants(path) == (Tenant("a", 4), Tenant("b"))
+    assert [node.tenant for node in read_cluster(path)] == ["a", ""]
+
+
+def test_other_clusters_have_no_tenants(tmp_path: Path) -> None:
+    assert read_cluster_tenants("8x8") == ()
+    assert read_cluster_tenants(saved(tmp_path, CLUSTER, "c.toml")) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("[[tenants]]\nname = 'a'\ngpu_quota = 4\n", "t.toml"), ("tenant,nodes\na,0\n", "t.csv")],
+)
+def test_tenants_without_nodes_split_nothing_and_are_told_so(
+    tmp_path: Path, text: str, name: str
+) -> None:
+    with pytest.raises(BadInput, match=r"gives no tenant any nodes; .* --quotas"):
+        split_by_tenants(read_cluster("2x8"), saved(tmp_path, text, name))
 
 
 def test_groups_that_would_give_two_nodes_one_name_are_refused(tmp_path: Path) -> None:
@@ -189,3 +226,17 @@ def test_a_list_of_tenants_that_is_wrong_names_the_place(
 ) -> None:
     with pytest.raises(BadInput, match=why):
         split_by_tenants(read_cluster("5x8"), saved(tmp_path, text, "vc.csv"))
+
+
+@pytest.mark.parametrize(("more", "makespan"), [((), 20.0), (("--quotas", "q.toml"), 10.0)])
+def test_simulate_holds_tenants_to_the_quotas_of_the_cluster_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], makespan: float
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    quota = "[[tenants]]\nname = 'a'\ngpu_quota = "
+    saved(tmp_path, f"[[nodes]]\ngpus = 8\n{quota}4\n", "c.toml")
+    saved(tmp_path, f"{quota}8\n", "q.toml")
+    saved(tmp_path, "submit_s,duration_s,gpus,tenant\n0,10,4,a\n0,10,4,a\n", "jobs.csv")
+    words = ("simulate", "jobs.csv", "--cluster", "c.toml", "--policy", "fifo-skip", "--json")
+    done = CliRunner().invoke(cli, [*words, *more])
+    assert json.loads(done.stdout)["makespan_s"] == makespan

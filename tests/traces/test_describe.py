@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail.core.model import Job, JobId
@@ -49,6 +51,23 @@ def test_load_is_told_overall_and_on_the_heaviest_day() -> None:
     assert found.peak_day_load == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(
+    ("load", "said"), [(0.002, "0.2%"), (0.0953, "9.5%"), (0.42, "42%"), (0.00012, "0.012%")]
+)
+def test_a_small_load_is_not_rounded_away(load: float, said: str) -> None:
+    figures = replace(
+        describe(Trace([])), cluster_gpus=8, load=load, peak_day_load=load, peak_day=1
+    )
+    assert f"on 8 GPUs: {said} overall, at most {said} on day 1" in str(figures)
+
+
+def test_notes_are_part_of_the_description() -> None:
+    note = "columns not used: " + ", ".join(["accelerators"] * 9) + "; every job asks for 1 GPU"
+    said = str(describe(Trace([], notes=(note,))))
+    assert " ".join(said.split()).count(note) == 1
+    assert max(map(len, said.splitlines())) <= 100
+
+
 def test_jobs_that_all_come_at_once_have_no_load() -> None:
     found = describe(Trace([job(1, 5, 10)]), read_cluster("1x4"))
     assert found.load is None
@@ -57,7 +76,7 @@ def test_jobs_that_all_come_at_once_have_no_load() -> None:
 
 def test_failures_are_counted() -> None:
     failing = Arrival(0, Job(JobId("1")), 10, failures=(3.0,))
-    assert "1 jobs fail" in str(describe(Trace([failing])))
+    assert "1 job fails at least once" in str(describe(Trace([failing])))
 
 
 def test_a_trace_without_jobs_has_a_description_too() -> None:
@@ -80,8 +99,8 @@ def test_the_page_reads_like_this() -> None:
         "durations     mean 1.5 min, median 1.5 min, p90 1.5 min, p99 1.5 min",
         "              C² 0.00 (1 is exponential, more is more uneven)",
         "work          0.2 GPU-hours",
-        "people        0 users, 1 tenants",
-        "load          on 8 GPUs: 3% overall, at most 3% on day 1",
+        "people        0 users, 1 tenant",
+        "load          on 8 GPUs: 2.8% overall, at most 2.8% on day 1",
         "",
         "    GPUs        jobs   of jobs       GPU-hours   of work      median",
         "       1           1     50.0%             0.0     11.1%     1.5 min",

@@ -86,10 +86,55 @@ def test_the_usual_spellings_are_understood(tmp_path: Path, header: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("cell", "share"), [("500", 500), ("0.5", 500), ("1.0", 1000), ("1000", 1000), ("", 1000)]
+    ("cell", "share"),
+    [
+        *(("500", 500), ("0.5", 500), ("1.0", 1000), ("1", 1000), ("1000", 1000), ("", 1000)),
+        *(("0.001", 1), ("2", 2), ("2.0", 2)),
+    ],
 )
 def test_a_share_is_thousandths_or_a_fraction(tmp_path: Path, cell: str, share: int) -> None:
     assert only(tmp_path, f"submit_s,duration_s,share\n0,1,{cell}\n").job.share == share
+
+
+@pytest.mark.parametrize("cell", ["1.5", "1001", "0", "-1", "half"])
+def test_what_is_no_share_is_refused(tmp_path: Path, cell: str) -> None:
+    with pytest.raises(BadInput, match=r"jobs.csv:2: "):
+        read(tmp_path, f"submit_s,duration_s,share\n0,1,{cell}\n")
+
+
+def test_a_column_named_after_thousandths_is_in_thousandths(tmp_path: Path) -> None:
+    assert only(tmp_path, "submit_s,duration_s,gpu_milli\n0,1,1\n").job.share == 1
+    line = '{"submit_s": 0, "duration_s": 1, "gpu_milli": 1}\n'
+    assert only(tmp_path, line, "jobs.jsonl").job.share == 1
+
+
+@pytest.mark.parametrize("name", ["n_gpu", "ngpus", "gpus_requested", "n_gpu_requested"])
+def test_gpus_have_many_names(tmp_path: Path, name: str) -> None:
+    assert only(tmp_path, f"submit_s,duration_s,{name}\n0,1,4\n").job.gpus == 4
+
+
+@pytest.mark.parametrize(
+    ("header", "notes"),
+    [
+        ("submit_s,duration_s,gpus", ()),
+        (
+            "submit_s,duration_s,accelerators",
+            ("columns not used: accelerators; every job is taken to ask for 1 GPU",),
+        ),
+        ("submit_s,duration_s,Exit Code,gpus", ("columns not used: Exit Code",)),
+        ("submit_s,duration_s,duration,gpus", ("column duration_s is taken, not duration",)),
+    ],
+)
+def test_what_was_passed_over_is_noted(tmp_path: Path, header: str, notes: tuple[str, ...]) -> None:
+    cells = ",".join("1" * len(header.split(",")))
+    assert read(tmp_path, f"{header}\n{cells}\n").notes == notes
+
+
+def test_keys_that_were_passed_over_are_noted(tmp_path: Path) -> None:
+    line = '{"submit_s": 0, "duration_s": 1, "accelerators": 4}\n'
+    assert read(tmp_path, line, "jobs.jsonl").notes == (
+        "columns not used: accelerators; every job is taken to ask for 1 GPU",
+    )
 
 
 def test_two_spellings_of_one_column_are_refused(tmp_path: Path) -> None:

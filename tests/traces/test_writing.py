@@ -38,7 +38,7 @@ def jobs(draw: st.DrawFn, number: int) -> Job:
         group=draw(TEXT),
         model=draw(TEXT),
         priority=draw(st.floats(-1e6, 1e6)),
-        weight=draw(SECONDS),
+        weight=draw(SECONDS.filter(bool)),
         deadline=draw(st.none() | SECONDS),
         min_gpus=draw(st.none() | st.integers(1, gpus)),
         max_gpus=draw(st.none() | st.integers(gpus, 99)),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from dovetail import traces
 from dovetail.app.experiment import Experiment
-from dovetail.app.outputs import folders_in, write_comparison
+from dovetail.app.outputs import REPORT, named, prepare_comparison, write_comparison
 from dovetail.app.parallel import simulate_all
 from dovetail.app.table import table
 from dovetail.traces.clusters import read_cluster
@@ -23,10 +26,11 @@ BUSY_DAY = traces.Recipe(
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
-    default=Path("demo-report"),
+    metavar="FOLDER",
+    callback=named,
+    default="demo-report",
     show_default=True,
-    help="Folder for the results.",
+    help="For the results.",
 )
 def demo(out: Path) -> None:
     """Compare six policies on a generated day of a busy 64-GPU cluster."""
@@ -37,10 +41,19 @@ def demo(out: Path) -> None:
         f"of 8 GPUs\n(load {BUSY_DAY.load:.0%}). Which policy serves them best?\n"
     )
     experiment = Experiment(arrivals, read_cluster(CLUSTER))
-    records = simulate_all(experiment, POLICIES, folders_in(out, POLICIES), quiet=False)
+    records = simulate_all(experiment, POLICIES, prepare_comparison(out, POLICIES), False)
     write_comparison(out, records, "Dovetail demo: a busy day on 64 GPUs")
     click.echo(table([record.summary for record in records]))
     click.echo(
-        f"\nReport: {(out / 'report.html').resolve()}\n"
-        "Your own jobs: dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las"
+        f"\nReport: {(out / REPORT).resolve()}\n"
+        f"Your own jobs: {typed_command()} compare jobs.csv --cluster 8x8 --policies fifo,srtf,las"
     )
+
+
+def typed_command() -> str:
+    """The command as it can be typed here: by its name if the shell finds it, else by its path."""
+    typed, name = Path(sys.argv[0]), "dovetail"
+    found = shutil.which(name)
+    if typed.name != name or not typed.exists() or (found and typed.samefile(found)):
+        return name
+    return min(os.path.relpath(typed), str(typed), key=len)

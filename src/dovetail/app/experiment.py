@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from pathlib import Path
 from time import process_time
+from traceback import extract_tb
 from typing import BinaryIO, cast
 
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
-from dovetail.core.errors import UnfinishedRun
+from dovetail.core.errors import DovetailError, UnfinishedRun
 from dovetail.core.journal import JournalWriter
 from dovetail.core.loop import Journal, Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
+from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
@@ -24,7 +26,12 @@ from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predicto
 from dovetail.traces.outcomes import Outcomes, summarise
 from dovetail.traces.record import RunRecord
 
-PREDICTORS = ("oracle", "noisy-oracle", "history-mean", "user-estimate")
+PREDICTORS: Mapping[str, str] = {
+    "oracle": "the truth",
+    "noisy-oracle": "the truth with errors",
+    "history-mean": "what similar jobs took before",
+    "user-estimate": "what users said",
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Experiment:
     nodes: Sequence[Node]
     tenants: Sequence[Tenant] = ()
     node_events: Sequence[NodeEvent] = ()
+    failures: NodeFailures | None = None
     placement: str = "consolidated"
     predictor: str = "oracle"
     kind_speeds: Mapping[str, float] = field(default_factory=dict)
@@ -67,6 +75,7 @@ class Experiment:
             self.arrivals,
             tenants=self.tenants,
             node_events=self.node_events,
+            failures=self.failures,
             speed=by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks)
             if uneven
             else None,
@@ -77,17 +86,16 @@ class Experiment:
 def with_interruption_cost(
     arrivals: Sequence[Arrival], save_s: Seconds, restore_s: Seconds
 ) -> list[Arrival]:
-    """The same trace, every job costing that much to interrupt."""
-    return [
-        replace(
-            arrival,
-            job=replace(
-                arrival.job,
-                interruption=Interruption(save_s, restore_s, arrival.job.interruption.lost_s),
-            ),
-        )
-        for arrival in arrivals
-    ]
+    """The same trace, every job that names no cost of its own costing that much to interrupt."""
+
+    def charged(arrival: Arrival) -> Arrival:
+        own = arrival.job.interruption
+        if own.save_s or own.restore_s:
+            return arrival
+        cost = Interruption(save_s, restore_s, own.lost_s)
+        return replace(arrival, job=replace(arrival.job, interruption=cost))
+
+    return [charged(arrival) for arrival in arrivals]
 
 
 def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:
@@ -109,7 +117,7 @@ def simulate(
     decider, world, state = experiment.policy(policy), experiment.world(), State()
     outcomes = Outcomes(rows, progress)
     state.index(outcomes)
-    with _without_garbage_collection(), _journal_to(journal) as write:
+    with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
         began = process_time()
         run(world, [decider], state, write)
         cpu_seconds = process_time() - began
@@ -131,18 +139,51 @@ def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> N
 
 
 @contextmanager
+def _blaming(policy: str, state: State) -> Iterator[None]:
+    """A policy that breaks, perhaps somebody else's, is told in one line: which, when and where."""
+    try:
+        yield
+    except (DovetailError, OSError):
+        raise
+    except Exception as error:
+        frame = extract_tb(error.__traceback__)[-1]
+        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
+        raise DovetailError(
+            f"policy {policy!r} failed at t={state.now:g}: {what} "
+            f"({Path(frame.filename).name}:{frame.lineno})"
+        ) from error
+
+
+def unfinished(path: Path) -> Path:
+    """The name of a file while it is being written."""
+    return path.with_name(path.name + ".part")
+
+
+@contextmanager
 def _journal_to(path: Path | None) -> Iterator[Journal | None]:
-    """A journal that streams into a file (compressed if named .gz), the same bytes for the same run."""
+    """A journal that streams into a file and has its name only when it is whole."""
     if path is None:
         yield None
         return
+    part = unfinished(path)
+    try:
+        with _streaming_to(part, packed=path.suffix == ".gz") as write:
+            yield write
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
+    """The same bytes for the same run."""
     with ExitStack() as opened:
         file: BinaryIO = opened.enter_context(open(path, "wb"))
-        if path.suffix == ".gz":
+        if packed:
             from gzip import GzipFile
 
-            packed = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
-            file = cast(BinaryIO, opened.enter_context(packed))
+            zipped = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
+            file = cast(BinaryIO, opened.enter_context(zipped))
         text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
         writer = JournalWriter(text.write)
         yield writer.add

@@ -54,8 +54,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("stopped", 130)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        _explain(error)
     except DovetailError as error:
         _fail(str(error), 1)
     except BrokenPipeError:
@@ -64,6 +63,16 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+
+
+def _explain(error: click.ClickException) -> None:
+    """Bad usage in one line, with the way to help; help itself as it is."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        error.show()
+        sys.exit(error.exit_code)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context else ""
+    _fail(" ".join(error.format_message().split()).rstrip(".") + hint, error.exit_code)
 
 
 def _fail(message: str, code: int) -> None:

@@ -3,14 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import click
 
 from dovetail.core.errors import BadInput
 from dovetail.traces.record import JobRow, RunRecord
 
+SUMMARY, JOBS, JOURNAL, REPORT = "summary.json", "jobs.csv", "journal.jsonl.gz", "report.html"
 
-def folder(path: Path) -> Path:
+
+def named(_: click.Context, __: click.Parameter, value: str | None) -> Path | None:
+    """The folder of an option; an empty name would mean the one we are in."""
+    if value == "":
+        raise click.BadParameter("name a folder")
+    return None if value is None else Path(value)
+
+
+def prepare_run(out: Path, trace: str) -> Path:
+    """The folder of one run, without what an earlier one left there."""
+    _spare(Path(trace), out / JOBS)
+    return _cleared(_folder(out), (SUMMARY, JOBS, JOURNAL, REPORT))
+
+
+def prepare_comparison(out: Path, policies: Sequence[str], trace: str = "") -> list[Path]:
+    """One folder for each policy, without what an earlier comparison left there."""
+    _cleared(_folder(out), (SUMMARY, REPORT))
+    folders = _folders_in(out, policies)
+    for path in folders:
+        _spare(Path(trace), path / JOBS)
+        _cleared(_folder(path), (SUMMARY, JOBS, JOURNAL))
+    return folders
+
+
+def _spare(trace: Path, jobs: Path) -> None:
+    if jobs.exists() and trace.exists() and jobs.samefile(trace):
+        raise BadInput(f"--out {jobs.parent}: {JOBS} there is the trace; name another folder")
+
+
+def _cleared(path: Path, names: Iterable[str]) -> Path:
+    for name in names:
+        (path / name).unlink(missing_ok=True)
+    return path
+
+
+def _folder(path: Path) -> Path:
     """Make the folder, or say why it cannot be used."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -19,30 +57,29 @@ def folder(path: Path) -> Path:
     return path
 
 
-def folders_in(out: Path, policies: Sequence[str]) -> list[Path]:
-    """One folder for each policy of a comparison."""
-    return [folder(out / text.replace(":", "_").replace("/", "-")) for text in policies]
+def _folders_in(out: Path, policies: Sequence[str]) -> list[Path]:
+    return [out / text.replace(":", "_").replace("/", "-") for text in policies]
 
 
 def write_comparison(out: Path, runs: Sequence[RunRecord], title: str) -> None:
     """A folder for each run, all summaries in one file, and the report."""
-    for path, run in zip(folders_in(out, [run.policy for run in runs]), runs, strict=True):
+    for path, run in zip(_folders_in(out, [run.policy for run in runs]), runs, strict=True):
         write_run(path, run)
     summaries = [dict(run.summary) for run in runs]
-    (out / "summary.json").write_text(json.dumps(summaries, indent=1) + "\n")
+    (out / SUMMARY).write_text(json.dumps(summaries, indent=1) + "\n")
     write_page(out, runs, title)
 
 
 def write_page(out: Path, runs: Sequence[RunRecord], title: str) -> None:
     from dovetail.app.report import write_report
 
-    write_report(out / "report.html", runs, title)
+    write_report(out / REPORT, runs, title)
 
 
 def write_run(folder: Path, run: RunRecord) -> None:
     """summary.json and jobs.csv of one run (its journal was streamed while it ran)."""
-    (folder / "summary.json").write_text(json.dumps(dict(run.summary), indent=1) + "\n")
-    write_jobs(folder / "jobs.csv", run.jobs)
+    (folder / SUMMARY).write_text(json.dumps(dict(run.summary), indent=1) + "\n")
+    write_jobs(folder / JOBS, run.jobs)
 
 
 def write_jobs(path: Path, jobs: Sequence[JobRow]) -> None:

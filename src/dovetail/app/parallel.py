@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dovetail.app.experiment import Experiment, simulate
+from dovetail.app.experiment import Experiment, simulate, unfinished
+from dovetail.app.outputs import JOURNAL
 from dovetail.core.errors import DovetailError
 from dovetail.traces.record import RunRecord
 
@@ -24,7 +27,7 @@ def simulate_all(
 ) -> list[RunRecord]:
     """One record per policy, in their order. The first failure ends them all."""
     total = len(policies) * len(experiment.arrivals)
-    with _bar(total, "simulating", quiet) as bar:
+    with _ending_when_told(), _bar(total, "simulating", quiet) as bar:
         if len(policies) == 1 or not hasattr(os, "fork"):
             records: list[RunRecord] = []
             for policy, folder in zip(policies, folders, strict=True):
@@ -42,8 +45,26 @@ def simulate_all(
 def _one(
     experiment: Experiment, policy: str, folder: Path | None, progress: Callable[[int], object]
 ) -> RunRecord:
-    journal = folder / "journal.jsonl.gz" if folder else None
+    journal = folder / JOURNAL if folder else None
     return simulate(experiment, policy, rows=folder is not None, journal=journal, progress=progress)
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """SIGTERM unwinds this process, so that it ends its children and leaves no half-written file."""
+
+    def end(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread, which alone may say what signals do
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _in_processes(
@@ -59,14 +80,19 @@ def _in_processes(
     running: dict[int, tuple[Any, Connection]] = {}
     records: dict[int, RunRecord] = {}
     most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parent = os.getpid()
 
     def work(number: int, out: Connection) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
         def tell(jobs: int) -> None:
+            if os.getppid() != parent:
+                raise SystemExit(1)  # killed outright, it could not end us
             done[number] = jobs
 
         try:
             out.send(_one(experiment, policies[number], folders[number], tell))
-        except DovetailError as error:
+        except (DovetailError, OSError) as error:
             out.send(error)
         except KeyboardInterrupt:
             pass
@@ -85,10 +111,16 @@ def _in_processes(
                 done[number] = len(experiment.arrivals)
             bar(sum(done))
     finally:
-        for process, _ in running.values():
+        for number, (process, _) in running.items():
             process.terminate()
             process.join()
+            _remove_unfinished(folders[number])
     return [records[number] for number in range(len(policies))]
+
+
+def _remove_unfinished(folder: Path | None) -> None:
+    if folder:
+        unfinished(folder / JOURNAL).unlink(missing_ok=True)
 
 
 def _collect(
@@ -109,7 +141,7 @@ def _collect(
                 f"the process that ran {policies[number]!r} died (exit code {process.exitcode}); "
                 "if memory ran out, compare fewer policies at a time"
             ) from None
-        if isinstance(result, DovetailError):
+        if isinstance(result, Exception):
             raise result
         records[number] = result
         process.join()

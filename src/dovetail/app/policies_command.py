@@ -11,24 +11,50 @@ from dovetail.core.errors import BadInput
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 
+_NEEDS = {
+    "predictor": "Needs durations (--predictor).",
+    "services": "Needs the distribution of service, which it is given for the whole trace.",
+}
+
 
 @click.command()
+@click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects and nothing else.")
-def policies(as_json: bool) -> None:
-    """List the policies, what they do and their parameters with defaults."""
+def policies(name: str | None, as_json: bool) -> None:
+    """List the policies, what they do and their parameters with defaults; or all about NAME."""
+    found = [registry.describe(name)] if name else _all()
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=1))
+    elif name:
+        click.echo(_page(found[0]))
+    else:
+        _list(found)
+
+
+def _all() -> list[registry.Description]:
     found = []
     for name in registry.names():
         try:
             found.append(registry.describe(name))
         except BadInput as error:  # somebody else's; the others can be used all the same
             click.echo(f"dovetail: {error}", err=True)
-    if as_json:
-        click.echo(json.dumps([asdict(one) for one in found], indent=1))
-        return
+    return found
+
+
+def _page(one: registry.Description) -> str:
+    about = [registry.manual(one.name), *(_NEEDS[need] for need in one.needs)]
+    if one.parameters:
+        rows = [f"  {key}={value}" for key, value in one.parameters.items()]
+        about.append("\n".join(["Parameters and their defaults:", *rows]))
+    return "\n\n".join([one.name, *about])
+
+
+def _list(found: list[registry.Description]) -> None:
     for one in found:
         click.echo(_entry(one))
     click.echo(
-        "\nParameters are given after the name: --policy tiresias:queues=2:limits=18000\n"
+        "\nAll about one: dovetail policies NAME\n"
+        "Parameters are given after the name: --policy tiresias:queues=2:limits=18000\n"
         f"Placements (--placement): {', '.join(PLACEMENTS)}"
     )
 
@@ -36,10 +62,7 @@ def policies(as_json: bool) -> None:
 def _entry(one: registry.Description) -> str:
     import textwrap
 
-    text = one.summary
-    if one.needs == ("predictor",):
-        text += " Needs durations (--predictor)."
-    lines = textwrap.wrap(text, 76)
+    lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 76)
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
     if parameters:
         lines.append(f"[{parameters}]")

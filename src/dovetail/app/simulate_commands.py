@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,28 @@ import click
 
 from dovetail import traces
 from dovetail.app.experiment import PREDICTORS, Experiment, with_interruption_cost
-from dovetail.app.outputs import folder, folders_in, write_comparison, write_page, write_run
+from dovetail.app.outputs import (
+    REPORT,
+    named,
+    prepare_comparison,
+    prepare_run,
+    write_comparison,
+    write_page,
+    write_run,
+)
 from dovetail.app.parallel import simulate_all
-from dovetail.app.table import table
+from dovetail.app.table import counted, table, told
+from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
+from dovetail.models.failures import NodeFailures
 from dovetail.policies.placement import PLACEMENTS
-from dovetail.traces.clusters import read_cluster, read_tenants, split_by_tenants
+from dovetail.traces.clusters import (
+    read_cluster,
+    read_cluster_tenants,
+    read_tenants,
+    split_by_tenants,
+)
 from dovetail.traces.record import RunRecord
 
 
@@ -35,7 +50,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--predictor",
-            type=click.Choice(PREDICTORS),
+            type=click.Choice(list(PREDICTORS)),
             default="oracle",
             show_default=True,
             help="What policies that need durations are told.",
@@ -43,7 +58,8 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--interruption-cost",
             metavar="[SAVE/]RESTORE",
-            help="Seconds to restore a preempted job, and to save it: 30 or 5/20.",
+            help="Seconds to restore a preempted job, and to save it: 30 or 5/20. "
+            "For jobs whose trace names no cost of their own.",
         ),
         click.option("--tenants", metavar="FILE", help="Split the cluster among tenants."),
         click.option("--quotas", metavar="FILE", help="TOML with a GPU quota for each tenant."),
@@ -66,7 +82,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--skip-bad-rows", is_flag=True, help="Count bad rows and go on."),
         click.option("--seed", default=0, show_default=True, help="Of failures and noise."),
         click.option(
-            "--out", type=click.Path(path_type=Path), help="Folder for results and report.html."
+            "--out", metavar="FOLDER", callback=named, help="For results and report.html."
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else."),
     ]
@@ -80,9 +96,13 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_options
 def simulate(trace: str, policy: str, **options: Any) -> None:
     """Run the jobs of TRACE on a simulated cluster under one policy."""
+    if "," in policy:
+        raise click.UsageError(
+            f"--policy takes one; for several: dovetail compare --policies {policy}"
+        )
     out = options["out"]
     experiment = _experiment(trace, options, [policy])
-    folders = [folder(out) if out else None]
+    folders = [prepare_run(out, trace) if out else None]
     (record,) = simulate_all(experiment, [policy], folders, quiet=options["as_json"])
     if out:
         write_run(out, record)
@@ -90,7 +110,7 @@ def simulate(trace: str, policy: str, **options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(dict(record.summary)))
     else:
-        _say([record], out)
+        _say([record], experiment, out)
 
 
 @click.command()
@@ -106,14 +126,14 @@ def compare(trace: str, policies: str, **options: Any) -> None:
         raise click.UsageError(f"--policies names {repeated[0]!r} twice")
     out = options["out"]
     experiment = _experiment(trace, options, names)
-    folders = folders_in(out, names) if out else [None] * len(names)
+    folders = prepare_comparison(out, names, trace) if out else [None] * len(names)
     records = simulate_all(experiment, names, folders, quiet=options["as_json"])
     if out:
         write_comparison(out, records, _title(trace))
     if options["as_json"]:
         click.echo(json.dumps([dict(record.summary) for record in records]))
     else:
-        _say(records, out)
+        _say(records, experiment, out)
 
 
 def _title(trace: str) -> str:
@@ -121,6 +141,7 @@ def _title(trace: str) -> str:
 
 
 def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
+    _check_none_empty(options)
     seconds = traces.read_durations(options["durations"]) if options["durations"] else None
     found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
     _tell_bad_rows(found)
@@ -131,14 +152,18 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
     if options["tenants"]:
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
+    events = _node_events(options, nodes)
     experiment = Experiment(
         arrivals,
         nodes,
-        tenants=read_tenants(options["quotas"]) if options["quotas"] else (),
-        node_events=_node_events(options, nodes, found),
+        tenants=read_tenants(options["quotas"])
+        if options["quotas"]
+        else read_cluster_tenants(options["cluster"]),
+        node_events=events,
+        failures=_failures(options),
         placement=options["placement"],
         predictor=options["predictor"],
-        kind_speeds=dict(_kind_speed(text) for text in options["kind_speed"]),
+        kind_speeds=_kind_speeds(options["kind_speed"], nodes, events),
         across_nodes=options["across_nodes"],
         across_racks=options["across_racks"],
         pair_speed=options["pair_speed"],
@@ -152,8 +177,17 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
 def _tell_bad_rows(found: traces.Trace) -> None:
     if found.bad_rows:
         click.echo(
-            f"skipped {len(found.bad_rows)} bad rows; the first: {found.bad_rows[0]}", err=True
+            f"skipped {counted(len(found.bad_rows), 'bad row')}; the first: {found.bad_rows[0]}",
+            err=True,
         )
+
+
+def _check_none_empty(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value == "":
+            raise BadInput(
+                f"--{name.replace('_', '-')} has an empty value; give one or leave it out"
+            )
 
 
 def _check_factors(options: dict[str, Any]) -> None:
@@ -177,6 +211,20 @@ def _costs(text: str) -> tuple[float, float]:
     return costs
 
 
+def _kind_speeds(
+    texts: Sequence[str], nodes: Sequence[Node], events: Sequence[Any]
+) -> dict[str, float]:
+    joining = [event.node for event in events if isinstance(event, NodeJoined)]
+    kinds = sorted({node.kind for node in (*nodes, *joining)})
+    speeds = dict(_kind_speed(text) for text in texts)
+    for kind in speeds:
+        if kind not in kinds:
+            raise BadInput(
+                f"--kind-speed: no node has GPUs of kind {kind!r}; there is {', '.join(kinds)}"
+            )
+    return speeds
+
+
 def _kind_speed(text: str) -> tuple[str, float]:
     kind, _, speed = text.partition("=")
     try:
@@ -188,22 +236,28 @@ def _kind_speed(text: str) -> tuple[str, float]:
     return kind, value
 
 
-def _node_events(
-    options: dict[str, Any], nodes: tuple[Node, ...], found: traces.Trace
-) -> list[Any]:
-    from dovetail.traces.node_events import random_failures, read_node_events
+def _node_events(options: dict[str, Any], nodes: tuple[Node, ...]) -> list[Any]:
+    from dovetail.traces.node_events import read_node_events
 
-    events: list[Any] = []
-    if options["node_events"]:
-        events += read_node_events(options["node_events"], nodes)
-    if options["node_failures"]:
-        events += random_failures(options["node_failures"], nodes, found.arrivals, options["seed"])
-    return events
+    return read_node_events(options["node_events"], nodes) if options["node_events"] else []
 
 
-def _say(records: list[RunRecord], out: Path | None) -> None:
+def _failures(options: dict[str, Any]) -> NodeFailures | None:
+    from dovetail.traces.node_events import random_failures
+
+    text = options["node_failures"]
+    return random_failures(text, options["seed"]) if text is not None else None
+
+
+def _say(records: list[RunRecord], experiment: Experiment, out: Path | None) -> None:
     click.echo(table([record.summary for record in records]))
-    for refusal in records[0].refusals:  # the cluster refuses, so it is the same for all policies
+    for line in told([record.policy for record in records], experiment.predictor):
+        click.echo(line)
+    first = records[0]  # the cluster refuses, so it is the same for all policies
+    for refusal in first.refusals:
         click.echo(refusal)
+    more = int(first.summary["refused"]) - len(first.refusals)
+    if first.refusals and more > 0:
+        click.echo(f"and {more} more")
     if out:
-        click.echo(f"\nReport: {(out / 'report.html').resolve()}")
+        click.echo(f"\nReport: {(out / REPORT).resolve()}")

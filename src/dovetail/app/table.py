@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
+from dovetail.app.experiment import PREDICTORS
+from dovetail.policies import registry
+
+Summary: TypeAlias = Mapping[str, float | int | str]
 _COLUMNS = (
     ("policy", "policy"),
     ("finished", "done"),
@@ -17,35 +23,67 @@ _COLUMNS = (
 )
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 _WIDTH = 100
+_VERY_LONG_S = 1e5 * 86400.0
 
 
-def table(summaries: Sequence[Mapping[str, float | int | str]]) -> str:
+def table(summaries: Sequence[Summary]) -> str:
     """One row per policy; times in a readable unit."""
     rows = [[title for _, title in _COLUMNS]]
     rows += [[_cell(key, summary[key]) for key, _ in _COLUMNS] for summary in summaries]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-    widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1))
-    for row in rows:
-        row[0] = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    room = _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
+    widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
+    lines = [line for row in rows for line in _lines(row, widths)]
     lines.insert(1, "  ".join("─" * width for width in widths))
     return "\n".join([*lines, *_other_ends(summaries)])
 
 
-def _other_ends(summaries: Sequence[Mapping[str, float | int | str]]) -> list[str]:
+def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row; a name too long for its column stands above, whole, so that no two look the same."""
+    name, *figures = row
+    above = [] if len(name) <= widths[0] else _wrapped(name)
+    cells = [("" if above else name).ljust(widths[0])]
+    cells += [cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True)]
+    return [*above, "  ".join(cells).rstrip()]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def told(policies: Sequence[str], predictor: str) -> list[str]:
+    """What policies knew beyond the present, since it decides how much their figures promise."""
+    knowing: dict[str, list[str]] = {}
+    for text in policies:
+        for source in registry.sources(text, predictor):
+            knowing.setdefault(source, []).append(text)
+    return [
+        line
+        for source, names in knowing.items()
+        for line in _wrapped(f"{_source(source)} for {', '.join(names)}")
+    ]
+
+
+def _source(name: str) -> str:
+    if name == "services":
+        return "service: the distribution over the whole trace"
+    return f"durations: {name} ({PREDICTORS[name]})"
+
+
+def _other_ends(summaries: Sequence[Summary]) -> list[str]:
     """Jobs that did not finish are said in a line of their own, never left out."""
-    lines = []
+    lines: list[str] = []
     for summary in summaries:
         counts = [f"{summary[key]} {key}" for key in _OTHER_ENDS if summary[key]]
         if counts:
-            lines.append(f"{summary['policy']}: of {summary['jobs']} jobs {', '.join(counts)}")
+            jobs = counted(int(summary["jobs"]), "job")
+            lines += _wrapped(f"{summary['policy']}: of {jobs} {', '.join(counts)}")
     return lines
+
+
+def counted(number: int, thing: str) -> str:
+    """1 job, 2 jobs."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _cell(key: str, value: float | int | str) -> str:
@@ -57,7 +95,9 @@ def _cell(key: str, value: float | int | str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """3.2 s, 14.0 min, 5.1 h or 12.3 d."""
+    """3.2 s, 14.0 min, 5.1 h or 12.3 d; 1.2e+06 d where nobody counts days any more."""
+    if seconds >= _VERY_LONG_S:
+        return f"{seconds / 86400:.2g} d"
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

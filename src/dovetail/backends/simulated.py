@@ -34,6 +34,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant
+from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
@@ -47,6 +48,7 @@ _CANCEL: Final = 3
 _NODE: Final = 4
 
 _IDLE_WAKES = 100_000  # so many wake-ups in a row without any change: the policy waits for nothing
+_FRUITLESS_FAILURES = 100_000
 _IDLE_TURNS = 100_000  # so many preemptions in a row before any work was done: nothing will be
 
 
@@ -56,6 +58,7 @@ class _Life:
 
     remaining_s: Seconds = 0.0  # work left as of the start of the current stint
     done_s: Seconds = 0.0  # work done and not lost
+    saved_s: Seconds = 0.0  # of this: safe, because it was saved at the last preemption
     attempt: int = 0
     attempt_s: Seconds = 0.0  # work done in this attempt
     stint: int = 0  # changes with every start and stop: rows of older stints are stale
@@ -91,6 +94,7 @@ class SimulatedCluster:
         *,
         tenants: Sequence[Tenant] = (),
         node_events: Sequence[NodeEvent] = (),
+        failures: NodeFailures | None = None,
         speed: Speed | None = None,
         interference: Interference | None = None,
     ) -> None:
@@ -113,6 +117,10 @@ class SimulatedCluster:
         self._sharers: Final[dict[tuple[int, int], list[_Life]]] = {}  # (node, GPU): who is on it
         self._reports: list[Event] = []  # happened at once when we acted; told with what comes next
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
+        self._failures: Final = failures
+        self._by_chance: Final[set[int]] = set()  # numbers of the node events that were drawn
+        self._left: Final[set[str]] = set()
+        self._fruitless_failures = 0
         # Where one job may have to wait until another is saved, a start is confirmed when it is real.
         self._prompt: Final = not any([a.job.interruption.save_s > 0 for a in arrivals])
         for number, event in enumerate(self._node_events):
@@ -120,6 +128,7 @@ class SimulatedCluster:
         for node in nodes:
             self._nodes.append(node)
             self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
+            self._expect_failure(node.id)
         for tenant in tenants:
             self._reports.append(TenantSet(self._now, tenant))
 
@@ -145,8 +154,8 @@ class SimulatedCluster:
                 self._count_idle_wakes(rows, at)
                 events.append(Woke(at))
             self._wake_at = inf
-        if at == inf:
-            return events
+        if at == inf or (self._failures is not None and not self._lives and self._next_at == inf):
+            return events  # failures alone do not keep the world going
         self._now = at
         while rows and rows[0][0] <= at:
             row = heappop(rows)
@@ -155,6 +164,7 @@ class SimulatedCluster:
                 if life.stint == row[4] and not life.gone:
                     job_id = life.job.id
                     life.gone = True
+                    self._fruitless_failures = 0
                     del self._lives[job_id]
                     if self._sharers:
                         self._unshare(events, life)
@@ -189,7 +199,7 @@ class SimulatedCluster:
     def _happen(self, events: list[Event], row: _Row) -> None:
         what, life = row[2], row[3]
         if life is None:
-            self._node_event(events, self._node_events[row[4]])
+            self._node_event(events, row[4])
         elif life.gone or (life.stint != row[4] and what != _CANCEL):
             return
         elif what == _STARTED:
@@ -217,14 +227,47 @@ class SimulatedCluster:
             del self._lives[life.job.id]
         events.append(Failed(self._now, life.job.id, f"died in attempt {life.attempt}", lost))
 
-    def _node_event(self, events: list[Event], event: NodeEvent) -> None:
+    def _node_event(self, events: list[Event], number: int) -> None:
+        event = self._node_events[number]
+        if number in self._by_chance and not self._draw_next(event):
+            return
         if isinstance(event, NodeJoined):
             event = NodeJoined(self._now, replace(event.node, prompt=self._prompt))
             self._nodes.append(event.node)
+            self._expect_failure(event.node.id)
         elif isinstance(event, NodeDown | NodeLeft):
+            if isinstance(event, NodeLeft):
+                self._left.add(event.node_id)
             why = f"node {event.node_id} " + ("failed" if isinstance(event, NodeDown) else "left")
             self._interrupt_all_on(events, event.node_id, why)
         events.append(event)
+
+    def _expect_failure(self, node_id: str) -> None:
+        if self._failures is not None:
+            self._expect(NodeDown(self._failures.next_failure(node_id, self._now), node_id))
+
+    def _expect(self, event: NodeEvent) -> None:
+        self._by_chance.add(len(self._node_events))
+        self._push(event.at, _NODE, None, len(self._node_events))
+        self._node_events.append(event)
+
+    def _draw_next(self, event: NodeEvent) -> bool:
+        """What follows a failure or repair that was drawn; false if the node is no longer there."""
+        assert self._failures is not None
+        assert isinstance(event, NodeDown | NodeUp)
+        if event.node_id in self._left:
+            return False
+        if isinstance(event, NodeUp):
+            self._expect_failure(event.node_id)
+            return True
+        self._expect(NodeUp(self._failures.next_repair(event.node_id, self._now), event.node_id))
+        self._fruitless_failures += 1
+        if self._fruitless_failures > _FRUITLESS_FAILURES:
+            raise UnfinishedRun(
+                f"no job has ended through the last {_FRUITLESS_FAILURES:,} failures of nodes at "
+                f"t={self._now:g}: they come too often for the {len(self._lives)} jobs that are left"
+            )
+        return True
 
     def _interrupt_all_on(self, events: list[Event], node_id: str, why: str) -> None:
         for life in self._lives.values():
@@ -335,6 +378,7 @@ class SimulatedCluster:
         assert placement is not None
         self._idle_turns += 1
         self._bank(life)
+        life.saved_s = life.done_s
         if self._idle_turns > _IDLE_TURNS:
             raise UnfinishedRun(
                 f"no job makes progress at t={self._now:g}: each is preempted before it is restored; "
@@ -354,7 +398,7 @@ class SimulatedCluster:
         if self._sharers:
             self._unshare(events, life)
         life.placement = None
-        lost = min(life.job.interruption.lost_s, life.done_s)
+        lost = min(life.job.interruption.lost_s, life.done_s - life.saved_s)
         life.done_s -= lost
         life.remaining_s += lost
         return lost

@@ -75,6 +75,8 @@ class Job:
             raise ValueError(
                 f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB"
             )
+        if not 0 < self.weight < inf:
+            raise ValueError(f"job {self.id!r} has weight {self.weight:g}; give a positive number")
         object.__setattr__(self, "simple", self._is_simple())
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
@@ -187,14 +189,13 @@ class Shape:
         if self.share != WHOLE_GPU:
             parts = [f"{self.share}/1000 of a GPU"]
         if self.kinds:
-            parts.append("of kind " + " or ".join(self.kinds))
+            parts[-1:] = [f"{parts[-1] if parts else 'a node'} of kind {' or '.join(self.kinds)}"]
         if self.cpus:
-            parts.append(f"{self.cpus:g} CPUs")
+            parts.append(f"{self.cpus:g} CPU{'' if self.cpus == 1 else 's'}")
         if self.memory_gb:
             parts.append(f"{self.memory_gb:g} GB of memory")
-        if self.tenant:
-            parts.append(f"for tenant {self.tenant!r}")
-        return " ".join(parts)
+        text = ", ".join(parts)
+        return f"{text} for tenant {self.tenant!r}" if self.tenant else text
 
 
 class Slice(NamedTuple):
@@ -240,3 +241,10 @@ class Tenant:
     gpu_quota: float = inf
     weight: float = 1.0
     labels: tuple[tuple[str, str], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not (self.gpu_quota >= 0 and 0 < self.weight < inf):
+            raise ValueError(
+                f"tenant {self.name!r} has quota {self.gpu_quota:g} and weight {self.weight:g}; "
+                "give 0 or more GPUs and a positive weight"
+            )

@@ -18,7 +18,7 @@ from dovetail.core.room import Pool
 from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
-
+_PAST = 1e-6  # seconds: an edge is to be passed, not just reached
 _NOBODY = 1 << 60  # more GPUs than anybody has
 
 
@@ -45,6 +45,7 @@ class Key(Protocol):
 
     queued: bool
     steady: bool  # does the passing of time alone never change the order?
+    rising: bool  # do running jobs lose ground to waiting ones, second by second?
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
@@ -271,6 +272,20 @@ class Order:
         while changes and not self._is_due(changes[0]):
             heappop(changes)
         return changes[0][0] if changes else inf
+
+    def next_crossing(self, gain: float) -> Seconds:
+        """When the next running job's rising key passes that of a waiting one by more than the gain."""
+        levels = [
+            (slope, -row[0])
+            for by_slope in self._running.values()
+            for slope, heap in by_slope.items()
+            if slope > 0
+            for row in heap
+            if not self._is_stale(row)
+        ]
+        edges = [row[0] + gain for row in self.heads()]
+        times = [(edge - level) / slope + _PAST for edge in edges for slope, level in levels]
+        return min([at for at in times if at > self._view.now], default=inf)
 
     def worst(self, pool: Pool) -> RunningRow | None:
         """The running job of the pool that should give way first."""

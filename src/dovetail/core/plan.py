@@ -20,7 +20,8 @@ class Plan:
 
     def __init__(self, view: View, place: Place) -> None:
         self.room: Final = view.room
-        self.actions: Final[list[Action]] = []  # in the order tried: each makes room for the next
+        self._actions: list[Action] = []  # in the order tried: each makes room for the next
+        self._in_order = True
         self.started: Final[list[Track]] = []
         self._place: Final = place
         self._stopped: dict[JobId, Track] = {}
@@ -40,14 +41,14 @@ class Plan:
     def start_at(self, track: Track, placement: Placement) -> None:
         self.room.draft_take(placement, track.shape)
         self.started.append(track)
-        self.actions.append(Start(track.job.id, placement))
+        self._actions.append(Start(track.job.id, placement))
 
     def stop(self, track: Track) -> None:
         """Preempt the job, unless it is kept after all."""
         assert track.placement is not None
         self.room.draft_give(track.placement, track.shape)
         self._stopped[track.job.id] = track
-        self.actions.append(Preempt(track.job.id))
+        self._actions.append(Preempt(track.job.id))
 
     def keep(self, track: Track) -> bool:
         """Take back a stop, if the job's own GPUs, CPUs and part of a quota are still free."""
@@ -57,10 +58,23 @@ class Plan:
             return False
         self.room.draft_take(placement, track.shape)
         del self._stopped[track.job.id]
-        self.actions.remove(Preempt(track.job.id))
+        self._actions.remove(Preempt(track.job.id))
+        self._in_order = self._in_order and not self.started
         return True
+
+    @property
+    def actions(self) -> list[Action]:
+        """The difference to what runs now. A start that relied on a stop since taken back may rely on
+        a later one instead: then all stops come first, which is always right."""
+        if not self._in_order:
+            self._actions.sort(key=_starts_last)
+        return self._actions
 
     @property
     def net_stops(self) -> int:
         """How many more jobs wait after this plan than before; negative if fewer."""
         return len(self._stopped) - len(self.started)
+
+
+def _starts_last(action: Action) -> bool:
+    return isinstance(action, Start)

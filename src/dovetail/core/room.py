@@ -167,7 +167,8 @@ class Room:
             return ""
         if not shape.gpus:
             return f"it needs {shape}, and no node that it may use has as much"
-        return f"it needs {shape}, and the largest possible placement is {largest} GPUs"
+        limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""
+        return f"it needs {shape}, and the largest possible placement is {largest} GPUs{limit}"
 
     def _most_gpus(self, n: int, shape: Shape) -> int:
         """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""

@@ -158,17 +158,13 @@ class State(View):
         try:
             # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
-                if entry.at > before:
-                    self.now = entry.at
-                elif entry.at < before:
-                    self._advance(entry.at)  # says what is wrong
+                if entry.at != before:
+                    self._advance(entry.at)
                 self._submitted(entry.job)
             elif isinstance(entry, Start):
                 self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
-                if entry.at > before:
-                    self.now = entry.at
-                elif entry.at < before:
+                if entry.at != before:
                     self._advance(entry.at)
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
@@ -229,6 +225,8 @@ class State(View):
     def _advance(self, at: Seconds) -> None:
         if at < self.now:
             raise IllegalEntry(f"time runs backwards: t={at!r} after t={self.now!r}")
+        if self.suspended_count > self.peak_suspended and at > self.now:
+            self.peak_suspended = self.suspended_count  # moments of no length do not count
         self.now = at
 
     def _track(self, job_id: JobId) -> Track:
@@ -386,7 +384,6 @@ class State(View):
         self.waiting_count += 1
         if phase is Phase.SUSPENDED:
             self.suspended_count += 1
-            self.peak_suspended = max(self.peak_suspended, self.suspended_count)
         for index in self._on_wait:
             index.waits(track)
 

@@ -65,6 +65,10 @@ class Track:
             return self.executed_s
         return self.executed_s + (now - self.working_since) * self.speed
 
+    def held_by(self, now: Seconds) -> Seconds:
+        """Time with GPUs in its hands, up to then."""
+        return self.held_s if self.placement is None else self.held_s + (now - self.started_at)
+
     def service_by(self, now: Seconds) -> float:
         """GPU-seconds held up to that time."""
         if self.placement is None:

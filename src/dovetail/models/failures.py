@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log
 from random import Random
+from typing import Final, final
 
-from dovetail.core.entries import NodeDown, NodeUp
-from dovetail.core.model import Node, Seconds
+from dovetail.core.model import Seconds
 
 
-def node_failures(
-    nodes: Sequence[Node],
-    mtbf_s: Seconds,
-    repair_s: Seconds,
-    start: Seconds,
-    until: Seconds,
-    seed: int,
-) -> list[NodeDown | NodeUp]:
-    """Each node fails after an exponential time and is repaired after another, up to `until`."""
-    events: list[NodeDown | NodeUp] = []
-    for node in nodes:
-        chance = Random(f"{seed}/{node.id}")
-        at = start
-        while True:
-            at -= mtbf_s * log(1.0 - chance.random())
-            if at >= until:
-                break
-            events.append(NodeDown(at, node.id))
-            at -= repair_s * log(1.0 - chance.random())
-            events.append(NodeUp(at, node.id))
-    return sorted(events, key=lambda event: event.at)
+@final
+class NodeFailures:
+    """Each node fails after an exponential time and is repaired after another, for ever.
+
+    Drawn from a seed for each node, so that one node's luck does not depend on the others.
+    """
+
+    def __init__(self, mtbf_s: Seconds, repair_s: Seconds, seed: int = 0) -> None:
+        self._mtbf_s: Final = mtbf_s
+        self._repair_s: Final = repair_s
+        self._seed: Final = seed
+        self._chances: Final[dict[str, Random]] = {}
+
+    def next_failure(self, node_id: str, after: Seconds) -> Seconds:
+        return after + self._draw(node_id, self._mtbf_s)
+
+    def next_repair(self, node_id: str, after: Seconds) -> Seconds:
+        return after + self._draw(node_id, self._repair_s)
+
+    def _draw(self, node_id: str, mean: Seconds) -> Seconds:
+        chance = self._chances.get(node_id)
+        if chance is None:
+            chance = self._chances[node_id] = Random(f"{self._seed}/{node_id}")
+        return -mean * log(1.0 - chance.random())

@@ -27,6 +27,7 @@ class Account:
     """What one user holds, has used lately, and waits for."""
 
     def __init__(self) -> None:
+        self.weight = 1.0
         self.gpus = 0.0
         self.cpus = 0.0
         self.memory_gb = 0.0
@@ -65,6 +66,8 @@ class Accounts:
         if account is None:
             account = self.of[name] = Account()
             account.as_of = self._view.now
+        tenant = self._view.room.tenants.get(job.tenant)
+        account.weight = job.weight * (tenant.weight if tenant is not None else 1.0)
         return account
 
     def waits(self, track: Track) -> None:
@@ -170,7 +173,7 @@ def _start_first_that_fits(plan: Plan, heads: list[_Row]) -> _Row | None:
 
 
 def _used(account: Account, view: View) -> float:
-    return account.used
+    return account.used / account.weight
 
 
 def _dominant_share(account: Account, view: View) -> float:
@@ -182,12 +185,15 @@ def _dominant_share(account: Account, view: View) -> float:
         share = max(share, account.cpus / sum(node.cpus for node in room.nodes))
     if account.memory_gb:
         share = max(share, account.memory_gb / sum(node.memory_gb for node in room.nodes))
-    return share
+    return share / account.weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class FairShare:
-    """The user who has used the fewest GPU-seconds lately goes first; usage halves in `half_life_s`."""
+    """The user who has used the fewest GPU-seconds lately goes first; usage halves in `half_life_s`.
+
+    Divided by the weight of the user's latest job and of the tenant: twice the weight, twice the share.
+    """
 
     place: Place = consolidated
     half_life_s: Seconds = 7 * 86400.0

@@ -27,6 +27,7 @@ class BySubmission:
 
     queued = False
     steady = True
+    rising = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return track.submitted_at, track.sequence
@@ -44,6 +45,7 @@ class ByPriority:
 
     queued = False
     steady = True
+    rising = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return -track.job.priority, track.sequence
@@ -61,6 +63,7 @@ class ByDeadline:
 
     queued = False
     steady = True
+    rising = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return _deadline(track), track.sequence
@@ -84,13 +87,14 @@ class ByLaxity:
 
     queued = False
     steady = False
+    rising = True
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor: Final = predictor
 
     def _latest_start(self, track: Track, view: View) -> float:
-        left = self._predictor.duration_s(track.job, view) - track.executed_s
-        return _deadline(track) - left
+        left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
+        return _deadline(track) - left / track.speed
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return self._latest_start(track, view), track.sequence
@@ -108,6 +112,7 @@ class ByDuration:
 
     queued = False
     steady = True
+    rising = False
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -133,6 +138,7 @@ class ByRemaining:
 
     queued = False
     steady = True
+    rising = False
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -246,6 +252,7 @@ class ByService:
     ) -> None:
         self.queued = queued
         self.steady = False
+        self.rising = False
         self._ladder: Final = ladder
         self._in_gpu_seconds: Final = in_gpu_seconds
         self._rotate_s: Final = rotate_s
@@ -254,7 +261,7 @@ class ByService:
     def service(self, track: Track, now: Seconds) -> float:
         if self._in_gpu_seconds:
             return track.service_by(now) - track.forgiven_gpu_s
-        return (track.service_by(now) - track.forgiven_gpu_s) / max(track.job.gpus, 1)
+        return track.held_by(now)
 
     def _pace(self, track: Track) -> float:
         """Service gained per second of running."""

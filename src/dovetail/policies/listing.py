@@ -30,7 +30,6 @@ class ListScheduler:
     preemptive: running jobs that stand behind a waiting one give way to it ...
     gain: ... if their key is larger by more than this;
     running_first: at equal keys the running job stays (otherwise the tie-breaker decides).
-    patience_s: look again after that time while jobs wait, for keys that change as time passes.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class ListScheduler:
         preemptive: bool = False,
         gain: float = 0.0,
         running_first: bool = False,
-        patience_s: float = inf,
     ) -> None:
         self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
         self._queued: Final = bool(getattr(key, "queued", False))
@@ -51,10 +49,8 @@ class ListScheduler:
         self._preemptive: Final = preemptive
         self._gain: Final = gain
         self._running_first: Final = running_first
-        self._patience_s: Final = patience_s
-        self._steady: Final = not preemptive or (
-            bool(getattr(key, "steady", False)) and patience_s == inf
-        )
+        self._rising: Final = bool(getattr(key, "rising", False))
+        self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: Order | None = None
 
@@ -160,7 +156,9 @@ class ListScheduler:
         Stopped ones line up again with everybody else: what is left may be enough for them.
         """
         track, now = row[3], view.now
-        plain, wanted, promised = track.shape.plain, track.shape.gpus, float(pool.free)
+        # Counting is enough where all is whole GPUs; else what a stop frees has to be tried out.
+        plain = track.shape.plain and not view.room.shares
+        wanted, promised = track.shape.gpus, float(pool.free)
         found: list[RunningRow] = []
         while True:
             worst = order.worst(pool)
@@ -200,10 +198,12 @@ class ListScheduler:
         """Look again when a standing changes, if anyone will be waiting then."""
         if view.waiting_count + plan.net_stops <= 0:
             return plan.actions
-        now = view.now
-        at = min(order.next_change(), now + self._patience_s)
+        now, at = view.now, order.next_change()
         for track in plan.started:
             at = min(at, now + self._spec.key.lasts(track, view))
+        if self._rising:
+            # What has just been decided changes who may pass whom: look at it once it is done.
+            at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import inf, log10
 from typing import Any
 
 from dovetail.core.entries import Action, Preempt, Promote, Start, Wake
@@ -30,6 +30,10 @@ from dovetail.policies.listing import ListScheduler
 from dovetail.policies.placement import consolidated
 from dovetail.policies.starving import Starving
 from dovetail.predict.duration import Predictor
+
+_MOST_QUEUES = 64
+_USUAL_LIMITS = (3250.0, 7200.0)  # GPU-seconds, those of the Tiresias paper
+_LONGEST_LOG10 = 300.0  # of seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,9 @@ class Srtf(Listed):
     predictor: Predictor
     gain_s: Seconds = 0.0
 
+    def __post_init__(self) -> None:
+        _must_not_be_negative(self, "gain_s")
+
     @cached_property
     def scheduler(self) -> ListScheduler:
         return ListScheduler(
@@ -118,6 +125,9 @@ class Srsf(Listed):
 
     predictor: Predictor
     gain_gpu_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        _must_not_be_negative(self, "gain_gpu_s")
 
     @cached_property
     def scheduler(self) -> ListScheduler:
@@ -160,10 +170,10 @@ class Edf(Listed):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastLaxity(Listed):
-    """The least slack before its deadline first; looks again every `quantum_s` while jobs wait."""
+    """The least slack before its deadline first. `quantum_s`: who preempts has that much less of it."""
 
     predictor: Predictor
-    quantum_s: Seconds = 300.0
+    quantum_s: Seconds = 30.0
 
     def __post_init__(self) -> None:
         _must_be_positive(self, "quantum_s")
@@ -176,7 +186,6 @@ class LeastLaxity(Listed):
             preemptive=True,
             gain=self.quantum_s,
             running_first=True,
-            patience_s=self.quantum_s,
         )
 
 
@@ -198,25 +207,24 @@ class Las(Listed):
 class Tiresias(Listed):
     """Discretised 2D-LAS: jobs sink through queues as they use up GPU-seconds.
 
+    `queues` alone takes as many of the usual limits as it needs, and doubles the last for more.
     `promote`: back to the first queue after waiting that many times its running time (0: never).
     `late`: look for demotions when the original simulator does, which is too late.
     """
 
     queues: int = 3
-    limits: tuple[float, ...] = (3250.0, 7200.0)
+    limits: tuple[float, ...] = _USUAL_LIMITS
     promote: float = 0.0
     late: bool = False
     _starving: Starving = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.limits) != self.queues - 1 or sorted(set(self.limits)) != list(self.limits):
-            raise ValueError(
-                f"{self.queues} queues need {self.queues - 1} rising limits, e.g. "
-                f"limits={'/'.join(str(3250 * 2**i) for i in range(max(self.queues - 1, 1)))}; "
-                f"got {'/'.join(f'{limit:g}' for limit in self.limits) or 'none'}"
-            )
-        if self.promote < 0:
-            raise ValueError(f"promote={self.promote:g}: give 0 (never) or a positive factor")
+        if not 1 <= self.queues <= _MOST_QUEUES:
+            raise ValueError(f"queues={self.queues}: give 1 to {_MOST_QUEUES}")
+        if self.limits is _USUAL_LIMITS:  # not given
+            object.__setattr__(self, "limits", _usual_limits(self.queues))
+        _check_limits(self.queues, self.limits)
+        _must_not_be_negative(self, "promote")
         object.__setattr__(self, "_starving", Starving(self.promote))
 
     @cached_property
@@ -253,6 +261,7 @@ class Gittins(Listed):
 
     def __post_init__(self) -> None:
         _must_be_positive(self, "quantum")
+        _must_not_be_negative(self, "horizon")
 
     @cached_property
     def scheduler(self) -> ListScheduler:
@@ -286,8 +295,15 @@ class MultilevelFeedback(Listed):
 
     def __post_init__(self) -> None:
         _must_be_positive(self, "slice_s")
-        if self.levels < 1 or self.factor < 1:
-            raise ValueError("levels and factor must be at least 1")
+        if not 1 <= self.levels <= _MOST_QUEUES:
+            raise ValueError(f"levels={self.levels}: give 1 to {_MOST_QUEUES}")
+        if not 1 <= self.factor < inf:
+            raise ValueError(f"factor={self.factor:g}: give a number, 1 or more")
+        if log10(self.slice_s) + self.levels * log10(self.factor) > _LONGEST_LOG10:
+            raise ValueError(
+                f"levels={self.levels}:factor={self.factor:g} makes slices longer than can be "
+                "counted; lower one of them"
+            )
 
     @cached_property
     def scheduler(self) -> ListScheduler:
@@ -312,7 +328,34 @@ def _in_steps(key: ByService, place: Place) -> ListScheduler:
     return ListScheduler(key, place, preemptive=True, running_first=True)
 
 
+def _usual_limits(queues: int) -> tuple[float, ...]:
+    limits = list(_USUAL_LIMITS[: queues - 1])
+    while len(limits) < queues - 1:
+        limits.append(2 * limits[-1])
+    return tuple(limits)
+
+
+def _check_limits(queues: int, limits: tuple[float, ...]) -> None:
+    rising = sorted({limit for limit in limits if 0 < limit < inf}) == list(limits)
+    if len(limits) == queues - 1 and rising:
+        return
+    need = {1: "1 queue needs no limits", 2: "2 queues need 1 positive limit"}.get(
+        queues, f"{queues} queues need {queues - 1} positive, rising limits"
+    )
+    example = "/".join(f"{limit:g}" for limit in _usual_limits(queues))
+    raise ValueError(
+        f"{need}{f', such as limits={example}' if example else ''}; "
+        f"got {'/'.join(f'{limit:g}' for limit in limits) or 'none'}"
+    )
+
+
 def _must_be_positive(policy: Any, name: str) -> None:
     value = getattr(policy, name)
-    if not value > 0:
+    if not 0 < value < inf:
         raise ValueError(f"{name}={value:g}: give a positive number")
+
+
+def _must_not_be_negative(policy: Any, name: str) -> None:
+    value = getattr(policy, name)
+    if not 0 <= value < inf:
+        raise ValueError(f"{name}={value:g}: give 0 or a positive number")

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import getdoc
+from math import isnan
 from typing import Any
 
 from dovetail.core.errors import BadInput
@@ -68,7 +70,7 @@ def find(name: str) -> type[Any]:
     added = _added()
     if name in added:
         return _load(added[name])
-    close = get_close_matches(name, [*BUILTIN, *added], 1)
+    close = get_close_matches(name.lower(), [*BUILTIN, *added], 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise BadInput(f"there is no policy {name!r}; {hint}`dovetail policies` lists them all")
 
@@ -81,6 +83,8 @@ def _load(point: Any) -> type[Any]:
         raise BadInput(f"policy {point.name!r} ({point.value}) cannot be loaded: {error}") from None
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise BadInput(f"policy {point.name!r} ({point.value}) is not a dataclass; make it one")
+    if not hasattr(kind, "decide"):
+        raise BadInput(f"policy {point.name!r} ({point.value}) has no method `decide`; write one")
     return kind
 
 
@@ -92,15 +96,13 @@ def _added() -> Mapping[str, Any]:
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     """The policy that the text describes: its name, then `field=value` parts joined by colons."""
-    name, *parts = text.split(":")
+    name = text.partition(":")[0]
     kind = find(name)
-    known = {item.name: item for item in fields(kind) if item.init}
-    values: dict[str, Any] = {}
-    for part in parts:
-        key, equals, value = part.partition("=")
-        if not equals or key not in known:
-            raise BadInput(f"policy {name!r} has no parameter {key!r}; {_choices(known)}")
-        values[key] = _parse(name, known[key], value, knowledge)
+    known = _settable(kind)
+    values: dict[str, Any] = {
+        key: _parse(name, known[key], value, knowledge)
+        for key, value in _given(text, known).items()
+    }
     for key in known:
         if key not in values:
             _provide(values, key, place, knowledge)
@@ -108,7 +110,41 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
         policy: Policy = kind(**values)
     except (TypeError, ValueError) as error:
         raise BadInput(f"policy {text!r}: {error}") from None
+    except Exception as error:  # somebody else's mistake
+        raise BadInput(f"policy {text!r}: {type(error).__name__}: {error}") from None
     return policy
+
+
+def sources(text: str, predictor: str) -> list[str]:
+    """What a policy learns of jobs before they end: the name of its predictor, or `services`."""
+    known = _settable(find(text.partition(":")[0]))
+    given = _given(text, known)
+    found = [given.get("predictor", predictor)] if "predictor" in known else []
+    if "services" in known and "services" not in given:
+        found.append("services")
+    return found
+
+
+def _settable(kind: type[Any]) -> dict[str, Field[Any]]:
+    return {item.name: item for item in fields(kind) if item.init}
+
+
+def _given(text: str, known: Mapping[str, Field[Any]]) -> dict[str, str]:
+    """The `field=value` parts of the text, each of a known field and given once."""
+    name, *parts = text.split(":")
+    given: dict[str, str] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not key:
+            raise BadInput(f"policy {text!r}: give a parameter after the colon; {_choices(known)}")
+        if key not in known:
+            raise BadInput(f"policy {name!r} has no parameter {key!r}; {_choices(known)}")
+        if not equals:
+            raise BadInput(f"policy {name!r}: parameter {key!r} has no value; give one: {key}=…")
+        if key in given:
+            raise BadInput(f"policy {text!r}: parameter {key!r} is given twice; give it once")
+        given[key] = value
+    return given
 
 
 def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledge) -> None:
@@ -130,15 +166,22 @@ def _parse(name: str, item: Field[Any], value: str, knowledge: Knowledge) -> Any
         if isinstance(default, bool):
             return {"true": True, "false": False}[value.lower()]
         if isinstance(default, tuple) or item.name == "services":
-            return tuple(float(part) for part in value.split("/")) if value else ()
+            return tuple(_number(part) for part in value.split("/")) if value else ()
         if isinstance(default, int):
             return int(value)
-        return float(value) if isinstance(default, float) else value
+        return _number(value) if isinstance(default, float) else value
     except (KeyError, ValueError):
         raise BadInput(
             f"policy {name!r}: {item.name}={value!r} is not "
             f"{_kind_of(() if item.name == 'services' else default)}"
         ) from None
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if isnan(value):
+        raise ValueError(text)
+    return value
 
 
 def _kind_of(default: object) -> str:
@@ -171,7 +214,7 @@ class Description:
 def describe(name: str) -> Description:
     """The name, the first sentence and the parameters with their defaults."""
     kind = find(name)
-    items = [item for item in fields(kind) if item.init]
+    items = _settable(kind).values()
     parameters = {
         item.name: _show(item.default)
         for item in items
@@ -180,6 +223,11 @@ def describe(name: str) -> Description:
     needs = tuple(item.name for item in items if item.name in ("predictor", "services"))
     summary = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
     return Description(name, summary, parameters, needs)
+
+
+def manual(name: str) -> str:
+    """All that the policy says of itself."""
+    return getdoc(find(name)) or ""
 
 
 def _show(value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import (
@@ -15,6 +17,7 @@ from dovetail.traces.cells import (
     distinct_column,
     given,
     labels,
+    seconds,
     whole,
 )
 from dovetail.traces.rows import Context, MakeArrival
@@ -33,7 +36,7 @@ def alibaba(header: Header, context: Context) -> MakeArrival:
     kinds = column(header, "gpu_spec", labels) if "gpu_spec" in header else None
     cpus = _optional(header, "cpu_milli")
     memory = _optional(header, "memory_mib")
-    created = distinct_column(header, "creation_time", amount)
+    created = distinct_column(header, "creation_time", seconds)
     duration = _duration(header, created)
 
     def arrival(row: Row, _: int) -> Arrival:
@@ -51,18 +54,20 @@ def alibaba(header: Header, context: Context) -> MakeArrival:
     return arrival
 
 
-def _optional(header: Header, column_name: str) -> Read[float | None]:
+def _optional(
+    header: Header, column_name: str, parse: Callable[[str], float] = amount
+) -> Read[float | None]:
     if column_name not in header:
         return lambda _: None
-    return column(header, column_name, blank_or(amount))
+    return column(header, column_name, blank_or(parse))
 
 
 def _duration(header: Header, created: Read[Seconds]) -> Read[Seconds]:
     """From when it was scheduled, or created where that is missing, until it was deleted."""
-    scheduled = _optional(header, "scheduled_time")
-    deleted = distinct_column(header, "deletion_time", amount)
+    scheduled = _optional(header, "scheduled_time", seconds)
+    deleted = distinct_column(header, "deletion_time", seconds)
 
-    def seconds(row: Row) -> Seconds:
+    def lasting(row: Row) -> Seconds:
         start = scheduled(row)
         duration = deleted(row) - (created(row) if start is None else start)
         if duration < 0:
@@ -71,4 +76,4 @@ def _duration(header: Header, created: Read[Seconds]) -> Read[Seconds]:
             )
         return duration
 
-    return seconds
+    return lasting

@@ -16,6 +16,8 @@ Read = Callable[[Row], T]
 
 REMEMBERED = 10_000  # distinct texts of a column; bounds the memory spent on columns of names
 LARGEST_WHOLE = 10**9
+LONGEST_S = 1e12  # 31,000 years; beyond, sums and squares of times are numbers no longer
+SPACES = str.maketrans("-_()[]", " " * 6)
 SHOWN = 60  # characters of a value or a list of columns in a message
 
 
@@ -45,8 +47,8 @@ def header_of(source: str, names: Sequence[str]) -> Header:
 
 
 def plain(name: str) -> str:
-    """`Num GPUs` and `num-gpus` are both `num_gpus`."""
-    return intern("_".join(name.lower().replace("-", " ").replace("_", " ").split()))
+    """`Num GPUs` and `num-gpus` are both `num_gpus`, `Duration (h)` is `duration_h`."""
+    return intern("_".join(name.lower().translate(SPACES).split()))
 
 
 def shown(names: Iterable[str]) -> str:
@@ -136,6 +138,52 @@ def amount(text: str) -> float:
     raise ValueError("is negative" if value < 0.0 else "is not a finite number")
 
 
+def seconds(text: str) -> float:
+    """A point in time as a plain number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if 0.0 <= value <= LONGEST_S:
+        return value
+    raise _no_seconds(value)
+
+
+def duration(text: str) -> float:
+    """A length of time: seconds, or `1:30:00`, `1-02:30:00`, `30m`, `1.5d`."""
+    try:
+        value = float(text)
+    except ValueError:
+        from dovetail.traces.durations import spelled
+
+        value = spelled(text)
+    if 0.0 <= value <= LONGEST_S:
+        return value
+    raise _no_seconds(value)
+
+
+def counted_in(times: float, per: float = 1.0) -> Callable[[str], float]:
+    """How to read a duration in minutes (60) or milliseconds (1, 1000)."""
+
+    def in_unit(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            return duration(text)  # spelled out: it brings its own unit
+        in_seconds = value * times / per
+        return in_seconds if 0.0 <= in_seconds <= LONGEST_S else duration(repr(in_seconds))
+
+    return in_unit
+
+
+def _no_seconds(value: float) -> ValueError:
+    if value < 0.0:
+        return ValueError("is negative")
+    return ValueError(
+        "is more than 1e12 seconds" if LONGEST_S < value < inf else "is not a finite number"
+    )
+
+
 def whole(text: str) -> int:
     """A count. `8.0` is one too: tables with gaps often come out of other tools that way."""
     try:
@@ -162,5 +210,5 @@ def labels(text: str) -> tuple[str, ...]:
     return tuple(intern(part.strip()) for part in text.split("|") if part.strip())
 
 
-def amounts(text: str) -> tuple[float, ...]:
-    return tuple(amount(part) for part in text.split("|"))
+def durations(text: str) -> tuple[float, ...]:
+    return tuple(duration(part) for part in text.split("|"))

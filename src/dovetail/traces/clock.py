@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dovetail.core.model import Seconds
-from dovetail.traces.cells import amount
+from dovetail.traces.cells import seconds as plain_seconds
 
 
 class Clock:
@@ -26,8 +26,8 @@ class Clock:
             value = since_epoch(text)  # may refuse: then the next one decides
             self.dated, self.seconds = True, since_epoch
             return value
-        value = amount(text)
-        self.seconds = amount
+        value = plain_seconds(text)
+        self.seconds = plain_seconds
         return value
 
 

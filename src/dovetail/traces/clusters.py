@@ -10,11 +10,16 @@ from os.path import exists
 from typing import Any
 
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Node
-from dovetail.traces.settings import read_toml, settings
-from dovetail.traces.tenants import read_tenants, split_by_tenants
+from dovetail.core.model import Node, Tenant
+from dovetail.traces.settings import settings, tables
+from dovetail.traces.tenants import (
+    read_tenants,
+    split_by_cluster,
+    split_by_tenants,
+    tenants_of_cluster,
+)
 
-__all__ = ["read_cluster", "read_tenants", "split_by_tenants"]
+__all__ = ["read_cluster", "read_cluster_tenants", "read_tenants", "split_by_tenants"]
 
 EXAMPLE = "write 8x8 for 8 nodes of 8 GPUs, 4x8:V100+2x4:T4 for two kinds, or name a .toml file"
 MOST_NODES = 100_000
@@ -46,16 +51,20 @@ def read_cluster(text: str) -> tuple[Node, ...]:
     """The nodes that a text or a TOML file describes."""
     text = text.strip()
     if text.endswith(".toml"):
-        groups = _groups_of_file(text)
-    elif text.endswith((".csv", ".csv.gz")):
+        return split_by_cluster(_nodes(text, _groups_of_file(text)), text)
+    if text.endswith((".csv", ".csv.gz")):
         from dovetail.traces.node_lists import read_node_list
 
         return read_node_list(text)
-    elif exists(text):
+    if exists(text):
         raise BadInput(f"cannot read a cluster from {text!r}: name a .toml or .csv file")
-    else:
-        groups = [_group(text, part.strip()) for part in text.split("+")]
-    return _nodes(text, groups)
+    return _nodes(text, [_group(text, part.strip()) for part in text.split("+")])
+
+
+def read_cluster_tenants(text: str) -> tuple[Tenant, ...]:
+    """The tenants, with their quotas, that the same text or file describes."""
+    text = text.strip()
+    return tenants_of_cluster(text) if text.endswith(".toml") else ()
 
 
 def _group(text: str, part: str) -> NodeGroup:
@@ -69,10 +78,10 @@ def _group(text: str, part: str) -> NodeGroup:
 
 
 def _groups_of_file(path: str) -> list[NodeGroup]:
-    tables = read_toml(path).get("nodes")
-    if not isinstance(tables, list) or not tables:
+    found = tables(path).get("nodes")
+    if not isinstance(found, list) or not found:
         raise BadInput(f"{path}: there are no nodes; add [[nodes]] with count = 8 and gpus = 8")
-    return [settings(NodeGroup, table, f"{path}: nodes {i}") for i, table in enumerate(tables, 1)]
+    return [settings(NodeGroup, table, f"{path}: nodes {i}") for i, table in enumerate(found, 1)]
 
 
 def _nodes(source: str, groups: list[NodeGroup]) -> tuple[Node, ...]:

@@ -51,6 +51,7 @@ class Description:
     load: float | None = None  # GPU-seconds submitted per GPU-second of the cluster, over the span
     peak_day_load: float | None = None
     peak_day: int | None = None  # counted from 1
+    notes: tuple[str, ...] = ()  # what the reader assumed or passed over
 
     def __str__(self) -> str:
         from dovetail.traces.description_text import rendered
@@ -90,6 +91,7 @@ def describe(trace: Trace, nodes: Sequence[Node] | None = None) -> Description:
         load=load,
         peak_day_load=peak,
         peak_day=day,
+        notes=trace.notes,
     )
 
 

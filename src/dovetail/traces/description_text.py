@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from dovetail.core.model import Seconds
 from dovetail.traces.cells import clipped
 from dovetail.traces.description import Description
 
 WIDTH = 100
+NAMES = 14
 SPOKEN = {"": "made here", "-": "standard input"}
 UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
@@ -19,7 +21,7 @@ def rendered(figures: Description) -> str:
 
 def _lines(figures: Description) -> Iterator[str]:
     for name, text in _facts(figures):
-        yield f"{name:<14}{text}"
+        yield f"{name:<{NAMES}}{text}"
 
 
 def _facts(figures: Description) -> Iterator[tuple[str, str]]:
@@ -37,11 +39,15 @@ def _facts(figures: Description) -> Iterator[tuple[str, str]]:
     yield "durations", _durations(figures)
     yield "", f"C² {figures.duration_c2:.2f} (1 is exponential, more is more uneven)"
     yield "work", f"{figures.gpu_hours:,.1f} GPU-hours"
-    yield "people", f"{figures.users:,} users, {figures.tenants:,} tenants"
+    yield "people", f"{counted(figures.users, 'user')}, {counted(figures.tenants, 'tenant')}"
     if figures.jobs_that_fail:
-        yield "failures", f"{figures.jobs_that_fail:,} jobs fail at least once"
+        fail = "fails" if figures.jobs_that_fail == 1 else "fail"
+        yield "failures", f"{counted(figures.jobs_that_fail, 'job')} {fail} at least once"
     if figures.cluster_gpus is not None:
         yield "load", _load(figures)
+    for note in figures.notes:
+        for part, text in enumerate(wrap(note, WIDTH - NAMES)):
+            yield "" if part else "note", text
 
 
 def _durations(figures: Description) -> str:
@@ -55,8 +61,8 @@ def _load(figures: Description) -> str:
     where = f"on {figures.cluster_gpus:,} GPUs"
     if figures.load is None or figures.peak_day_load is None:
         return f"{where}: none to speak of, all jobs come at once"
-    peak = f"{figures.peak_day_load:.0%} on day {figures.peak_day}"
-    return f"{where}: {figures.load:.0%} overall, at most {peak}"
+    peak = f"{percent(figures.peak_day_load)} on day {figures.peak_day}"
+    return f"{where}: {percent(figures.load)} overall, at most {peak}"
 
 
 def _table(figures: Description) -> Iterator[str]:
@@ -67,6 +73,15 @@ def _table(figures: Description) -> Iterator[str]:
             f"{size.gpus:>8}{size.jobs:>12,}{jobs:>10.1%}{size.gpu_hours:>16,.1f}{work:>10.1%}"
             f"{span(size.median_duration_s):>12}"
         )
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def percent(part: float) -> str:
+    """Two digits, however little it is."""
+    return f"{part:.0%}" if part >= 0.0995 or not part else f"{100 * part:.2g}%"
 
 
 def span(seconds: Seconds) -> str:

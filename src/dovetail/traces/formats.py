@@ -10,8 +10,17 @@ from typing import NamedTuple, TextIO
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
 from dovetail.traces import alibaba, columns, native, philly, pollux, tiresias
-from dovetail.traces.cells import Header, amount, column, label, shown
-from dovetail.traces.rows import Complaints, Context, CsvTable, Format, Table, collect, first_line
+from dovetail.traces.cells import Header, Read, column, duration, label
+from dovetail.traces.rows import (
+    Complaints,
+    Context,
+    CsvTable,
+    Format,
+    Table,
+    collect,
+    each,
+    first_line,
+)
 from dovetail.traces.source import STDIN, opened
 from dovetail.traces.trace import Trace, count_from_first, put_in_order
 
@@ -57,29 +66,24 @@ def read(
             raise BadInput(f"{source!r}: only Pollux workloads have parts; name {file!r} alone")
         make = FORMATS[format].read(table.header, context)
         arrivals = collect(table, make, complaints)
+        notes = context.notes + (table.notes() if format == "dovetail" else [])
     if not arrivals:
         raise BadInput(_nothing(source, complaints.messages))
     if context.clock.dated:
         count_from_first(arrivals)
     put_in_order(arrivals)
-    return Trace(arrivals, source, format, tuple(complaints.messages))
+    return Trace(arrivals, source, format, tuple(complaints.messages), tuple(notes))
 
 
 def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:
     """A CSV with the columns application and seconds."""
-    source = fspath(path)
-    complaints = Complaints(source, skip=False)
-    found: dict[str, Seconds] = {}
-    with opened(source) as text:
-        table = CsvTable(source, *first_line(source, text), text)
-        application = column(table.header, "application", label)
-        seconds = column(table.header, "seconds", amount)
-        for row in table.rows(complaints):
-            try:
-                found[application(row)] = seconds(row)
-            except (ValueError, IndexError) as error:
-                complaints.add(table.line, str(error))
-    return found
+
+    def pair(header: Header) -> Read[tuple[str, Seconds]]:
+        application = column(header, "application", label)
+        lasting = column(header, "seconds", duration)
+        return lambda row: (application(row), lasting(row))
+
+    return dict(found for _, found in each(fspath(path), pair))
 
 
 def recognised(header: Header) -> str:
@@ -87,12 +91,11 @@ def recognised(header: Header) -> str:
     for name, known in FORMATS.items():
         if all(needed in header for needed in known.columns):
             return name
-    if columns.looks_native(header):
+    if not columns.missing(header):
         return "dovetail"
     raise BadInput(
-        f"{header.source}: no known format has the columns {shown(header.names)}; known are "
-        f"{', '.join(FORMATS)}: name one with --format, or give your jobs the columns "
-        "job_id,submit_s,duration_s,gpus"
+        f"{columns.refusal(header)}; give your jobs the columns job_id,submit_s,duration_s,gpus, "
+        f"or name the format with --format: {', '.join(FORMATS)}"
     )
 
 
@@ -117,4 +120,5 @@ def _table(source: str, text: TextIO) -> Table:
 def _nothing(source: str, messages: list[str]) -> str:
     if not messages:
         return f"{source} has no jobs below its header"
-    return f"{source} has no good row: {len(messages)} are bad, the first is {messages[0]}"
+    number = "1 is" if len(messages) == 1 else f"{len(messages):,} are"
+    return f"{source} has no good row: {number} bad, the first is {messages[0]}"

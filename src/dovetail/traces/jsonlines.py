@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TextIO
 
-from dovetail.traces.cells import CellError, Row, clipped, header_of
-from dovetail.traces.columns import COLUMNS, resolved
+from dovetail.traces.cells import CellError, Row, clipped, header_of, plain
+from dovetail.traces.columns import COLUMNS, ENDS, UNITS, resolved, unused
 from dovetail.traces.rows import Complaints
 
 BLANK = ""
+ALL = (*COLUMNS, *ENDS)
 
 
 class JsonTable:
     """Objects may leave out different keys, so the header is every column there is."""
 
     def __init__(self, source: str, first: str, skipped: int, rest: TextIO) -> None:
-        self.header = header_of(source, COLUMNS)
+        self.header = header_of(source, ALL)
         self.line = skipped
         self._lines = chain([first], rest)
         self._position: dict[str, int | None] = {}
@@ -34,21 +35,34 @@ class JsonTable:
                     yield row
 
     def _row(self, line: str) -> Row:
-        row = [BLANK] * len(COLUMNS)
+        row = [BLANK] * len(ALL)
         for key, value in _parsed(line).items():
             place = self._place(key)
             if place is not None:
                 if row[place]:
-                    raise CellError(f"{key!r} and another key both mean {COLUMNS[place]!r}")
-                row[place] = _text(key, value)
+                    raise CellError(f"{key!r} and another key both mean {ALL[place]!r}")
+                text = _text(key, value)
+                unit = UNITS.get(plain(key))
+                row[place] = repr(_in_own_unit(key, text, unit[1])) if unit and text else text
         return row
 
     def _place(self, key: str) -> int | None:
         """Where the value of a key belongs; None for keys that mean nothing to us."""
         if key not in self._position:
             found = resolved(header_of(self.header.source, [key])).index
-            self._position[key] = COLUMNS.index(next(iter(found))) if found else None
+            self._position[key] = ALL.index(next(iter(found))) if found else None
         return self._position[key]
+
+    def notes(self) -> list[str]:
+        strange = [key for key, place in self._position.items() if place is None]
+        return unused(strange, ALL.index("gpus") in self._position.values())
+
+
+def _in_own_unit(key: str, text: str, convert: Callable[[str], float]) -> float:
+    try:
+        return convert(text)
+    except ValueError as error:
+        raise CellError(f"column {key!r}: {clipped(text)!r} {error}") from None
 
 
 def _parsed(line: str) -> dict[str, object]:

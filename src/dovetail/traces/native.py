@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Estimate, Interruption, Job, JobId
+from dovetail.core.model import Estimate, Interruption, Job, JobId, Seconds
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import (
+    CellError,
     Header,
     Read,
     Row,
-    amount,
-    amounts,
     blank_or,
     column,
     distinct_column,
-    shown,
+    duration,
+    durations,
 )
-from dovetail.traces.columns import ASKED, ESTIMATE, INTERRUPTION, REQUIRED, resolved
+from dovetail.traces.columns import (
+    ASKED,
+    ESTIMATE,
+    INTERRUPTION,
+    in_own_unit,
+    missing,
+    notes,
+    refusal,
+    resolved,
+)
 from dovetail.traces.rows import Context, MakeArrival
 
 Fields = Sequence[tuple[str, Read[Any]]]
 
 
 def native(header: Header, context: Context) -> MakeArrival:
-    missing = [own for own in REQUIRED if own not in (header := resolved(header))]
-    if missing:
+    if missing(header):
         raise BadInput(
-            f"{header.source}: there is no column {missing[0]!r} (seen: {shown(header.names)}); "
-            "submit_s and duration_s are needed, job_id and gpus are usual"
+            f"{refusal(header)}; submit_s and duration_s are needed, job_id and gpus are usual"
         )
+    spelled, header = header, resolved(header)
+    context.notes.extend(notes(spelled, header))
     job_id = distinct_column(header, "job_id", str.strip) if "job_id" in header else None
     submitted = distinct_column(header, "submit_s", context.clock)
-    duration = distinct_column(header, "duration_s", amount)
+    lasting = _lasting(header, context, submitted)
     asked = _asked(header, context)
     fate = _fate(header, context)
 
@@ -45,9 +54,9 @@ def native(header: Header, context: Context) -> MakeArrival:
         wishes = {field: value for field, read in asked if (value := read(row)) is not None}
         job = Job(JobId(own_id), **wishes)
         if not fate:
-            return Arrival(at, job, duration(row))
+            return Arrival(at, job, lasting(row))
         told = {field: value for field, read in fate if (value := read(row)) is not None}
-        return Arrival(at, job, duration(row), **told)
+        return Arrival(at, job, lasting(row), **told)
 
     return arrival
 
@@ -55,7 +64,7 @@ def native(header: Header, context: Context) -> MakeArrival:
 def _asked(header: Header, context: Context) -> Fields:
     """How to read each field of `Job` that the file has; nothing is spent on absent columns."""
     fields: list[tuple[str, Read[Any]]] = [
-        (field, column(header, field, blank_or(parse)))
+        (field, column(header, field, blank_or(_converted(header, field, parse))))
         for field, parse in ASKED.items()
         if field in header
     ]
@@ -71,18 +80,55 @@ def _asked(header: Header, context: Context) -> Fields:
 def _fate(header: Header, context: Context) -> Fields:
     fields: list[tuple[str, Read[Any]]] = []
     if "failures" in header:
-        fields.append(("failures", column(header, "failures", blank_or(amounts))))
+        fields.append(("failures", column(header, "failures", blank_or(durations))))
     if "cancel_s" in header:
         fields.append(("cancel_at", distinct_column(header, "cancel_s", blank_or(context.clock))))
     return fields
 
 
-def _optional_amount(header: Header, own: str) -> Read[float | None]:
-    return column(header, own, blank_or(amount)) if own in header else lambda _: None
+def _converted(header: Header, own: str, parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    convert = in_own_unit(header, own)
+    return (lambda text: parse(repr(convert(text)))) if convert else parse
+
+
+def _lasting(header: Header, context: Context, submitted: Read[Seconds]) -> Read[Seconds]:
+    """The duration or, where it is not told, the time until the job ended."""
+    if "duration_s" not in header:
+        return _until_end(header, context, submitted)
+    parse = in_own_unit(header, "duration_s") or duration
+    told = distinct_column(header, "duration_s", parse)
+    if "end_s" not in header:
+        return told
+    until_end = _until_end(header, context, submitted)
+    place, end = header.index["duration_s"], header.index["end_s"]
+    return lambda row: told(row) if row[place].strip() or not row[end].strip() else until_end(row)
+
+
+def _until_end(header: Header, context: Context, submitted: Read[Seconds]) -> Read[Seconds]:
+    ended = distinct_column(header, "end_s", context.clock)
+    label = header.names[header.index["end_s"]]
+    optional = blank_or(context.clock)
+    started = distinct_column(header, "start_s", optional) if "start_s" in header else None
+
+    def seconds(row: Row) -> Seconds:
+        start = started(row) if started else None
+        lasted = ended(row) - (submitted(row) if start is None else start)
+        if lasted < 0:
+            began = "is submitted" if start is None else "starts"
+            raise CellError(f"column {label!r}: the job ends {-lasted:g} s before it {began}")
+        return lasted
+
+    return seconds
+
+
+def _optional_duration(header: Header, own: str) -> Read[float | None]:
+    if own not in header:
+        return lambda _: None
+    return column(header, own, blank_or(in_own_unit(header, own) or duration))
 
 
 def _estimate(header: Header) -> Read[Estimate | None]:
-    middle, low, high = (_optional_amount(header, own) for own in ESTIMATE)
+    middle, low, high = (_optional_duration(header, own) for own in ESTIMATE)
 
     def estimate(row: Row) -> Estimate | None:
         seconds = middle(row)
@@ -92,7 +138,7 @@ def _estimate(header: Header) -> Read[Estimate | None]:
 
 
 def _interruption(header: Header) -> Read[Interruption]:
-    save, restore, lost = (_optional_amount(header, own) for own in INTERRUPTION)
+    save, restore, lost = (_optional_duration(header, own) for own in INTERRUPTION)
     known: dict[tuple[float | None, ...], Interruption] = {}
 
     def interruption(row: Row) -> Interruption:

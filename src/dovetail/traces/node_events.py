@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from math import isfinite
 
 from dovetail.core.entries import NodeDown, NodeDraining, NodeJoined, NodeLeft, NodeUp
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.models.failures import node_failures
-from dovetail.models.workload import Arrival
+from dovetail.models.failures import NodeFailures
+from dovetail.traces.cells import (
+    CellError,
+    Header,
+    Read,
+    Row,
+    column,
+    given,
+    label,
+    seconds,
+    shown,
+    whole,
+)
+from dovetail.traces.clusters import MOST_GPUS
+from dovetail.traces.rows import each
 
 NodeEvent = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
 _KINDS: Mapping[str, type[NodeDown | NodeUp | NodeDraining | NodeLeft]] = {
@@ -24,52 +35,62 @@ _COLUMNS = ("at_s", "node", "event")
 
 def read_node_events(path: str, nodes: Sequence[Node]) -> list[NodeEvent]:
     """CSV with at_s,node,event (down, up, drain, leave, join) and for a join gpus and kind."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
-    if rows and not set(_COLUMNS) <= set(rows[0]):
-        raise BadInput(f"{path}: needs the columns {','.join(_COLUMNS)}; has {','.join(rows[0])}")
-    known = {node.id for node in nodes}
-    events = []
-    for line, row in enumerate(rows, 2):
-        event = _event(path, line, row)
+    events = sorted(
+        each(path, _maker), key=lambda found: found[1].at
+    )  # equal times: as in the file
+    present = {node.id for node in nodes}
+    ever = set(present)
+    for line, event in events:
         if isinstance(event, NodeJoined):
-            known.add(event.node.id)
-        elif event.node_id not in known:
-            raise BadInput(f"{path}:{line}: column 'node': there is no node {event.node_id!r}")
-        events.append(event)
-    return events
+            node_id = event.node.id
+            wrong = f"there was a node {node_id!r} before; one that joins needs a new name"
+            if node_id not in ever:
+                wrong = ""
+                ever.add(node_id)
+                present.add(node_id)
+        else:
+            wrong = "" if event.node_id in present else f"there is no node {event.node_id!r}"
+            if isinstance(event, NodeLeft):
+                present.discard(event.node_id)
+        if wrong:
+            raise BadInput(f"{path}:{line}: column 'node': {wrong}")
+    return [event for _, event in events]
 
 
-def _event(path: str, line: int, row: dict[str, str]) -> NodeEvent:
-    at = _number(path, line, "at_s", row["at_s"])
-    what, node_id = row["event"], row["node"]
-    if what == "join":
-        gpus = int(_number(path, line, "gpus", row.get("gpus") or ""))
-        return NodeJoined(at, Node(node_id, gpus, row.get("kind") or "gpu"))
-    if what not in _KINDS:
+def _maker(header: Header) -> Read[NodeEvent]:
+    if not all(name in header for name in _COLUMNS):
         raise BadInput(
-            f"{path}:{line}: column 'event': {what!r} is not one of {', '.join(_KINDS)}, join"
+            f"{header.source}: node events have the columns {','.join(_COLUMNS)}, "
+            f"not {shown(header.names)}"
         )
-    return _KINDS[what](at, node_id)
+    at = column(header, "at_s", seconds)
+    node_id = column(header, "node", given)
+    what = column(header, "event", _event)
+    gpus = column(header, "gpus", whole) if "gpus" in header else None
+    kind = column(header, "kind", label) if "kind" in header else None
+
+    def event(row: Row) -> NodeEvent:
+        happens = _KINDS.get(what(row))
+        if happens is not None:
+            return happens(at(row), node_id(row))
+        if gpus is None:
+            raise CellError("a node that joins needs a column 'gpus'")
+        if (count := gpus(row)) > MOST_GPUS:
+            raise CellError(f"{count} GPUs in one node; give at most {MOST_GPUS}")
+        return NodeJoined(at(row), Node(node_id(row), count, (kind and kind(row)) or "gpu"))
+
+    return event
 
 
-def _number(path: str, line: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except (TypeError, ValueError):
-        value = -1.0
-    if not (isfinite(value) and value >= 0):
-        raise BadInput(f"{path}:{line}: column {column!r}: {text!r} is not a number, 0 or more")
-    return value
+def _event(text: str) -> str:
+    name = text.strip()
+    if name not in _KINDS and name != "join":
+        raise ValueError(f"is not one of {', '.join(_KINDS)}, join")
+    return name
 
 
-def random_failures(
-    text: str, nodes: Sequence[Node], arrivals: Sequence[Arrival], seed: int
-) -> Sequence[NodeEvent]:
-    """`MTBF/REPAIR` in hours, as failures and repairs until the work should long be done."""
+def random_failures(text: str, seed: int) -> NodeFailures:
+    """`MTBF/REPAIR` in hours."""
     mtbf, _, repair = text.partition("/")
     try:
         hours = float(mtbf), float(repair)
@@ -79,9 +100,4 @@ def random_failures(
         raise BadInput(
             f"--node-failures {text!r}: give mean hours up and to repair, such as 2000/4"
         )
-    if not arrivals:
-        return []
-    gpus = sum(node.gpus for node in nodes) or 1
-    work = sum(arrival.work_s * arrival.job.gpus for arrival in arrivals)
-    start, until = arrivals[0].at, arrivals[-1].at + 3 * work / gpus
-    return node_failures(nodes, hours[0] * 3600, hours[1] * 3600, start, until, seed)
+    return NodeFailures(hours[0] * 3600, hours[1] * 3600, seed)

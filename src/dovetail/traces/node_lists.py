@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.traces.cells import Header, Read, Row, amount, column, given, label, shown, whole
-from dovetail.traces.rows import Complaints, CsvTable, first_line, fitted
-from dovetail.traces.source import opened
+from dovetail.traces.rows import each
 
 
 class Spelling(NamedTuple):
@@ -45,19 +44,11 @@ SPELLINGS: Mapping[str, Spelling] = {
 
 
 def read_node_list(source: str) -> tuple[Node, ...]:
-    complaints, nodes = Complaints(source, skip=False), dict[str, Node]()
-    with opened(source) as text:
-        table = CsvTable(source, *first_line(source, text), text)
-        make = _maker(table.header)
-        for row in table.rows(complaints):
-            try:
-                node = make(fitted(row, len(table.header.names)))
-                if node.id in nodes:
-                    raise ValueError(f"node {node.id!r} appears twice")
-            except ValueError as error:
-                complaints.add(table.line, str(error))
-            else:
-                nodes[node.id] = node
+    nodes: dict[str, Node] = {}
+    for line, node in each(source, _maker):
+        if node.id in nodes:
+            raise BadInput(f"{source}:{line}: node {node.id!r} appears twice")
+        nodes[node.id] = node
     if not nodes:
         raise BadInput(f"{source} has no nodes below its header")
     return tuple(nodes.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
-from dovetail.traces.cells import Header, Row, amount, column, distinct_column, label, whole
+from dovetail.traces.cells import Header, Row, column, distinct_column, duration, label, whole
 from dovetail.traces.rows import Context, MakeArrival
 
 COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
@@ -12,12 +12,12 @@ COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
 
 def philly(header: Header, context: Context) -> MakeArrival:
     submitted = distinct_column(header, "timestamp", context.clock)
-    duration = column(header, "duration", amount)
+    lasting = column(header, "duration", duration)
     gpus = column(header, "num_gpus", whole)
     tenant = column(header, "cluster", label)
 
     def arrival(row: Row, number: int) -> Arrival:
         job = Job(JobId(str(number)), gpus(row), tenant=tenant(row))
-        return Arrival(submitted(row), job, duration(row))
+        return Arrival(submitted(row), job, lasting(row))
 
     return arrival

@@ -11,9 +11,9 @@ from dovetail.traces.cells import (
     Header,
     Read,
     Row,
-    amount,
     column,
     distinct_column,
+    duration,
     given,
     label,
     whole,
@@ -29,13 +29,13 @@ def pollux(header: Header, context: Context) -> MakeArrival:
     job_id = distinct_column(header, "name", given)
     gpus = column(header, "num_replicas", whole)
     model = column(header, "application", label)
-    duration = _duration(header, context.durations)
+    lasting = _duration(header, context.durations)
 
     def arrival(row: Row, _: int) -> Arrival | None:
         if not wanted(row):
             return None
         job = Job(JobId(job_id(row)), gpus(row), model=model(row))
-        return Arrival(submitted(row), job, duration(row))
+        return Arrival(submitted(row), job, lasting(row))
 
     return arrival
 
@@ -62,7 +62,7 @@ def _of_part(header: Header, part: str | None) -> Callable[[Row], bool]:
 def _duration(header: Header, durations: Mapping[str, Seconds] | None) -> Read[Seconds]:
     for told in ("duration_s", "duration"):
         if told in header:
-            return distinct_column(header, told, amount)
+            return distinct_column(header, told, duration)
     if durations is None:
         raise BadInput(
             f"{header.source}: a Pollux workload does not say how long its jobs run; add a column "

@@ -6,14 +6,16 @@ import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, TypeVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.cells import CellError, Header, Row, clipped, header_of
+from dovetail.traces.cells import CellError, Header, Read, Row, clipped, header_of
 from dovetail.traces.clock import Clock
+from dovetail.traces.source import opened
 
+T = TypeVar("T")
 LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
 DELIMITERS = ",;\t"
 
@@ -25,6 +27,7 @@ class Context:
     clock: Clock = field(default_factory=Clock)
     durations: Mapping[str, Seconds] | None = None
     part: str | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file
@@ -57,6 +60,8 @@ class Table(Protocol):
 
     def rows(self, complaints: Complaints) -> Iterator[Row]: ...
 
+    def notes(self) -> list[str]: ...
+
 
 class CsvTable:
     """Comma-, semicolon- or tab-separated. Blank and # lines before the header are passed over."""
@@ -82,6 +87,9 @@ class CsvTable:
                 return
             except csv.Error as error:  # the reader goes on with the next line
                 complaints.add(self.line, str(error))
+
+    def notes(self) -> list[str]:
+        return []  # its header has said everything
 
 
 def first_line(source: str, text: TextIO) -> tuple[str, int]:
@@ -117,6 +125,22 @@ def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arr
         seen.add(arrival.job.id)
         arrivals.append(arrival)
     return arrivals
+
+
+def each(source: str, reader: Callable[[Header], Read[T]]) -> Iterator[tuple[int, T]]:
+    """Every row of a small CSV as a value, with its line; the first bad row is raised."""
+    complaints = Complaints(source, skip=False)
+    with opened(source) as text:
+        table = CsvTable(source, *first_line(source, text), text)
+        read, width = reader(table.header), len(table.header.names)
+        for row in table.rows(complaints):
+            try:
+                value = read(fitted(row, width))
+            except ValueError as error:
+                if any(map(str.strip, row)):
+                    complaints.add(table.line, str(error))
+            else:
+                yield table.line, value
 
 
 def fitted(row: Row, width: int) -> Row:

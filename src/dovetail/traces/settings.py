@@ -17,6 +17,7 @@ ACCEPTED: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "Mapping[str, str]": (dict,),
 }
+TABLES = ("nodes", "tenants")
 SPOKEN = {"int": "a whole number", "float": "a number", "str": "a text"}
 
 
@@ -28,6 +29,15 @@ def read_toml(path: str) -> dict[str, Any]:
             return tomllib.loads(text.read().replace("\r\n", "\n"))
         except tomllib.TOMLDecodeError as error:
             raise BadInput(f"{path}: this is not TOML: {error}") from None
+
+
+def tables(path: str) -> dict[str, Any]:
+    """The `nodes` and `tenants` of a file; anything else in it would be silently lost."""
+    found = read_toml(path)
+    for key in found:
+        if key not in TABLES:
+            raise BadInput(f"{path}: {key!r} is not known; known are {', '.join(TABLES)}")
+    return found
 
 
 def settings(kind: type[T], table: object, where: str) -> T:

@@ -10,9 +10,8 @@ from os import PathLike, fspath
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Tenant
 from dovetail.traces.cells import Header, Read, column, given, shown, whole
-from dovetail.traces.rows import Complaints, CsvTable, first_line, fitted
-from dovetail.traces.settings import read_toml, settings
-from dovetail.traces.source import opened
+from dovetail.traces.rows import each
+from dovetail.traces.settings import settings, tables
 
 NAMES = ("tenant", "vc", "name")
 COUNTS = ("nodes", "node_num", "num_nodes", "count")
@@ -43,6 +42,25 @@ def split_by_tenants(nodes: Sequence[Node], path: str | PathLike[str]) -> tuple[
     """
     source = fspath(path)
     holdings = _holdings(source)
+    if not any(holding.nodes for holding in holdings):
+        raise BadInput(
+            f"{source} gives no tenant any nodes; give them some (nodes = 2), "
+            "or name the file with --quotas if it is about quotas"
+        )
+    return _split(nodes, holdings, source)
+
+
+def tenants_of_cluster(source: str) -> tuple[Tenant, ...]:
+    """Those of a cluster file, which need not have any."""
+    return read_tenants(source) if "tenants" in tables(source) else ()
+
+
+def split_by_cluster(nodes: Sequence[Node], source: str) -> tuple[Node, ...]:
+    """The same as `split_by_tenants` for a cluster file and its own tenants."""
+    return _split(nodes, _holdings(source), source) if "tenants" in tables(source) else tuple(nodes)
+
+
+def _split(nodes: Sequence[Node], holdings: Sequence[Holding], source: str) -> tuple[Node, ...]:
     free = [index for index, node in enumerate(nodes) if not node.tenant]
     wanted = sum(holding.nodes for holding in holdings)
     if wanted > len(free):
@@ -69,23 +87,14 @@ def _holdings(source: str) -> list[Holding]:
 
 
 def _from_toml(source: str) -> list[Holding]:
-    tables = read_toml(source).get("tenants")
-    if not isinstance(tables, list):
+    found = tables(source).get("tenants")
+    if not isinstance(found, list):
         raise BadInput(f"{source}: there are no tenants; add [[tenants]] with name and nodes")
-    return [settings(Holding, table, f"{source}: tenants {i}") for i, table in enumerate(tables, 1)]
+    return [settings(Holding, table, f"{source}: tenants {i}") for i, table in enumerate(found, 1)]
 
 
 def _from_csv(source: str) -> list[Holding]:
-    complaints, holdings = Complaints(source, skip=False), []
-    with opened(source) as text:
-        table = CsvTable(source, *first_line(source, text), text)
-        read = _holding(table.header)
-        for row in table.rows(complaints):
-            try:
-                holdings.append(read(fitted(row, len(table.header.names))))
-            except ValueError as error:
-                complaints.add(table.line, str(error))
-    return holdings
+    return [holding for _, holding in each(source, _holding)]
 
 
 def _holding(header: Header) -> Read[Holding]:

@@ -17,6 +17,7 @@ class Trace:
     source: str = ""
     format: str = "dovetail"
     bad_rows: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the reader assumed or passed over, for the owner to see
 
 
 def put_in_order(arrivals: list[Arrival]) -> None:

@@ -129,6 +129,11 @@ def _kinds(arrival: Arrival) -> tuple[str, ...]:
     return arrival.job.kinds
 
 
+def _share(arrival: Arrival) -> Value:
+    """In thousandths, but for a single one: `1` is a whole GPU."""
+    return arrival.job.share if arrival.job.share > 1 else arrival.job.share / WHOLE_GPU
+
+
 def _from_job(field: str) -> Get:
     return lambda arrival: cast(Value, getattr(arrival.job, field))
 
@@ -149,6 +154,7 @@ GET: Mapping[str, Get] = {
     **{field: _from_job(field) for field in ASKED},
     **{field: _from_interruption(field) for field in ("save_s", "restore_s", "lost_s")},
     "job_id": _from_job("id"),
+    "share": _share,
     "kinds": _kinds,
     "estimate_s": _from_estimate("seconds"),
     "estimate_low_s": _from_estimate("low"),
