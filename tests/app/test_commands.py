@@ -143,7 +143,7 @@ def test_the_table_fits_a_hundred_columns_however_long_jobs_run(
 ) -> None:
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("submit_s,duration_s,gpus\n0,999999999999,1\n0,888888888888,1\n")
-    policies = "fifo,multilevel-feedback"
+    policies = "fifo,tiresias:queues=2:limits=5:late=false"
     said = typed("compare", jobs, "--cluster", "1x1", "--policies", policies)
     assert said.code == 0
     assert max(map(len, said.out.splitlines())) <= 100
@@ -722,7 +722,9 @@ def begun(words: str, trace: Path, out: Path) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-    assert wait_until(lambda: list(out.rglob("*.part")) or process.poll() is not None)
+    if not wait_until(lambda: list(out.rglob("*.part")) or process.poll() is not None):
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail("no journal was begun")
     time.sleep(0.2)
     assert process.poll() is None, "the run was over too soon"
     return process

@@ -13,7 +13,7 @@ from dovetail import traces
 from dovetail.app.experiment import Experiment
 from dovetail.app.outputs import REPORT, named, prepare_comparison, write_comparison
 from dovetail.app.parallel import simulate_all
-from dovetail.app.table import table
+from dovetail.app.table import table, told
 from dovetail.traces.clusters import read_cluster
 
 CLUSTER = "8x8"
@@ -44,6 +44,7 @@ def demo(out: Path) -> None:
     records = simulate_all(experiment, POLICIES, prepare_comparison(out, POLICIES), False)
     write_comparison(out, records, "Dovetail demo: a busy day on 64 GPUs")
     click.echo(table([record.summary for record in records]))
+    click.echo("\n".join(told(POLICIES, experiment.predictor)))
     click.echo(
         f"\nReport: {(out / REPORT).resolve()}\n"
         f"Your own jobs: {typed_command()} compare jobs.csv --cluster 8x8 --policies fifo,srtf,las"

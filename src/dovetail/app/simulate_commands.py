@@ -145,6 +145,8 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
     seconds = traces.read_durations(options["durations"]) if options["durations"] else None
     found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
     _tell_bad_rows(found)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
     arrivals = found.arrivals
     if options["interruption_cost"]:
         arrivals = with_interruption_cost(arrivals, *_costs(options["interruption_cost"]))
