@@ -22,6 +22,8 @@ class Plan:
         self.room: Final = view.room
         self._actions: list[Action] = []  # in the order tried: each makes room for the next
         self._in_order = True
+        self._kept: set[int] = set()  # which of the actions were taken back
+        self._stop_at: dict[JobId, int] = {}  # which of them stops a job
         self.started: Final[list[Track]] = []
         self._place: Final = place
         self._stopped: dict[JobId, Track] = {}
@@ -48,6 +50,7 @@ class Plan:
         assert track.placement is not None
         self.room.draft_give(track.placement, track.shape)
         self._stopped[track.job.id] = track
+        self._stop_at[track.job.id] = len(self._actions)
         self._actions.append(Preempt(track.job.id))
 
     def keep(self, track: Track) -> bool:
@@ -58,7 +61,7 @@ class Plan:
             return False
         self.room.draft_take(placement, track.shape)
         del self._stopped[track.job.id]
-        self._actions.remove(Preempt(track.job.id))
+        self._kept.add(self._stop_at.pop(track.job.id))
         self._in_order = self._in_order and not self.started
         return True
 
@@ -66,9 +69,10 @@ class Plan:
     def actions(self) -> list[Action]:
         """The difference to what runs now. A start that relied on a stop since taken back may rely on
         a later one instead: then all stops come first, which is always right."""
-        if not self._in_order:
-            self._actions.sort(key=_starts_last)
-        return self._actions
+        if not self._kept:
+            return self._actions
+        actions = [action for i, action in enumerate(self._actions) if i not in self._kept]
+        return actions if self._in_order else sorted(actions, key=_starts_last)
 
     @property
     def net_stops(self) -> int:

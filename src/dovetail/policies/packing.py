@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from typing import final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
-from dovetail.core.model import WHOLE_GPU, Placement, Seconds
+from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Slice
 from dovetail.core.orders import Order, OrderBy, WaitingRow
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.state import View
+from dovetail.core.state import ENDS, RUNS, WAITS, View
 from dovetail.core.track import Phase, Track
 from dovetail.policies.keys import BySubmission
 from dovetail.policies.placement import consolidated
@@ -38,10 +39,16 @@ class Gandiva:
     def __post_init__(self) -> None:
         if not self.slice_s > 0:
             raise ValueError(f"slice_s={self.slice_s:g}: give a positive number of seconds")
+        if not self.threshold >= 0:
+            raise ValueError(f"threshold={self.threshold:g}: give a sum of two speeds, such as 1.0")
 
     @cached_property
     def _slices(self) -> RoundRobin:
         return RoundRobin(place=self.place, slice_s=self.slice_s)
+
+    @cached_property
+    def _packed(self) -> _PackedSpec:
+        return _PackedSpec()
 
     @cached_property
     def _waiting(self) -> OrderBy:
@@ -66,21 +73,21 @@ class Gandiva:
 
     def _unpack(self, view: View) -> list[Action]:
         """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
+        packed = view.index(self._packed)
+        assert isinstance(packed, _Packed)
         actions: list[Action] = []
-        for mates in _by_place(view).values():
-            placement = mates[0].placement
-            assert placement is not None
-            rest = Placement(placement.slices, WHOLE_GPU - placement.share)
-            if len(mates) == 2 and not self._pays(mates):
-                actions.append(Preempt(mates.pop().job.id))
-            elif len(mates) == 2 or not view.room.is_free(rest):
-                continue  # well matched, or a job that asked for a share has moved in
-            actions.append(Resize(mates[0].job.id, Placement(placement.slices)))
+        for slices, mates in packed.changed():
+            rest = Placement(slices, WHOLE_GPU - _HALF)
+            measured = all(track.phase is Phase.RUNNING for track in mates)
+            if len(mates) == 2 and measured and self._pays(mates):
+                packed.is_settled(slices)
+            elif len(mates) == 2 and measured:
+                actions += [Preempt(mates[1].job.id), Resize(mates[0].job.id, Placement(slices))]
+            elif len(mates) == 1 and view.room.is_free(rest):
+                actions.append(Resize(mates[0].job.id, Placement(slices)))
         return actions
 
-    def _pays(self, mates: list[Track]) -> bool:
-        if any(track.phase is not Phase.RUNNING for track in mates):
-            return True  # not measured yet
+    def _pays(self, mates: Sequence[Track]) -> bool:
         return sum(track.speed for track in mates) >= self.threshold - 1e-9
 
     def _pairs(self, view: View) -> list[Action]:
@@ -127,14 +134,60 @@ class Gandiva:
         return ()
 
 
-def _by_place(view: View) -> dict[Placement, list[Track]]:
-    """The jobs on less of their GPUs than they asked for, by those GPUs."""
-    places: dict[Placement, list[Track]] = {}
-    for track in view.running.values():
+@final
+class _Packed:
+    """Who shares which GPUs because we put them there, and where that has changed."""
+
+    def __init__(self) -> None:
+        self.watches = WAITS | RUNS | ENDS
+        self._mates: dict[tuple[Slice, ...], list[Track]] = {}
+        self._place_of: dict[int, tuple[Slice, ...]] = {}  # by sequence
+        self._changed: dict[tuple[Slice, ...], None] = {}  # a dict, for its order
+
+    def waits(self, track: Track) -> None:
+        self._leave(track)
+
+    def ends(self, track: Track) -> None:
+        self._leave(track)
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def runs(self, track: Track) -> None:
         placement = track.placement
-        if placement is not None and placement.share < track.job.share:
-            places.setdefault(placement, []).append(track)
-    return places
+        assert placement is not None
+        if placement.share >= track.job.share:
+            self._leave(track)
+            return
+        slices = placement.slices
+        if self._place_of.get(track.sequence) != slices:
+            self._leave(track)
+            self._place_of[track.sequence] = slices
+            self._mates.setdefault(slices, []).append(track)
+        self._changed[slices] = None
+
+    def _leave(self, track: Track) -> None:
+        slices = self._place_of.pop(track.sequence, None)
+        if slices is not None:
+            self._changed[slices] = None
+            mates = self._mates[slices]
+            mates.remove(track)
+            if not mates:
+                del self._mates[slices]
+                del self._changed[slices]
+
+    def changed(self) -> list[tuple[tuple[Slice, ...], list[Track]]]:
+        """The places to look at; they stay until they are found in order."""
+        return [(slices, self._mates[slices]) for slices in self._changed]
+
+    def is_settled(self, slices: tuple[Slice, ...]) -> None:
+        del self._changed[slices]
+
+
+@final
+class _PackedSpec:
+    def build(self, view: View) -> _Packed:
+        return _Packed()
 
 
 def _all_open(room: Room, placement: Placement) -> bool:
