@@ -26,7 +26,6 @@ class Plan:
         self._stop_at: dict[JobId, int] = {}  # which of them stops a job
         self.started: Final[list[Track]] = []
         self._place: Final = place
-        self._stopped: dict[JobId, Track] = {}
 
     def place(self, track: Track) -> Placement | None:
         """Where the job could go, without going there."""
@@ -49,7 +48,6 @@ class Plan:
         """Preempt the job, unless it is kept after all."""
         assert track.placement is not None
         self.room.draft_give(track.placement, track.shape)
-        self._stopped[track.job.id] = track
         self._stop_at[track.job.id] = len(self._actions)
         self._actions.append(Preempt(track.job.id))
 
@@ -60,7 +58,6 @@ class Plan:
         if not self.room.is_free(placement) or not self.room.allows(placement, track.shape):
             return False
         self.room.draft_take(placement, track.shape)
-        del self._stopped[track.job.id]
         self._kept.add(self._stop_at.pop(track.job.id))
         self._in_order = self._in_order and not self.started
         return True
@@ -77,7 +74,7 @@ class Plan:
     @property
     def net_stops(self) -> int:
         """How many more jobs wait after this plan than before; negative if fewer."""
-        return len(self._stopped) - len(self.started)
+        return len(self._stop_at) - len(self.started)
 
 
 def _starts_last(action: Action) -> bool:
