@@ -44,17 +44,23 @@ class Line:
         )
 
 
-def ask(request: dict[str, Any], pure: bool = False) -> dict[str, Any]:
-    """Have a worker measure."""
+def ask(
+    request: dict[str, Any], pure: bool = False, limit_s: float | None = None
+) -> dict[str, Any]:
+    """Have a worker measure; nothing if it takes longer than the limit."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}" if pure else str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.worker", json.dumps(request)],
-        env=environment,
-        cwd=ROOT / "benchmarks",  # not the root: the installed package is to be found, not src
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.worker", json.dumps(request)],
+            env=environment,
+            cwd=ROOT / "benchmarks",  # not the root: the installed package is to be found, not src
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired:
+        return {}
     if done.returncode:
         raise SystemExit(f"a measurement failed: {request}\n{done.stderr[-2000:]}")
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -148,9 +154,9 @@ def philly() -> Iterator[Line]:
     )  # fmt: skip
     for name in [one["name"] for one in json.loads(listed.stdout)]:
         request = {"policy": SLICED.get(name, name), "trace": str(trace), "cluster": "64x8"}
-        answer = ask(request)
         limit = PHILLY_LIMIT_S.get(name, 60.0)
-        seconds, mb = answer["cpu_seconds"], answer["peak_mb"]
+        answer = ask(request, limit_s=2 * limit + 10)
+        seconds, mb = answer.get("cpu_seconds", 2 * limit), answer.get("peak_mb", 0.0)
         yield Line(
             f"Philly, {request['policy']}",
             f"{seconds:.1f} CPU-s, {mb:.0f} MB",
