@@ -415,3 +415,10 @@ def test_multilevel_feedback_counts_seconds_also_for_a_share_of_a_gpu() -> None:
     text = "multilevel-feedback:levels=2:slice_s=10"
     record = simulate(Experiment(jobs, [Node("n0", 1)]), text, rows=True)
     assert {row.job_id: row.start_s for row in record.jobs} == {"half": 0.0, "whole": 10.0}
+
+
+@pytest.mark.parametrize("policy", ["las:quantum=0.05", "round-robin:slice_s=0.05"])
+def test_short_turns_come_to_an_end_also_late_on_the_clock(policy: str) -> None:
+    """At t = 10^7 the clock knows no less than two billionths of a second."""
+    jobs = [Arrival(1e7 + i / 7, Job(JobId(str(i))), 1 / 3) for i in range(200)]
+    assert simulate(Experiment(jobs, [Node("n0", 1)]), policy).summary["finished"] == 200

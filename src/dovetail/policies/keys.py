@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from math import ceil, inf
+from math import ceil, inf, ulp
 from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
@@ -263,6 +263,16 @@ class ByService:
             return track.service_by(now) - track.forgiven_gpu_s
         return track.held_by(now)
 
+    def _step(self, track: Track, now: Seconds) -> tuple[float, float]:
+        """The rank, and how long it lasts while the job runs.
+
+        What cannot be told from a limit at this time of the clock has reached it: a wake-up for the
+        rest would come at once, for ever.
+        """
+        service, pace = self.service(track, now), self._pace(track)
+        rank, limit = self._ladder.step(service + pace * 8 * ulp(now))
+        return rank, (limit - service) / pace if limit < inf and pace > 0 else inf
+
     def _pace(self, track: Track) -> float:
         """Service gained per second of running."""
         if not self._in_gpu_seconds:
@@ -270,17 +280,13 @@ class ByService:
         return track.holds if track.holds else float(track.job.gpus)
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
-        rank, _ = self._ladder.step(self.service(track, view.now))
+        rank, _ = self._step(track, view.now)
         return rank, track.ticket if self._by_turn else track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
         now = view.now
-        service = self.service(track, now)
-        rank, limit = self._ladder.step(service)
-        until = inf
-        pace = self._pace(track)
-        if limit < inf and pace > 0:
-            until = now + (limit - service) / pace
+        rank, lasts = self._step(track, now)
+        until = now + lasts
         if self._rotate_s < inf:
             turn_ends = track.started_at + self._rotate_s
             if now >= turn_ends:
@@ -293,11 +299,8 @@ class ByService:
         return Standing(rank, 0.0, until, tie)
 
     def lasts(self, track: Track, view: View) -> Seconds:
-        service = self.service(track, view.now)
-        _, limit = self._ladder.step(service)
-        pace = self._pace(track)
-        left = (limit - service) / pace if limit < inf and pace > 0 else inf
-        return min(left, self._rotate_s)
+        _, lasts = self._step(track, view.now)
+        return min(lasts, self._rotate_s)
 
 
 def late_demotion(tracks: Sequence[Track], limits: Sequence[float], now: Seconds) -> Seconds:
