@@ -256,3 +256,4 @@ def test_a_job_that_waits_may_use_a_node_that_joins_for_its_tenant() -> None:
         NodeJoined(1.0, Node("ours", 1, tenant="us")),
     )
     state.record(Start("second", placement((1, 1))))
+    assert state.running["second"].placement == placement((1, 1))
