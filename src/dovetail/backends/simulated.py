@@ -27,6 +27,7 @@ from dovetail.core.entries import (
     Resize,
     Start,
     Started,
+    Stop,
     Submitted,
     TenantSet,
     Wake,
@@ -289,12 +290,19 @@ class SimulatedCluster:
             self._wake_at = action.at
         elif isinstance(action, Refuse):
             self._lives.pop(action.job_id).gone = True
+        elif isinstance(action, Stop):
+            self._end_by_decision(self._lives.pop(action.job_id))
         elif isinstance(action, Resize):
             self._resize(self._lives[action.job_id], action.placement)
         elif isinstance(action, Promote):
             pass  # a matter of the queue: nothing changes for the job itself
         else:
             assert_never(action)
+
+    def _end_by_decision(self, life: _Life) -> None:
+        life.gone = True
+        if self._sharers and life.placement is not None:
+            self._unshare(self._reports, life)
 
     def _start(self, life: _Life, placement: Placement) -> None:
         now = self._now

@@ -8,6 +8,7 @@ read-only to the type checker. See docs/decisions/0002-plain-classes-for-entries
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii as quote
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -29,7 +30,9 @@ class Entry:
         names = [name for name in self.fields if name != "at"]
         row: dict[str, Any] = {self.tag: _plain(getattr(self, names[0])) if names else True}
         for name in names[1:]:
-            row["on" if name == "placement" else name] = _plain(getattr(self, name))
+            value = _plain(getattr(self, name))
+            if value is not None:
+                row["on" if name == "placement" else name] = value
         return f"{at}{json.dumps(row, separators=(',', ':'))[1:]}\n"
 
     def __eq__(self, other: object) -> bool:
@@ -107,13 +110,21 @@ class Failed(Entry):
     """The job died by its own fault; it is queued again while it has retries left."""
 
     tag: ClassVar[str] = "failed"
-    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason", "lost_s")
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason", "lost_s", "exit_code")
 
-    def __init__(self, at: Seconds, job_id: JobId, reason: str, lost_s: Seconds = 0.0) -> None:
+    def __init__(
+        self,
+        at: Seconds,
+        job_id: JobId,
+        reason: str,
+        lost_s: Seconds = 0.0,
+        exit_code: int | None = None,
+    ) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
         self.reason: Final = reason
         self.lost_s: Final = lost_s
+        self.exit_code: Final = exit_code  # None: the world has no such thing, or nobody saw it
 
 
 @final
@@ -154,6 +165,165 @@ class Paced(Entry):
         self.at: Final = at
         self.job_id: Final = job_id
         self.speed: Final = speed
+
+
+@final
+class Reported(Entry):
+    """The job itself told how far it is. `upto` is where the next report begins in its file, so that
+    each one is taken exactly once, whoever dies in between."""
+
+    tag: ClassVar[str] = "reported"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto")
+
+    def __init__(
+        self,
+        at: Seconds,
+        job_id: JobId,
+        step: float | None,
+        metrics: Mapping[str, float | str],
+        upto: int = 0,
+    ) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.step: Final = step
+        self.metrics: Final = (
+            metrics  # JSON has no NaN: what is not a finite number is told as text
+        )
+        self.upto: Final = upto
+
+
+@final
+class Saved(Entry):
+    """A job that was to give way has left its GPUs: by which rung, in what time, how much of it lies
+    in host memory now, and whether its processes still exist (parked) or have to be started anew."""
+
+    tag: ClassVar[str] = "saved"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "rung", "seconds", "bytes", "parked")
+
+    def __init__(
+        self, at: Seconds, job_id: JobId, rung: str, seconds: Seconds, bytes: int, parked: bool
+    ) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.rung: Final = rung
+        self.seconds: Final = seconds
+        self.bytes: Final = bytes
+        self.parked: Final = parked
+
+
+@final
+class Restored(Entry):
+    """A job that had given way is back at work: what that took. Follows its `Started`."""
+
+    tag: ClassVar[str] = "restored"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "rung", "seconds")
+
+    def __init__(self, at: Seconds, job_id: JobId, rung: str, seconds: Seconds) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.rung: Final = rung
+        self.seconds: Final = seconds
+
+
+@final
+class Pinned(Entry):
+    """The running job cannot be made to give way for now."""
+
+    tag: ClassVar[str] = "pinned"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
+class Unpinned(Entry):
+    """The job can be made to give way again."""
+
+    tag: ClassVar[str] = "unpinned"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
+
+    def __init__(self, at: Seconds, job_id: JobId) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+
+
+@final
+class Stayed(Entry):
+    """The job was to give way and could not: it still runs there, and is pinned."""
+
+    tag: ClassVar[str] = "stayed"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "placement", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, placement: Placement, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.placement: Final = placement
+        self.reason: Final = reason
+
+
+@final
+class Held(Entry):
+    """The user does not want the job to run for now."""
+
+    tag: ClassVar[str] = "held"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
+class Released(Entry):
+    """The user lets the job run again."""
+
+    tag: ClassVar[str] = "released"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
+
+    def __init__(self, at: Seconds, job_id: JobId) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+
+
+@final
+class Amended(Entry):
+    """The user changed what the job asks for; its id and, while it runs, its size stay."""
+
+    tag: ClassVar[str] = "amended"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job")
+
+    def __init__(self, at: Seconds, job: Job) -> None:
+        self.at: Final = at
+        self.job: Final = job
+
+
+@final
+class Occupied(Entry):
+    """Exactly these GPUs of the node are used by somebody else: left alone until they are free."""
+
+    tag: ClassVar[str] = "occupied"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id", "mask")
+
+    def __init__(self, at: Seconds, node_id: str, mask: int) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+        self.mask: Final = mask
+
+
+@final
+class PolicySet(Entry):
+    """From now on this policy decides."""
+
+    tag: ClassVar[str] = "policy"
+    fields: ClassVar[tuple[str, ...]] = ("at", "policy")
+
+    def __init__(self, at: Seconds, policy: str) -> None:
+        self.at: Final = at
+        self.policy: Final = policy
 
 
 @final
@@ -306,6 +476,18 @@ class Refuse(Entry):
 
 
 @final
+class Stop(Entry):
+    """End the job, running or not, because of something it did or has had: it counts as failed."""
+
+    tag: ClassVar[str] = "stop"
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason")
+
+    def __init__(self, job_id: JobId, reason: str) -> None:
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
 class Wake(Entry):
     """Ask to be called again at that time. Not journaled: whoever restarts asks anew."""
 
@@ -324,6 +506,17 @@ Event: TypeAlias = (
     | Interrupted
     | Cancelled
     | Paced
+    | Reported
+    | Saved
+    | Restored
+    | Pinned
+    | Unpinned
+    | Stayed
+    | Held
+    | Released
+    | Amended
+    | Occupied
+    | PolicySet
     | NodeJoined
     | NodeDown
     | NodeUp
@@ -332,5 +525,5 @@ Event: TypeAlias = (
     | TenantSet
     | Woke
 )
-Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Wake
+Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Wake
 JournalEntry: TypeAlias = Event | Action

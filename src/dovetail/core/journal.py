@@ -11,9 +11,11 @@ from math import isfinite
 from typing import Any, Final, final
 
 from dovetail.core.entries import (
+    Amended,
     Cancelled,
     Failed,
     Finished,
+    Held,
     Interrupted,
     JournalEntry,
     NodeDown,
@@ -21,15 +23,25 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    Occupied,
     Paced,
+    Pinned,
+    PolicySet,
     Preempt,
     Promote,
     Refuse,
+    Released,
+    Reported,
     Resize,
+    Restored,
+    Saved,
     Start,
     Started,
+    Stayed,
+    Stop,
     Submitted,
     TenantSet,
+    Unpinned,
     Woke,
 )
 from dovetail.core.errors import BadInput
@@ -102,13 +114,14 @@ def decode(line: str) -> JournalEntry:
     return _READERS[tag](at, value, row)
 
 
-def _placement(data: list[Any]) -> Placement:
+def placement_from(data: list[Any]) -> Placement:
     return Placement(tuple(Slice(node, mask) for node, mask in data[1:]), data[0])
 
 
-def _job(data: dict[str, Any]) -> Job:
+def job_from(data: dict[str, Any]) -> Job:
     data = _with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
+    data["after"] = tuple(data.get("after", ()))
     if "interruption" in data:
         data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
     if "estimate" in data:
@@ -116,13 +129,13 @@ def _job(data: dict[str, Any]) -> Job:
     return Job(**data)
 
 
-def _node(data: dict[str, Any]) -> Node:
+def node_from(data: dict[str, Any]) -> Node:
     data = _with_infinity(data)
     data["labels"] = tuple((k, v) for k, v in data.get("labels", ()))
     return Node(**data)
 
 
-def _tenant(data: dict[str, Any]) -> Tenant:
+def tenant_from(data: dict[str, Any]) -> Tenant:
     data = _with_infinity(data)
     data["labels"] = tuple((k, v) for k, v in data.get("labels", ()))
     return Tenant(**data)
@@ -140,23 +153,41 @@ _NAMES = frozenset(("id", "user", "tenant", "name", "group", "model", "kind", "r
 
 
 _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
-    Submitted.tag: lambda at, value, _: Submitted(at, _job(value)),
+    Submitted.tag: lambda at, value, _: Submitted(at, job_from(value)),
     Started.tag: lambda at, value, _: Started(at, value),
     Finished.tag: lambda at, value, _: Finished(at, value),
-    Failed.tag: lambda at, value, row: Failed(at, value, row["reason"], row["lost_s"]),
+    Failed.tag: lambda at, value, row: Failed(
+        at, value, row["reason"], row["lost_s"], row.get("exit_code")
+    ),
     Interrupted.tag: lambda at, value, row: Interrupted(at, value, row["reason"], row["lost_s"]),
     Cancelled.tag: lambda at, value, row: Cancelled(at, value, row["reason"]),
     Paced.tag: lambda at, value, row: Paced(at, value, row["speed"]),
-    NodeJoined.tag: lambda at, value, _: NodeJoined(at, _node(value)),
+    Reported.tag: lambda at, value, row: Reported(
+        at, value, row.get("step"), row["metrics"], row["upto"]
+    ),
+    Saved.tag: lambda at, value, row: Saved(
+        at, value, row["rung"], row["seconds"], row["bytes"], row["parked"]
+    ),
+    Restored.tag: lambda at, value, row: Restored(at, value, row["rung"], row["seconds"]),
+    Pinned.tag: lambda at, value, row: Pinned(at, value, row["reason"]),
+    Unpinned.tag: lambda at, value, _: Unpinned(at, value),
+    Stayed.tag: lambda at, value, row: Stayed(at, value, placement_from(row["on"]), row["reason"]),
+    Held.tag: lambda at, value, row: Held(at, value, row["reason"]),
+    Released.tag: lambda at, value, _: Released(at, value),
+    Amended.tag: lambda at, value, _: Amended(at, job_from(value)),
+    Occupied.tag: lambda at, value, row: Occupied(at, value, row["mask"]),
+    PolicySet.tag: lambda at, value, _: PolicySet(at, value),
+    NodeJoined.tag: lambda at, value, _: NodeJoined(at, node_from(value)),
     NodeDown.tag: lambda at, value, _: NodeDown(at, value),
     NodeUp.tag: lambda at, value, _: NodeUp(at, value),
     NodeDraining.tag: lambda at, value, _: NodeDraining(at, value),
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
-    TenantSet.tag: lambda at, value, _: TenantSet(at, _tenant(value)),
+    TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
     Woke.tag: lambda at, _value, _row: Woke(at),
-    Start.tag: lambda _, value, row: Start(value, _placement(row["on"])),
+    Start.tag: lambda _, value, row: Start(value, placement_from(row["on"])),
     Preempt.tag: lambda _, value, _row: Preempt(value),
     Promote.tag: lambda _, value, _row: Promote(value),
-    Resize.tag: lambda _, value, row: Resize(value, _placement(row["on"])),
+    Resize.tag: lambda _, value, row: Resize(value, placement_from(row["on"])),
+    Stop.tag: lambda _, value, row: Stop(value, row["reason"]),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

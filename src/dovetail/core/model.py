@@ -58,6 +58,11 @@ class Job:
     interruption: Interruption = NO_INTERRUPTION_COST
     estimate: Estimate | None = None  # what the user said it would take
     retries: int = 0
+    time_limit_s: Seconds | None = None  # of one attempt; it is stopped when it has run that long
+    after: tuple[JobId, ...] = ()  # jobs that must have finished before this one may start
+    preemptible: bool = True  # may it be made to give way at all?
+    restartable: bool = False  # may it be killed and begun anew, if nothing gentler works?
+    gpu_memory_gb: float = 0.0  # every GPU must have as much
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
@@ -74,6 +79,12 @@ class Job:
         if not (0 <= self.cpus < inf and 0 <= self.memory_gb < inf):
             raise ValueError(
                 f"job {self.id!r} asks for {self.cpus:g} CPUs and {self.memory_gb:g} GB"
+            )
+        if not 0 <= self.gpu_memory_gb < inf:
+            raise ValueError(f"job {self.id!r} asks for {self.gpu_memory_gb:g} GB of GPU memory")
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise ValueError(
+                f"job {self.id!r} has a time limit of {self.time_limit_s:g} s; give more than 0"
             )
         if not 0 < self.weight < inf:
             raise ValueError(f"job {self.id!r} has weight {self.weight:g}; give a positive number")
@@ -95,6 +106,11 @@ class Job:
             or self.model
             or self.priority
             or self.retries
+            or self.after
+            or self.restartable
+            or not self.preemptible
+            or self.gpu_memory_gb
+            or self.time_limit_s is not None
             or self.share != WHOLE_GPU
             or self.weight != 1.0
             or self.deadline is not None
@@ -177,6 +193,7 @@ class Shape:
         self.kinds: Final = job.kinds
         self.cpus: Final = job.cpus
         self.memory_gb: Final = job.memory_gb
+        self.gpu_memory_gb: Final = job.gpu_memory_gb
         self.tenant: Final = tenant
         # Most jobs ask for whole GPUs and nothing else; those take the short way everywhere.
         self.plain: Final = (
@@ -190,6 +207,8 @@ class Shape:
             parts = [f"{self.share}/1000 of a GPU"]
         if self.kinds:
             parts[-1:] = [f"{parts[-1] if parts else 'a node'} of kind {' or '.join(self.kinds)}"]
+        if self.gpu_memory_gb:
+            parts[-1:] = [f"{parts[-1] if parts else 'a GPU'} with {self.gpu_memory_gb:g} GB"]
         if self.cpus:
             parts.append(f"{self.cpus:g} CPU{'' if self.cpus == 1 else 's'}")
         if self.memory_gb:

@@ -109,7 +109,8 @@ class Order:
         heappush(heap, (key, tie, track.turn, track))
 
     def runs(self, track: Track) -> None:
-        self._place_running(track, self._key.running(track, self._view))
+        if not track.pinned:  # who cannot give way is no candidate for it
+            self._place_running(track, self._key.running(track, self._view))
 
     def ends(self, track: Track) -> None:
         """Its rows are stale now, and are dropped when they surface."""
@@ -124,7 +125,9 @@ class Order:
         those that had just sunk stand at the end of their new one already."""
         number = self._current
         still = [
-            track for track in self._displaced if track.placement is None and track.ended_at < 0
+            track
+            for track in self._displaced
+            if track.placement is None and track.ended_at < 0 and not track.barred
         ]
         rows = sorted([(number.get(track.sequence, 0), track) for track in still], key=_first)
         self._displaced.clear()

@@ -19,12 +19,13 @@ _ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole
 
 @final
 class Pool:
-    """Nodes of one GPU kind that the same tenants may use."""
+    """Nodes of one GPU kind and memory that the same tenants may use."""
 
-    def __init__(self, index: int, kind: str, tenant: str) -> None:
+    def __init__(self, index: int, kind: str, tenant: str, gpu_memory_gb: float) -> None:
         self.index: Final = index
         self.kind: Final = kind
         self.tenant: Final = tenant
+        self.gpu_memory_gb: Final = gpu_memory_gb
         self.width = 0  # GPUs of its largest node
         self.free = 0  # whole free GPUs on its open nodes
         self.by_count: list[int] = [0]  # by_count[k]: the open nodes with exactly k free GPUs
@@ -50,6 +51,7 @@ class Room:
         self.memory_gb: Final[list[float]] = []
         self.open: Final[list[bool]] = []  # may anything start here?
         self.down: Final[set[int]] = set()  # failed or gone
+        self.occupied: Final[dict[int, int]] = {}  # per node: GPUs in use by somebody else
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
         self.tenants: Final[dict[str, Tenant]] = {}
@@ -93,9 +95,13 @@ class Room:
 
     def _pool_for(self, node: Node) -> Pool:
         for pool in self.pools:
-            if pool.kind == node.kind and pool.tenant == node.tenant:
+            if (
+                pool.kind == node.kind
+                and pool.tenant == node.tenant
+                and pool.gpu_memory_gb == node.gpu_memory_gb
+            ):
                 return pool
-        pool = Pool(len(self.pools), node.kind, node.tenant)
+        pool = Pool(len(self.pools), node.kind, node.tenant, node.gpu_memory_gb)
         self.pools.append(pool)
         for shape in self._asked:
             shape.pools = None
@@ -126,6 +132,14 @@ class Room:
             else:
                 self.down.add(n)
 
+    def set_occupied(self, n: int, mask: int) -> None:
+        """Exactly these GPUs are used by somebody else. Those that jobs of ours hold stay theirs."""
+        before = self.occupied.get(n, 0)
+        taken = mask & self.free[n]
+        self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
+        self.occupied[n] = before & mask | taken
+        self.changes += 1
+
     def set_tenant(self, tenant: Tenant) -> None:
         self.tenants[tenant.name] = tenant
         self.held.setdefault(tenant.name, 0.0)
@@ -145,6 +159,7 @@ class Room:
             pool
             for pool in self.pools
             if (not shape.kinds or pool.kind in shape.kinds)
+            and shape.gpu_memory_gb <= pool.gpu_memory_gb
             and (not pool.tenant or pool.tenant == shape.tenant)
         ]
 

@@ -5,13 +5,16 @@ Policies get the same object typed as `View`, which has no way to change anythin
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol, assert_never, final
+from typing import Final, Protocol, assert_never, cast, final
 
 from dovetail.core.entries import (
+    Amended,
     Cancelled,
     Failed,
     Finished,
+    Held,
     Interrupted,
     JournalEntry,
     NodeDown,
@@ -19,15 +22,25 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    Occupied,
     Paced,
+    Pinned,
+    PolicySet,
     Preempt,
     Promote,
     Refuse,
+    Released,
+    Reported,
     Resize,
+    Restored,
+    Saved,
     Start,
     Started,
+    Stayed,
+    Stop,
     Submitted,
     TenantSet,
+    Unpinned,
     Wake,
     Woke,
 )
@@ -40,6 +53,7 @@ WAITS: Final = 1
 RUNS: Final = 2
 ENDS: Final = 4
 SETTLES: Final = 8
+RECALLS: Final = 16
 
 
 class Index(Protocol):
@@ -63,6 +77,13 @@ class Index(Protocol):
         """Forget what a policy tried out."""
 
 
+class Recalling(Index, Protocol):
+    """An index that learns from the past; it watches `RECALLS`."""
+
+    def recall(self, track: Track) -> None:
+        """What the job has had before this index was made."""
+
+
 class IndexSpec(Protocol):
     """Says which index is wanted. Kept by the policy as a field, so it is always the same object."""
 
@@ -70,17 +91,21 @@ class IndexSpec(Protocol):
 
 
 class View:
-    """What a policy may look at."""
+    """What a policy may look at. `past` says how many jobs that ended are remembered as a whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, past: int = 0) -> None:
         self.now: Seconds = 0.0
         self.room: Final = Room()
         self._tracks: dict[JobId, Track] = {}
         self._running: dict[JobId, Track] = {}
         self._ended: dict[JobId, Phase] = {}
+        self.past: Final[deque[Track]] = deque(maxlen=past)
+        self._remembers: Final = past > 0
+        self._dependants: dict[JobId, list[Track]] = {}
+        self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[
-            tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
+            tuple[int, int, tuple[str, ...], float, float, float, str], tuple[Shape, str]
         ] = {}
         self._simple_shapes: dict[int, tuple[Shape, str]] = {}  # the same, by GPUs alone
         self._on_settle: list[Index] = []
@@ -125,10 +150,14 @@ class View:
         watches = index.watches
         for track in self._tracks.values():
             if track.placement is None:
-                if watches & WAITS:
+                if watches & WAITS and not track.barred:
                     index.waits(track)
             elif watches & RUNS:
                 index.runs(track)
+        if watches & RECALLS:
+            learning = cast(Recalling, index)
+            for track in (*self.past, *self._tracks.values()):
+                learning.recall(track)
         self._index_by_spec[id(spec)] = (spec, index)
         for flag, told in (
             (WAITS, self._on_wait),
@@ -168,8 +197,9 @@ class State(View):
                     self._advance(entry.at)
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
-                    finished = self._held(entry.job_id)  # says what is wrong
-                self._release(finished, 0.0)
+                    finished = self._may_end(entry.job_id)
+                else:
+                    self._release(finished, 0.0)
                 self._end(finished, Phase.FINISHED, "")
             elif isinstance(entry, Started):
                 self._advance(entry.at)
@@ -199,10 +229,7 @@ class State(View):
                 self._failed(entry)
             case Interrupted():
                 self._advance(entry.at)
-                track = self._held(entry.job_id)
-                self._release(track, entry.lost_s)
-                track.reason = entry.reason
-                self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+                self._interrupted(entry)
             case Cancelled():
                 self._advance(entry.at)
                 track = self._track(entry.job_id)
@@ -212,11 +239,38 @@ class State(View):
             case Paced():
                 self._advance(entry.at)
                 self._paced(entry.job_id, entry.speed)
+            case Occupied():
+                self._advance(entry.at)
+                self.room.set_occupied(self._node(entry.node_id), entry.mask)
             case NodeJoined() | NodeDown() | NodeUp() | NodeDraining() | NodeLeft() | TenantSet():
                 self._advance(entry.at)
                 self._change_cluster(entry)
             case Start() | Started() | Submitted() | Finished() | Preempt():
                 raise AssertionError("recorded above")
+            case _:
+                self._record_live(entry)
+
+    def _record_live(
+        self,
+        entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Held | Released
+        | Amended | PolicySet,
+    ) -> None:  # fmt: skip
+        """What happens to real processes and what their users want meanwhile."""
+        match entry:
+            case Stop():
+                self._stop(entry.job_id, entry.reason)
+            case Reported():
+                self._advance(entry.at)
+                self._reported(entry)
+            case Saved() | Restored() | Pinned() | Unpinned() | Stayed():
+                self._advance(entry.at)
+                self._gave_way(entry)
+            case Held() | Released() | Amended():
+                self._advance(entry.at)
+                self._wished(entry)
+            case PolicySet():
+                self._advance(entry.at)
+                self.policy = entry.policy
             case _:
                 assert_never(entry)
 
@@ -243,6 +297,13 @@ class State(View):
             raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
         return track
 
+    def _may_end(self, job_id: JobId) -> Track:
+        """A waiting job can end only if it has run: while it gave way, or while it was parked."""
+        track = self._track(job_id)
+        if track.phase is not Phase.SUSPENDED:
+            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
+        return track
+
     def _submitted(self, job: Job) -> None:
         if job.id in self._tracks or job.id in self._ended:
             raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
@@ -254,15 +315,48 @@ class State(View):
         track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
         self._tracks[job.id] = track
-        self.waiting_count += 1
         if why_never:
             self.unplaceable[job.id] = why_never
+        if job.after:
+            self._await(track)
+        if not track.awaits:
+            self._line_up(track)
+
+    def _line_up(self, track: Track) -> None:
+        self.waiting_count += 1
         for index in self._on_wait:
             index.waits(track)
 
+    def _await(self, track: Track) -> None:
+        """Keep the job out of the queue until those it comes after have finished."""
+        for other in track.job.after:
+            phase = self._ended.get(other)
+            if other in self._tracks:
+                track.awaits = (*track.awaits, other)
+                self._dependants.setdefault(other, []).append(track)
+            elif phase is not Phase.FINISHED:
+                what = "is not known" if phase is None else f"has ended ({phase.value})"
+                self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
+                track.awaits = (*track.awaits, other)
+
+    def _tell_dependants(self, ended: Track) -> None:
+        for track in self._dependants.pop(ended.job.id, ()):
+            if track.ended_at >= 0:
+                continue
+            if ended.phase is Phase.FINISHED:
+                track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
+                if not track.barred:
+                    self._line_up(track)
+            else:
+                self.unplaceable[track.job.id] = (
+                    f"it comes after job {ended.job.id!r}, which has ended ({ended.phase.value})"
+                )
+
     def _shape_of(self, job: Job) -> tuple[Shape, str]:
         tenant = job.tenant if self.room.tenants_matter else ""
-        key = (job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, tenant)
+        key = (
+            job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
+        )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
             shape = Shape(len(self._shapes), job, tenant)
@@ -287,6 +381,9 @@ class State(View):
             room.take(placement, shape)
         if track.phase is Phase.SUSPENDED:
             self.suspended_count -= 1
+        if not track.process:
+            track.run += 1
+            track.process = True
         if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
             track.phase = Phase.RUNNING
             track.working_since = now
@@ -330,9 +427,143 @@ class State(View):
 
     def _preempt(self, job_id: JobId) -> None:
         track = self._held(job_id)
+        if track.pinned:
+            raise IllegalEntry(f"job {job_id!r} cannot give way at t={self.now:g}: {track.pinned}")
         self._release(track, 0.0)
         track.preemptions += 1
+        track.rung = ""
         self._wait_again(track, Phase.SUSPENDED)
+
+    def _interrupted(self, entry: Interrupted) -> None:
+        track = self._track(entry.job_id)
+        was_waiting = track.placement is None
+        if was_waiting:
+            self._may_end(entry.job_id)
+            self._lose(track, entry.lost_s)
+        else:
+            self._release(track, entry.lost_s)
+        track.process = False
+        track.pinned = ""
+        track.reason = entry.reason
+        if was_waiting:
+            self._step_out(track)
+        self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+
+    def _step_out(self, track: Track) -> None:
+        """Leave the queue, for good or to line up elsewhere in it."""
+        if track.phase is Phase.SUSPENDED:
+            self.suspended_count -= 1
+        if not track.barred:
+            self.waiting_count -= 1
+        track.turn += 1
+
+    @staticmethod
+    def _lose(track: Track, lost_s: Seconds) -> None:
+        track.executed_s -= min(lost_s, track.executed_s)
+
+    def _stop(self, job_id: JobId, reason: str) -> None:
+        track = self._track(job_id)
+        if track.placement is not None:
+            self._release(track, 0.0)
+        self._end(track, Phase.FAILED, reason)
+
+    def _reported(self, entry: Reported) -> None:
+        track = self._track(entry.job_id)
+        if entry.step is not None:
+            track.step = entry.step
+        if entry.metrics:
+            track.metrics = {**track.metrics, **entry.metrics}
+        track.reported_at = self.now
+        track.reported_upto = entry.upto
+
+    # -------------------------------------------------------------------------- giving way for real
+
+    def _gave_way(self, entry: Saved | Restored | Pinned | Unpinned | Stayed) -> None:
+        track = self._track(entry.job_id)
+        match entry:
+            case Saved():
+                self._saved(track, entry)
+            case Restored():
+                track.restored_in_s = entry.seconds
+                track.parked_bytes = 0
+            case Pinned():
+                self._pin(track, entry.reason)
+            case Unpinned():
+                self._pin(track, "")
+            case Stayed():
+                self._stayed(track, entry)
+
+    def _saved(self, track: Track, saved: Saved) -> None:
+        track.rung = saved.rung
+        track.saved_in_s = saved.seconds
+        track.parked_bytes = saved.bytes
+        if saved.parked:
+            return
+        track.parked_bytes = 0
+        track.process = track.placement is not None  # it may have been started again meanwhile
+        if track.process:
+            track.run += 1
+
+    def _pin(self, track: Track, reason: str) -> None:
+        track.pinned = reason
+        if track.placement is not None:
+            track.turn += 1
+            for index in self._on_run:
+                index.runs(track)
+
+    def _stayed(self, track: Track, entry: Stayed) -> None:
+        if track.placement is not None:
+            raise IllegalEntry(f"job {entry.job_id!r} runs already at t={self.now:g}")
+        self._check_room(entry.job_id, entry.placement, track.shape)
+        self.room.take(entry.placement, track.shape)
+        self._step_out(track)
+        track.preemptions -= 1
+        track.pinned = entry.reason
+        track.phase = Phase.RUNNING
+        track.placement = entry.placement
+        track.holds = entry.placement.gpus * entry.placement.share / WHOLE_GPU
+        track.started_at = track.working_since = self.now
+        self._running[entry.job_id] = track
+        for index in self._on_run:
+            index.runs(track)
+
+    # -------------------------------------------------------------------------------- users' wishes
+
+    def _wished(self, entry: Held | Released | Amended) -> None:
+        if isinstance(entry, Amended):
+            self._amended(self._track(entry.job.id), entry.job)
+            return
+        track = self._track(entry.job_id)
+        waits = track.placement is None
+        was_in_line = waits and not track.barred
+        track.held = entry.reason if isinstance(entry, Held) else ""
+        if was_in_line and track.held:
+            self.waiting_count -= 1
+            track.turn += 1
+        elif waits and not was_in_line and not track.barred:
+            track.turn += 1
+            self._line_up(track)
+
+    def _amended(self, track: Track, job: Job) -> None:
+        shape, why_never = self._shape_of(job)
+        if track.placement is not None and shape is not track.shape:
+            raise IllegalEntry(
+                f"job {job.id!r} runs: what it needs cannot change at t={self.now:g}"
+            )
+        track.job = job
+        track.shape = shape
+        track.turn += 1
+        if track.placement is not None:
+            for index in self._on_run:
+                index.runs(track)
+            return
+        if why_never:
+            self.unplaceable[job.id] = why_never
+        if not track.barred:
+            for index in self._on_wait:
+                index.waits(track)
+
+    # ---------------------------------------------------------------------------- ends of all sorts
 
     def _release(self, track: Track, lost_s: Seconds) -> None:
         """Take the GPUs back; the account of this stint is closed."""
@@ -381,11 +612,10 @@ class State(View):
         track.waiting_since = self.now
         self._tickets += 1
         track.ticket = self._tickets
-        self.waiting_count += 1
         if phase is Phase.SUSPENDED:
             self.suspended_count += 1
-        for index in self._on_wait:
-            index.waits(track)
+        if not track.barred:
+            self._line_up(track)
 
     def _refuse(self, entry: Refuse) -> None:
         track = self._track(entry.job_id)
@@ -399,12 +629,21 @@ class State(View):
             raise IllegalEntry(f"cannot promote job {job_id!r} at t={self.now:g}: it runs")
         track.forgiven_gpu_s = track.held_gpu_s
         track.turn += 1
-        for index in self._on_wait:
-            index.waits(track)
+        if not track.barred:
+            for index in self._on_wait:
+                index.waits(track)
 
     def _failed(self, entry: Failed) -> None:
-        track = self._held(entry.job_id)
-        self._release(track, entry.lost_s)
+        track = self._track(entry.job_id)
+        if track.placement is not None:
+            self._release(track, entry.lost_s)
+        elif self._may_end(entry.job_id):
+            self._lose(track, entry.lost_s)
+            self._step_out(track)
+            track.phase = Phase.STARTING  # neither here nor there: it ends or lines up below
+        track.process = False
+        track.pinned = ""
+        track.exit_code = entry.exit_code
         track.attempts += 1
         if track.attempts > track.job.retries:
             self._end(track, Phase.FAILED, entry.reason)
@@ -415,9 +654,7 @@ class State(View):
     def _end(self, track: Track, phase: Phase, reason: str) -> None:
         job_id = track.job.id
         if track.phase is Phase.QUEUED or track.phase is Phase.SUSPENDED:
-            self.waiting_count -= 1
-            if track.phase is Phase.SUSPENDED:
-                self.suspended_count -= 1
+            self._step_out(track)
         track.turn += 1
         track.phase = phase
         track.reason = reason
@@ -428,6 +665,10 @@ class State(View):
         self._ended[job_id] = phase
         for index in self._on_end:
             index.ends(track)
+        if self._dependants:
+            self._tell_dependants(track)
+        if self._remembers:
+            self.past.append(track)
 
     def _resize(self, job_id: JobId, placement: Placement) -> None:
         track = self._held(job_id)
@@ -463,9 +704,7 @@ class State(View):
         elif isinstance(entry, TenantSet):
             room.set_tenant(entry.tenant)
         else:
-            n = room.index.get(entry.node_id)
-            if n is None or n in room.gone:
-                raise IllegalEntry(f"there is no node {entry.node_id!r}")
+            n = self._node(entry.node_id)
             if isinstance(entry, NodeLeft):
                 room.remove(n)
             else:
@@ -477,6 +716,12 @@ class State(View):
             self._give_shapes_their_tenants()
         self._judge_shapes_again()
 
+    def _node(self, node_id: str) -> int:
+        n = self.room.index.get(node_id)
+        if n is None or n in self.room.gone:
+            raise IllegalEntry(f"there is no node {node_id!r}")
+        return n
+
     def _give_shapes_their_tenants(self) -> None:
         """From now on jobs of two tenants are no longer interchangeable: shape them all anew."""
         self._shapes.clear()
@@ -485,8 +730,9 @@ class State(View):
             track.shape, _ = self._shape_of(track.job)
             track.turn += 1
             if track.placement is None:
-                for index in self._on_wait:
-                    index.waits(track)
+                if not track.barred:
+                    for index in self._on_wait:
+                        index.waits(track)
                 continue
             if track.shape.tenant in self.room.held:
                 self.room.held[track.shape.tenant] += track.holds

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final, final
 
-from dovetail.core.model import Job, Placement, Seconds, Shape
+from dovetail.core.model import Job, JobId, Placement, Seconds, Shape
+
+_NOTHING: Final[dict[str, float | str]] = {}
 
 
 class Phase(Enum):
@@ -40,9 +43,23 @@ class Track:
     attempts: int = 0  # how often it died by its own fault
     turn: int = 0  # changes whenever its place in an order does; marks stale index rows
     reason: str = ""
+    exit_code: int | None = None
+    held: str = ""  # why its user does not let it run now
+    awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
+    pinned: str = ""  # why it cannot be made to give way now
+    process: bool = False  # are there processes of its last launch, as far as we know?
+    run: int = 0  # which launch of its processes is the last
+    rung: str = ""  # how it gave way the last time
+    parked_bytes: int = 0  # of it that lie in host memory meanwhile
+    saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
+    restored_in_s: Seconds = -1.0  # and coming back
+    step: float | None = None  # its last report
+    metrics: Mapping[str, float | str] = _NOTHING
+    reported_at: Seconds = -1.0
+    reported_upto: int = 0
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
-        self.job: Final = job
+        self.job = job
         self.shape = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
@@ -53,6 +70,16 @@ class Track:
     @property
     def waiting(self) -> bool:
         return self.placement is None
+
+    @property
+    def barred(self) -> bool:
+        """Is it kept out of the queue, by its user or until other jobs have finished?"""
+        return bool(self.held or self.awaits)
+
+    @property
+    def restore_s(self) -> Seconds:
+        """What the next start is expected to cost: as last measured, else as its user said."""
+        return self.restored_in_s if self.restored_in_s >= 0 else self.job.interruption.restore_s
 
     @property
     def resumed(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, final
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
 from dovetail.core.plan import Place, Plan
-from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
+from dovetail.core.state import ENDS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 from dovetail.policies.placement import consolidated
 
@@ -53,7 +53,7 @@ class Accounts:
     """One account for each user; usage halves every `half_life_s`."""
 
     def __init__(self, view: View, half_life_s: Seconds) -> None:
-        self.watches = WAITS | RUNS | ENDS | SETTLES
+        self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS
         self._view: Final = view
         self._decay: Final = log(2.0) / half_life_s
         self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
@@ -87,6 +87,13 @@ class Accounts:
 
     def ends(self, track: Track) -> None:
         self._release(self.account(track.job), track)
+
+    def recall(self, track: Track) -> None:
+        """Usage from before there was an account, decayed as if used up when the job last stopped."""
+        account = self.account(track.job)
+        self.bring_up_to_date(account)
+        ended = track.ended_at if track.ended_at >= 0 else self._view.now
+        account.used += track.held_gpu_s * exp(-self._decay * (self._view.now - ended))
 
     def _release(self, account: Account, track: Track) -> None:
         held = self._holding.pop(track.sequence, None)

@@ -21,7 +21,7 @@ EndRow: TypeAlias = tuple[Seconds, int, Track]  # expected end, sequence
 def time_left(track: Track, duration_s: Seconds) -> Seconds:
     """How long the waiting job would hold its GPUs."""
     left = _believable(track, duration_s) - track.executed_s
-    return left + track.job.interruption.restore_s if track.resumed else left
+    return left + track.restore_s if track.resumed else left
 
 
 def expected_end(track: Track, duration_s: Seconds) -> Seconds:
@@ -29,7 +29,7 @@ def expected_end(track: Track, duration_s: Seconds) -> Seconds:
     if begins < 0:
         begins = track.started_at
         if 0 <= track.first_start_at < begins:
-            begins += track.job.interruption.restore_s
+            begins += track.restore_s
     return begins + (_believable(track, duration_s) - track.executed_s) / track.speed
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, Protocol, final
 
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.core.state import ENDS, View
+from dovetail.core.state import ENDS, RECALLS, View
 from dovetail.core.track import Phase, Track
 
 
@@ -54,7 +54,7 @@ class _History:
     """Mean duration of finished jobs, by ever coarser identity."""
 
     def __init__(self) -> None:
-        self.watches = ENDS
+        self.watches = ENDS | RECALLS
         self._sums: dict[tuple[object, ...], tuple[int, float]] = {}
 
     def waits(self, track: Track) -> None:
@@ -65,6 +65,9 @@ class _History:
 
     def settle(self) -> None:
         """Nothing is ever tried out."""
+
+    def recall(self, track: Track) -> None:
+        self.ends(track)
 
     def ends(self, track: Track) -> None:
         if track.phase is not Phase.FINISHED:

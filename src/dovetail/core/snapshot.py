@@ -1,0 +1,158 @@
+"""A state as text, so that a long journal need not be read from its beginning.
+
+`restore(take(state))`, then recording the entries that came after, gives the state that the whole
+journal leads to, but for jobs that ended before the last few thousand: those are forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.core.errors import BadInput
+from dovetail.core.journal import job_from, node_from, placement_from, tenant_from
+from dovetail.core.model import Job, JobId, Placement, Shape, own_fields
+from dovetail.core.room import Room
+from dovetail.core.state import State
+from dovetail.core.track import Phase, Track
+
+FORMAT = 1
+
+_PLAIN = (
+    *("holds", "first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
+    *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
+    *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),
+    *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto"),
+)
+_NEW = Track(Job(JobId("")), Shape(0, Job(JobId("")), ""), 0, 0.0, 0)  # all as it begins
+
+
+def take(state: State) -> str:
+    """Everything that the state holds and the future needs."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "now": state.now,
+            "sequence": state._sequence,
+            "tickets": state._tickets,
+            "peak_suspended": state.peak_suspended,
+            "policy": state.policy,
+            "cluster": _cluster(state.room),
+            "capacity": state.capacity[-1:],
+            "unplaceable": state.unplaceable,
+            "tracks": [_track(track) for track in state.tracks.values()],
+            "running": list(state.running),
+            "past": [_track(track) for track in state.past],
+        },
+        separators=(",", ":"),
+    )
+
+
+def _cluster(room: Room) -> dict[str, Any]:
+    return {
+        "nodes": [own_fields(node) for node in room.nodes],
+        "closed": [n for n, is_open in enumerate(room.open) if not is_open],
+        "down": sorted(room.down),
+        "gone": sorted(room.gone),
+        "occupied": sorted(room.occupied.items()),
+        "tenants": [own_fields(tenant) for tenant in room.tenants.values()],
+    }
+
+
+def _track(track: Track) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "job": own_fields(track.job),
+        "sequence": track.sequence,
+        "submitted_at": track.submitted_at,
+        "ticket": track.ticket,
+        "phase": track.phase.value,
+        "waiting_since": track.waiting_since,
+    }
+    for name in _PLAIN:
+        value = getattr(track, name)
+        if value != getattr(_NEW, name):
+            row[name] = value
+    if track.placement is not None:
+        row["on"] = _pieces(track.placement)
+    if track.awaits:
+        row["awaits"] = track.awaits
+    return row
+
+
+def _pieces(placement: Placement) -> list[Any]:
+    return [placement.share, *([piece.node, piece.mask] for piece in placement.slices)]
+
+
+def restore(text: str, past: int) -> State:
+    """The state that was taken; `past` as for a new one."""
+    try:
+        saved = json.loads(text)
+        if saved["format"] > FORMAT:
+            raise ValueError("it was written by a newer version")
+        return _restored(saved, past)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise BadInput(f"the snapshot cannot be read: {error}") from None
+
+
+def _restored(saved: Mapping[str, Any], past: int) -> State:
+    state = State(past)
+    state.now = saved["now"]
+    state._sequence = saved["sequence"]
+    state._tickets = saved["tickets"]
+    state.peak_suspended = saved["peak_suspended"]
+    state.policy = saved["policy"]
+    state.capacity.extend((at, gpus) for at, gpus in saved["capacity"])
+    _restore_cluster(state.room, saved["cluster"])
+    for row in saved["past"]:
+        track = _restored_track(state, row)
+        state.past.append(track)
+        state._ended[track.job.id] = track.phase
+    for row in saved["tracks"]:
+        _restore_live(state, _restored_track(state, row))
+    for job_id in saved["running"]:
+        state._running[job_id] = state._tracks[job_id]
+    state.unplaceable.update(saved["unplaceable"])
+    return state
+
+
+def _restore_cluster(room: Room, saved: Mapping[str, Any]) -> None:
+    for row in saved["nodes"]:
+        room.add(node_from(row))
+    for row in saved["tenants"]:
+        room.set_tenant(tenant_from(row))
+    for n in saved["closed"]:
+        room.set_open(n, False)
+    for n in saved["down"]:
+        room.set_up(n, False)
+    room.gone.update(saved["gone"])
+    for n, mask in saved["occupied"]:
+        room.set_occupied(n, mask)
+
+
+def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
+    job = job_from(row["job"])
+    shape, _ = state._shape_of(job)
+    track = Track(job, shape, row["sequence"], row["submitted_at"], row["ticket"])
+    track.phase = Phase(row["phase"])
+    track.waiting_since = row["waiting_since"]
+    for name in _PLAIN:
+        if name in row:
+            setattr(track, name, row[name])
+    if "on" in row:
+        track.placement = placement_from(row["on"])
+    track.awaits = tuple(JobId(other) for other in row.get("awaits", ()))
+    return track
+
+
+def _restore_live(state: State, track: Track) -> None:
+    state._tracks[track.job.id] = track
+    for other in track.awaits:
+        state._dependants.setdefault(other, []).append(track)
+    if track.placement is not None:
+        state.room.take(track.placement, track.shape)
+        return
+    if track.phase is Phase.SUSPENDED:
+        state.suspended_count += 1
+    if not track.barred:
+        state.waiting_count += 1

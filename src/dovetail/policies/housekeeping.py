@@ -1,0 +1,33 @@
+"""What is decided whatever the policy: paused jobs give way, and time limits are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dovetail.core.entries import Action, Preempt, Stop, Wake
+from dovetail.core.model import Seconds
+from dovetail.core.state import View
+from dovetail.core.track import Track
+
+
+@dataclass(frozen=True)
+class Housekeeping:
+    """Runs before the policy proper, on worlds whose users pause jobs and set limits."""
+
+    def decide(self, view: View) -> Iterator[Action]:
+        for track in list(view.running.values()):
+            left = _left_s(track, view.now)
+            if left is not None and left <= 0:
+                assert track.job.time_limit_s is not None
+                yield Stop(track.job.id, f"its time limit of {track.job.time_limit_s:g} s is over")
+                continue
+            if track.held and not track.pinned:
+                yield Preempt(track.job.id)
+            elif left is not None:
+                yield Wake(view.now + left)
+
+
+def _left_s(track: Track, now: Seconds) -> Seconds | None:
+    limit = track.job.time_limit_s
+    return None if limit is None else limit - track.held_by(now)
