@@ -13,6 +13,7 @@ from dovetail.core import entries
 from dovetail.core.entries import (
     Amended,
     Cancelled,
+    Displaced,
     Entry,
     Failed,
     Finished,
@@ -93,6 +94,8 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Pinned(2.5, "j", "it holds more than host memory has room for")),
     (2.5, Unpinned(2.5, "j")),
     (2.5, Stayed(2.5, "j", placement((0, 3)), "the driver refused")),
+    (2.5, Displaced(2.5, "j", "job k could not give way")),
+    (2.5, Stop("j", "its time limit of 60 s is over", 124)),
     (2.5, Held(2.5, "j", "paused by its user")),
     (2.5, Released(2.5, "j")),
     (2.5, Amended(2.5, job("j", priority=5.0))),

@@ -198,10 +198,19 @@ class Saved(Entry):
     in host memory now, and whether its processes still exist (parked) or have to be started anew."""
 
     tag: ClassVar[str] = "saved"
-    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "rung", "seconds", "bytes", "parked")
+    fields: ClassVar[tuple[str, ...]] = (
+        *("at", "job_id", "rung", "seconds", "bytes", "parked", "lost_s"),
+    )
 
     def __init__(
-        self, at: Seconds, job_id: JobId, rung: str, seconds: Seconds, bytes: int, parked: bool
+        self,
+        at: Seconds,
+        job_id: JobId,
+        rung: str,
+        seconds: Seconds,
+        bytes: int,
+        parked: bool,
+        lost_s: Seconds = 0.0,
     ) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
@@ -209,6 +218,7 @@ class Saved(Entry):
         self.seconds: Final = seconds
         self.bytes: Final = bytes
         self.parked: Final = parked
+        self.lost_s: Final = lost_s
 
 
 @final
@@ -261,6 +271,19 @@ class Stayed(Entry):
         self.at: Final = at
         self.job_id: Final = job_id
         self.placement: Final = placement
+        self.reason: Final = reason
+
+
+@final
+class Displaced(Entry):
+    """The GPUs that the job was given are not to be had after all: it waits again, unharmed."""
+
+    tag: ClassVar[str] = "displaced"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
         self.reason: Final = reason
 
 
@@ -480,11 +503,12 @@ class Stop(Entry):
     """End the job, running or not, because of something it did or has had: it counts as failed."""
 
     tag: ClassVar[str] = "stop"
-    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason")
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason", "exit_code")
 
-    def __init__(self, job_id: JobId, reason: str) -> None:
+    def __init__(self, job_id: JobId, reason: str, exit_code: int | None = None) -> None:
         self.job_id: Final = job_id
         self.reason: Final = reason
+        self.exit_code: Final = exit_code  # what it is to be told by, e.g. 124 for a time limit
 
 
 @final
@@ -512,6 +536,7 @@ Event: TypeAlias = (
     | Pinned
     | Unpinned
     | Stayed
+    | Displaced
     | Held
     | Released
     | Amended

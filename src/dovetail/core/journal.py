@@ -13,6 +13,7 @@ from typing import Any, Final, final
 from dovetail.core.entries import (
     Amended,
     Cancelled,
+    Displaced,
     Failed,
     Finished,
     Held,
@@ -166,12 +167,13 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
         at, value, row.get("step"), row["metrics"], row["upto"]
     ),
     Saved.tag: lambda at, value, row: Saved(
-        at, value, row["rung"], row["seconds"], row["bytes"], row["parked"]
+        at, value, row["rung"], row["seconds"], row["bytes"], row["parked"], row["lost_s"]
     ),
     Restored.tag: lambda at, value, row: Restored(at, value, row["rung"], row["seconds"]),
     Pinned.tag: lambda at, value, row: Pinned(at, value, row["reason"]),
     Unpinned.tag: lambda at, value, _: Unpinned(at, value),
     Stayed.tag: lambda at, value, row: Stayed(at, value, placement_from(row["on"]), row["reason"]),
+    Displaced.tag: lambda at, value, row: Displaced(at, value, row["reason"]),
     Held.tag: lambda at, value, row: Held(at, value, row["reason"]),
     Released.tag: lambda at, value, _: Released(at, value),
     Amended.tag: lambda at, value, _: Amended(at, job_from(value)),
@@ -188,6 +190,6 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Preempt.tag: lambda _, value, _row: Preempt(value),
     Promote.tag: lambda _, value, _row: Promote(value),
     Resize.tag: lambda _, value, row: Resize(value, placement_from(row["on"])),
-    Stop.tag: lambda _, value, row: Stop(value, row["reason"]),
+    Stop.tag: lambda _, value, row: Stop(value, row["reason"], row.get("exit_code")),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

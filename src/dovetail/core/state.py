@@ -12,6 +12,7 @@ from typing import Final, Protocol, assert_never, cast, final
 from dovetail.core.entries import (
     Amended,
     Cancelled,
+    Displaced,
     Failed,
     Finished,
     Held,
@@ -54,6 +55,7 @@ RUNS: Final = 2
 ENDS: Final = 4
 SETTLES: Final = 8
 RECALLS: Final = 16
+NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
 
 
 class Index(Protocol):
@@ -169,6 +171,16 @@ class View:
                 told.append(index)
         return index
 
+    def forget_indexes(self, but: Collection[IndexSpec] = ()) -> None:
+        """Another policy decides from now on: it asks for what it needs."""
+        kept = {id(spec) for spec in but}
+        for key, (_, index) in list(self._index_by_spec.items()):
+            if key not in kept:
+                del self._index_by_spec[key]
+                for told in (self._on_wait, self._on_run, self._on_end, self._on_settle):
+                    if index in told:
+                        told.remove(index)
+
     def settle(self) -> None:
         """Undo what policies have only tried out."""
         self.unsettled = False
@@ -252,17 +264,17 @@ class State(View):
 
     def _record_live(
         self,
-        entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Held | Released
-        | Amended | PolicySet,
+        entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
+        | Released | Amended | PolicySet,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
         match entry:
             case Stop():
-                self._stop(entry.job_id, entry.reason)
+                self._stop(entry)
             case Reported():
                 self._advance(entry.at)
                 self._reported(entry)
-            case Saved() | Restored() | Pinned() | Unpinned() | Stayed():
+            case Saved() | Restored() | Pinned() | Unpinned() | Stayed() | Displaced():
                 self._advance(entry.at)
                 self._gave_way(entry)
             case Held() | Released() | Amended():
@@ -319,6 +331,8 @@ class State(View):
             self.unplaceable[job.id] = why_never
         if job.after:
             self._await(track)
+        if not job.preemptible:
+            track.pinned = NOT_PREEMPTIBLE
         if not track.awaits:
             self._line_up(track)
 
@@ -442,12 +456,18 @@ class State(View):
             self._lose(track, entry.lost_s)
         else:
             self._release(track, entry.lost_s)
-        track.process = False
-        track.pinned = ""
+        self._forget_processes(track)
         track.reason = entry.reason
         if was_waiting:
             self._step_out(track)
         self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+
+    @staticmethod
+    def _forget_processes(track: Track) -> None:
+        track.process = False
+        track.rung = ""
+        track.parked_bytes = 0
+        track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
 
     def _step_out(self, track: Track) -> None:
         """Leave the queue, for good or to line up elsewhere in it."""
@@ -459,13 +479,17 @@ class State(View):
 
     @staticmethod
     def _lose(track: Track, lost_s: Seconds) -> None:
-        track.executed_s -= min(lost_s, track.executed_s)
+        """Work of a waiting job that will have to be done again."""
+        lost_s = min(lost_s, track.executed_s)
+        track.executed_s -= lost_s
+        track.lost_gpu_s += track.shape.gpus * track.shape.share / WHOLE_GPU * lost_s
 
-    def _stop(self, job_id: JobId, reason: str) -> None:
-        track = self._track(job_id)
+    def _stop(self, entry: Stop) -> None:
+        track = self._track(entry.job_id)
         if track.placement is not None:
             self._release(track, 0.0)
-        self._end(track, Phase.FAILED, reason)
+        track.exit_code = entry.exit_code
+        self._end(track, Phase.FAILED, entry.reason)
 
     def _reported(self, entry: Reported) -> None:
         track = self._track(entry.job_id)
@@ -478,7 +502,7 @@ class State(View):
 
     # -------------------------------------------------------------------------- giving way for real
 
-    def _gave_way(self, entry: Saved | Restored | Pinned | Unpinned | Stayed) -> None:
+    def _gave_way(self, entry: Saved | Restored | Pinned | Unpinned | Stayed | Displaced) -> None:
         track = self._track(entry.job_id)
         match entry:
             case Saved():
@@ -492,6 +516,9 @@ class State(View):
                 self._pin(track, "")
             case Stayed():
                 self._stayed(track, entry)
+            case Displaced():
+                self._release(self._held(entry.job_id), 0.0)
+                self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
 
     def _saved(self, track: Track, saved: Saved) -> None:
         track.rung = saved.rung
@@ -499,6 +526,7 @@ class State(View):
         track.parked_bytes = saved.bytes
         if saved.parked:
             return
+        self._lose(track, saved.lost_s)
         track.parked_bytes = 0
         track.process = track.placement is not None  # it may have been started again meanwhile
         if track.process:
@@ -519,6 +547,7 @@ class State(View):
         self._step_out(track)
         track.preemptions -= 1
         track.pinned = entry.reason
+        track.process = True
         track.phase = Phase.RUNNING
         track.placement = entry.placement
         track.holds = entry.placement.gpus * entry.placement.share / WHOLE_GPU
@@ -641,8 +670,7 @@ class State(View):
             self._lose(track, entry.lost_s)
             self._step_out(track)
             track.phase = Phase.STARTING  # neither here nor there: it ends or lines up below
-        track.process = False
-        track.pinned = ""
+        self._forget_processes(track)
         track.exit_code = entry.exit_code
         track.attempts += 1
         if track.attempts > track.job.retries:

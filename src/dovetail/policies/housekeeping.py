@@ -10,6 +10,8 @@ from dovetail.core.model import Seconds
 from dovetail.core.state import View
 from dovetail.core.track import Track
 
+TIME_LIMIT = 124  # the exit code by which `timeout` and others tell it
+
 
 @dataclass(frozen=True)
 class Housekeeping:
@@ -20,7 +22,8 @@ class Housekeeping:
             left = _left_s(track, view.now)
             if left is not None and left <= 0:
                 assert track.job.time_limit_s is not None
-                yield Stop(track.job.id, f"its time limit of {track.job.time_limit_s:g} s is over")
+                reason = f"its time limit of {track.job.time_limit_s:g} s is over"
+                yield Stop(track.job.id, reason, TIME_LIMIT)
                 continue
             if track.held and not track.pinned:
                 yield Preempt(track.job.id)

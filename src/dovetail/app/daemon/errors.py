@@ -1,0 +1,21 @@
+"""What the daemon may answer instead of doing it. The API turns each into a status of HTTP."""
+
+from __future__ import annotations
+
+from dovetail.core.errors import DovetailError
+
+
+class NotFound(DovetailError):
+    """There is no such job."""
+
+
+class NotAllowed(DovetailError):
+    """It is somebody else's."""
+
+
+class Conflict(DovetailError):
+    """It cannot be done to a job that is as this one is."""
+
+
+class Unavailable(DovetailError):
+    """Not now: the disk is full, or the daemon is about to stop."""

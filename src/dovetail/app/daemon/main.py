@@ -1,0 +1,200 @@
+"""The daemon's life: recover, decide, serve, stop. The jobs' lives do not depend on it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.policy import DEFAULT, Chosen
+from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.submissions import Book
+from dovetail.app.home import Home
+from dovetail.backends.local.machine import host_memory_total_bytes, machine_nodes
+from dovetail.backends.local.world import LocalMachine, Machine
+from dovetail.backends.store import Reader, Store
+from dovetail.core import snapshot
+from dovetail.core.entries import JournalEntry, PolicySet
+from dovetail.core.errors import DovetailError
+from dovetail.core.journal import decode, encode
+from dovetail.core.loop import run
+from dovetail.core.model import Seconds
+from dovetail.core.state import State
+from dovetail.policies.housekeeping import Housekeeping
+
+PAST = 5_000  # ended jobs that policies and predictors may learn from
+SNAPSHOT_EVERY = 5_000  # entries
+SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
+_MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
+
+log = logging.getLogger("dovetail.daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    home: Home
+    policy: str | None = None  # None: the one of last time
+    slots: int | None = None
+    suspended_gb: float | None = None
+
+
+class Daemon:
+    """Made of its parts, in the order in which they need each other."""
+
+    def __init__(self, settings: Settings) -> None:
+        home = settings.home
+        make_folders(home)
+        self.home: Final = home
+        self.store: Final = Store.open(home.journal)
+        if self.store.notice:
+            log.warning("%s", self.store.notice)
+        self.reader: Final = Reader(home.journal)
+        self.state: Final = recover(self.store)
+        self.clock: Final = Clock(self.store.epoch, self.state.now)
+        self.book: Final = Book(home, self.store)
+        self.ledger: Final = Ledger(self.store, self.clock, lambda track: self.service.ended(track))
+        self.state.index(self.ledger)
+        self.chosen: Final = Chosen(settings.policy or self.state.policy or DEFAULT, self.state)
+        self.world: Final = LocalMachine(
+            Machine(machine_nodes(settings.slots), home.runs, _suspended_limit(settings)),
+            self.state,
+            self.clock,
+            self.book.order_for,
+            self._sync,
+        )
+        self.service: Final = Service(
+            Parts(self.world, self.store, self.reader, self.book, self.chosen, self.clock, self.ledger)
+        )
+        self.service.recall_arrays(self.state)
+        self._snapshot_seq = self.store.last_seq
+        self._failures = 0
+
+    def run(self) -> None:
+        """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
+        if self.state.policy != self.chosen.text:
+            self._journal(PolicySet(self.clock(), self.chosen.text), record=True)
+        while True:
+            try:
+                run(self.world, [Housekeeping(), self.chosen], self.state, self._write)
+                break
+            except DovetailError as error:
+                self._replace_policy(error)
+            except Exception as error:
+                self._replace_policy(error)
+        self._take_snapshot()
+        self.store.close()
+
+    def stop(self) -> None:
+        self.world.stop()
+
+    def _replace_policy(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures > _MOST_FAILURES:
+            raise error
+        self.state.settle()
+        self.state.forget_indexes(but=[self.ledger])
+        self.chosen.give_up_on(error, self.state)
+        self._journal(PolicySet(self.clock(), self.chosen.text), record=True)
+
+    def _journal(self, entry: JournalEntry, record: bool) -> None:
+        if record:
+            self.state.record(entry)
+        self._write(entry, self.state.now)
+
+    def _write(self, entry: JournalEntry, now: Seconds) -> None:
+        self.store.add(encode(entry, now).rstrip("\n"))
+
+    def _sync(self) -> None:
+        self.store.commit()
+        if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
+            self._take_snapshot()
+
+    def _take_snapshot(self) -> None:
+        self.store.commit()
+        if self.store.save_snapshot(self.store.last_seq, snapshot.take(self.state)):
+            self._snapshot_seq = self.store.last_seq
+
+
+def _suspended_limit(settings: Settings) -> int:
+    if settings.suspended_gb is not None:
+        return int(settings.suspended_gb * 1e9)
+    return int(host_memory_total_bytes() * SUSPENDED_PART)
+
+
+def make_folders(home: Home) -> None:
+    """Nobody else may look inside; on a shared box jobs of others must pass through."""
+    mode = 0o711 if home.system else 0o700
+    for folder in (home.state, home.runs):
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        folder.chmod(mode)
+    home.environments.mkdir(mode=0o700, exist_ok=True)
+
+
+def recover(store: Store) -> State:
+    """The state that the journal leads to: from the last snapshot that can be read, and what follows."""
+    state, seq = _from_snapshot(store)
+    for _, line in store.lines_after(seq):
+        state.record(decode(line))
+    return state
+
+
+def _from_snapshot(store: Store) -> tuple[State, int]:
+    for seq, text in store.snapshots():
+        try:
+            return snapshot.restore(text, PAST), seq
+        except DovetailError as error:
+            log.warning("the snapshot after entry %d is passed over: %s", seq, error)
+    return State(PAST), 0
+
+
+# ------------------------------------------------------------------------------------------ process
+
+
+def serve(settings: Settings, ready: int | None = None) -> None:
+    """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
+    log_to(settings.home.log)
+    daemon = Daemon(settings)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: daemon.stop())
+    threading.Thread(target=_serve_api, args=(daemon, ready), name="api", daemon=True).start()
+    daemon.run()
+    settings.home.note.unlink(missing_ok=True)
+    settings.home.socket.unlink(missing_ok=True)
+
+
+def _serve_api(daemon: Daemon, ready: int | None) -> None:
+    # Imported here: it takes longer than all the rest, and the jobs need not wait for it.
+    from dovetail.app.daemon import server
+
+    try:
+        server.serve(daemon, lambda: _announce(daemon.home, ready))
+    except Exception:
+        log.exception("the API cannot be served")
+        daemon.stop()
+
+
+def _announce(home: Home, ready: int | None) -> None:
+    from dovetail.backends.local.processes import started_at
+
+    note = {"pid": os.getpid(), "started": started_at(os.getpid()), "socket": str(home.socket)}
+    temporary = home.note.with_suffix(".part")
+    temporary.write_text(json.dumps(note))
+    temporary.replace(home.note)
+    if ready is not None:
+        os.write(ready, b"1")
+        os.close(ready)
+
+
+def log_to(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=2)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,0 +1,55 @@
+"""The policy that decides, which may change while jobs run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from dovetail.core.entries import Action
+from dovetail.core.loop import Policy
+from dovetail.core.state import View
+from dovetail.policies import registry
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.registry import Knowledge
+from dovetail.predict.duration import HistoryMean, UserEstimate
+
+log = logging.getLogger("dovetail.daemon")
+
+DEFAULT = "fair-share"
+FALLBACK = "fifo-skip"  # asks nothing of anybody
+PREDICTOR = "history-mean"
+
+def make(text: str, services: tuple[float, ...] = ()) -> Policy:
+    """The policy of that name, as a real scheduler may have it: no oracle, only history and users."""
+    predictors = {"history-mean": HistoryMean(), "user-estimate": UserEstimate()}
+    knowledge = Knowledge(predictors, PREDICTOR, services)
+    return registry.make(text, PLACEMENTS["consolidated"], knowledge)
+
+def services_of(view: View) -> tuple[float, ...]:
+    """The service that jobs have had so far, for policies that want its distribution."""
+    return tuple(sorted(track.held_gpu_s for track in view.past if track.held_gpu_s > 0))
+
+class Chosen:
+    """Stands where a policy stands, and does what the chosen one says."""
+
+    def __init__(self, text: str, view: View) -> None:
+        self.text = text
+        self.trouble = ""  # why the one that was asked for does not decide
+        self._policy: Policy = make(text, services_of(view))
+
+    def set(self, text: str, view: View) -> None:
+        self._policy = make(text, services_of(view))
+        self.text, self.trouble = text, ""
+
+    def give_up_on(self, error: Exception, view: View) -> None:
+        """A policy that breaks, perhaps somebody else's, must not stop the machine."""
+        trouble = f"{type(error).__name__}: {error}"
+        log.exception("policy %r failed; %r decides until another is set", self.text, FALLBACK)
+        broken = self.text
+        self.set(FALLBACK, view)
+        self.trouble = f"policy {broken!r} failed ({trouble}); {FALLBACK!r} decides instead"
+
+    def decide(self, view: View) -> Iterable[Action]:
+        return self._policy.decide(view)
+
+_: Final[type[Policy]] = Chosen

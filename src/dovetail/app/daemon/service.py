@@ -1,0 +1,374 @@
+"""Everything that can be asked of a daemon. Called from any thread; carried out on the loop's own.
+
+A question that changes something is answered when the change is on disk.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from dovetail.app.daemon.callers import Caller
+from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.errors import Conflict, NotFound, Unavailable
+from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.policy import Chosen
+from dovetail.app.daemon.rows import row_of
+from dovetail.app.daemon.submissions import Book, Member, Submission, members
+from dovetail.app.spec import jobs as spec_jobs
+from dovetail.backends.local.world import LocalMachine
+from dovetail.backends.store import Filter, Reader, Store
+from dovetail.core.entries import (
+    Amended,
+    Cancelled,
+    Event,
+    Held,
+    PolicySet,
+    Released,
+    Submitted,
+    TenantSet,
+)
+from dovetail.core.model import JobId, Seconds, Tenant
+from dovetail.core.state import View
+from dovetail.core.track import Track
+
+ANSWER_WITHIN_S = 60.0
+PAUSED = "paused by its user"
+_ARRAY_FULL = "its array runs as many at once as it may"
+
+Answer = TypeVar("Answer")
+Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the service stands on."""
+
+    world: LocalMachine
+    store: Store
+    reader: Reader
+    book: Book
+    chosen: Chosen
+    clock: Clock
+    ledger: Ledger
+
+
+class Service:
+    def __init__(self, parts: Parts) -> None:
+        self._parts: Final = parts
+        self._arrays: dict[str, list[JobId]] = {}  # by array: members that wait for their turn
+
+    # ----------------------------------------------------------------------------------- machinery
+
+    def _change(self, change: Change[Answer]) -> Answer:
+        if self._parts.store.is_full:
+            raise Unavailable(
+                f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
+                "until there is room again; what runs goes on"
+            )
+        return self._ask(change)
+
+    def _ask(self, change: Change[Answer]) -> Answer:
+        try:
+            answer: Answer = self._parts.world.ask(change).result(ANSWER_WITHIN_S)
+        except TooLate:
+            raise Unavailable("the daemon is busy or cannot write its journal; try again") from None
+        return answer
+
+    def _look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
+        return self._ask(lambda view, now: ((), look(view, now)))
+
+    # ---------------------------------------------------------------------------------- submitting
+
+    def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
+        """All of them or none; the ids of their jobs, in order."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            number = int(self._parts.store.meta("next_job") or "1")
+            events: list[Event] = []
+            for submission in submissions:
+                found = members(submission, number, caller.name, now, self._parts.clock.epoch)
+                found = [self._with_known_others(member, view) for member in found]
+                events += self._take_on(found, submission, caller, now)
+                number += 1
+            self._parts.store.set_meta("next_job", str(number))
+            return events, [event.job.id for event in events if isinstance(event, Submitted)]
+
+        return self._change(change)
+
+    def _with_known_others(self, member: Member, view: View) -> Member:
+        """Jobs it comes after that have finished no longer matter; others must be known."""
+        wanted = []
+        for other in member.job.after:
+            phase = self._phase_of(other, view)
+            if phase is None:
+                raise NotFound(f"there is no job {other}, after which this one is to come")
+            if phase in ("failed", "cancelled"):
+                raise Conflict(f"job {other}, after which this one is to come, has {phase}")
+            if phase != "finished":
+                wanted.append(other)
+        return replace(member, job=replace(member.job, after=tuple(wanted)))
+
+    def _phase_of(self, job_id: str, view: View) -> str | None:
+        if job_id in view.tracks:
+            return "waiting"
+        row = self._ended_row(job_id)
+        return None if row is None else str(row["phase"])
+
+    def _take_on(
+        self, found: Sequence[Member], submission: Submission, caller: Caller, now: Seconds
+    ) -> Iterable[Event]:
+        limit = spec_jobs.at_once(submission.spec) or len(found)
+        for member in found:
+            self._parts.book.prepare_folder(member, caller)
+            self._parts.book.keep(member, submission, caller)
+            yield Submitted(now, member.job)
+        late = [member.job.id for member in found[limit:]]
+        if late:
+            self._arrays[array_of(late[0])] = late
+            yield from (Held(now, job_id, _ARRAY_FULL) for job_id in late)
+
+    def ended(self, track: Track) -> None:
+        """A job has ended: its environment goes, and its array may go on."""
+        self._parts.book.forget_environment(track.job.id)
+        late = self._arrays.get(array_of(track.job.id))
+        if late:
+            self._parts.world.ask(lambda view, now: (self._next_of_array(late, view, now), None))
+
+    def recall_arrays(self, view: View) -> None:
+        """After a restart: who waits for a turn in its array."""
+        for track in view.tracks.values():
+            if track.held == _ARRAY_FULL:
+                self._arrays.setdefault(array_of(track.job.id), []).append(track.job.id)
+
+    @staticmethod
+    def _next_of_array(late: list[JobId], view: View, now: Seconds) -> list[Event]:
+        while late:
+            job_id = late.pop(0)
+            track = view.tracks.get(job_id)
+            if track is not None and track.held == _ARRAY_FULL:
+                return [Released(now, job_id)]
+        return []
+
+    # ------------------------------------------------------------------------------ changing jobs
+
+    def cancel(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        return self._each(ids, caller, "cancel", self._cancelled)
+
+    @staticmethod
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event | None:
+        return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        return self._each(ids, caller, "pause", self._paused)
+
+    @staticmethod
+    def _paused(track: Track, now: Seconds, caller: Caller) -> Event | None:
+        return None if track.held == PAUSED else Held(now, track.job.id, PAUSED)
+
+    def resume(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        return self._each(ids, caller, "resume", self._resumed)
+
+    @staticmethod
+    def _resumed(track: Track, now: Seconds, caller: Caller) -> Event | None:
+        return Released(now, track.job.id) if track.held else None
+
+    def set_priority(self, ids: Sequence[str], priority: float, caller: Caller) -> list[str]:
+        def amended(track: Track, now: Seconds, caller: Caller) -> Event | None:
+            return Amended(now, replace(track.job, priority=priority))
+
+        return self._each(ids, caller, "change", amended)
+
+    def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        """A running job starts over from the queue; one that has ended is submitted anew."""
+        running, over = [], []
+        for job_id in self._matching(ids, caller, ended=True):
+            (over if self._ended_row(job_id) else running).append(job_id)
+        if running:
+            self._requeue_running(running, caller)
+        return [*running, *(new for job_id in over for new in self._submit_again(job_id, caller))]
+
+    def _requeue_running(self, ids: Sequence[str], caller: Caller) -> None:
+        world = self._parts.world
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            for job_id in ids:
+                track = _track(view, job_id)
+                caller.check_owns(track.job.user, job_id, "requeue")
+                if track.placement is None and not track.process:
+                    raise Conflict(f"job {job_id} waits already; there is nothing to start over")
+            for job_id in ids:
+                world.start_over(JobId(job_id), f"requeued by {caller.name}")
+            return [], None
+
+        self._change(change)
+
+    def _submit_again(self, job_id: str, caller: Caller) -> list[str]:
+        record = self._parts.book.record(job_id)
+        if record is None:
+            raise NotFound(f"nothing is known any more of what job {job_id} was")
+        row = self._ended_row(job_id) or {}
+        caller.check_owns(str(row.get("user", "")), job_id, "requeue")
+        raise Conflict(
+            f"job {job_id} has {row.get('phase')} and its environment is gone: submit it again"
+        )
+
+    def _each(
+        self,
+        ids: Sequence[str],
+        caller: Caller,
+        verb: str,
+        event_for: Callable[[Track, Seconds, Caller], Event | None],
+    ) -> list[str]:
+        """One transaction for all: either every one of them is changed, or none."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
+            for track in tracks:
+                caller.check_owns(track.job.user, track.job.id, verb)
+            events = [event_for(track, now, caller) for track in tracks]
+            return [e for e in events if e is not None], [track.job.id for track in tracks]
+
+        return self._change(change)
+
+    def _live(self, view: View, job_id: str) -> Track:
+        track = view.tracks.get(JobId(job_id))
+        if track is None:
+            row = self._ended_row(job_id)
+            if row is None:
+                raise NotFound(f"there is no job {job_id}")
+            raise Conflict(f"job {job_id} has {row['phase']} already")
+        return track
+
+    def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
+        """Ids as they are; patterns such as `train-*` or `7.*` stand for the caller's live jobs whose
+        name or id matches; an array's number stands for its members."""
+        found: dict[str, None] = {}
+        for one in ids:
+            if any(sign in one for sign in "*?["):
+                matching = _matching(one, caller, view)
+                if not matching:
+                    raise NotFound(f"no job of yours that has not ended is called {one!r}")
+            else:
+                matching = _members(one, view) or [one]
+            found.update(dict.fromkeys(matching))
+        return list(found)
+
+    def _matching(self, ids: Sequence[str], caller: Caller, ended: bool) -> list[str]:
+        return self._look(lambda view, now: self._expanded(ids, caller, view))
+
+    def mine(self, caller: Caller) -> list[str]:
+        """The caller's jobs that have not ended."""
+
+        def look(view: View, now: Seconds) -> list[str]:
+            return [t.job.id for t in view.tracks.values() if t.job.user == caller.name]
+
+        return self._look(look)
+
+    # ------------------------------------------------------------------------- policy and tenants
+
+    def set_policy(self, text: str, caller: Caller) -> str:
+        if not caller.admin:
+            raise Conflict("only an administrator may change the policy")
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            self._parts.chosen.set(text, view)
+            view.forget_indexes(but=[self._parts.ledger])
+            return [PolicySet(now, text)], text
+
+        return self._change(change)
+
+    def policy(self) -> dict[str, str]:
+        return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
+
+    def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
+        if not caller.admin:
+            raise Conflict("only an administrator may set quotas")
+        self._change(lambda view, now: ([TenantSet(now, tenant)], None))
+
+    # --------------------------------------------------------------------------------- looking at it
+
+    def jobs(self, user: str | None = None, limit: int = 200) -> dict[str, Any]:
+        """Those that have not ended: what runs first, then the queue in order of submission."""
+
+        def look(view: View, now: Seconds) -> dict[str, Any]:
+            waiting = (t for t in view.tracks.values() if t.placement is None)
+            tracks = [*view.running.values(), *waiting]
+            chosen = [t for t in tracks if user is None or t.job.user == user]
+            return {
+                "jobs": [row_of(track, self._parts.clock) for track in chosen[:limit]],
+                "total": len(chosen),
+                "running": len(view.running),
+                "waiting": len(view.tracks) - len(view.running),
+                **self.policy(),
+            }
+
+        return self._look(look)
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        def look(view: View, now: Seconds) -> dict[str, Any] | None:
+            track = view.tracks.get(JobId(job_id))
+            return None if track is None else row_of(track, self._parts.clock)
+
+        row = self._look(look) or self._ended_row(job_id)
+        if row is None:
+            raise NotFound(f"there is no job {job_id}")
+        record = self._parts.book.record(job_id) or {}
+        return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
+
+    def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
+        return [json.loads(ended.row) for ended in self._parts.reader.history(only, limit)]
+
+    def _ended_row(self, job_id: str) -> dict[str, Any] | None:
+        found = self._parts.reader.history(Filter(job_id=job_id), 1)
+        return json.loads(found[0].row) if found else None
+
+    def look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
+        """Anything else that only reads the state: be brief, the loop waits."""
+        return self._look(look)
+
+    @property
+    def clock(self) -> Clock:
+        return self._parts.clock
+
+    @property
+    def reader(self) -> Reader:
+        return self._parts.reader
+
+    @property
+    def chosen(self) -> Chosen:
+        return self._parts.chosen
+
+    def record(self, job_id: str) -> Mapping[str, Any] | None:
+        return self._parts.book.record(job_id)
+
+
+def array_of(job_id: str) -> str:
+    return job_id.partition(".")[0]
+
+
+def _members(array: str, view: View) -> list[str]:
+    if not array.isdigit() or array in view.tracks:
+        return []
+    return [job_id for job_id in view.tracks if job_id.startswith(f"{array}.")]
+
+
+def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
+    return [
+        track.job.id
+        for track in view.tracks.values()
+        if (caller.admin or track.job.user == caller.name)
+        and (fnmatch.fnmatchcase(track.job.name, pattern) or fnmatch.fnmatchcase(track.job.id, pattern))
+    ]
+
+
+def _track(view: View, job_id: str) -> Track:
+    track = view.tracks.get(JobId(job_id))
+    if track is None:
+        raise NotFound(f"there is no job {job_id}, or it has ended")
+    return track
+

@@ -1,0 +1,175 @@
+"""From what users submit to what the scheduler and the local world know of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dovetail.app.daemon.callers import Caller, groups_of
+from dovetail.app.home import Home
+from dovetail.app.spec import jobs
+from dovetail.app.spec.launch import argv, scripts, slurm_variables
+from dovetail.app.spec.model import JobSpec, dump, read
+from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
+from dovetail.backends.local.runs import Launch
+from dovetail.backends.store import Store
+from dovetail.core.model import Job, JobId, Seconds
+
+LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a user hands in: a description, and the environment and folder it was made in."""
+
+    spec: JobSpec
+    environment: Mapping[str, str]
+    workdir: str
+    umask: int = 0o022
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One job of a submission: itself, or one index of its array."""
+
+    job: Job
+    spec: JobSpec
+    index: int | None
+
+
+def members(
+    submission: Submission, number: int, user: str, now: Seconds, epoch: float
+) -> list[Member]:
+    """The jobs that a submission stands for, numbered from its number."""
+    found = []
+    for index, spec in jobs.expand(submission.spec):
+        job_id = str(number) if index is None else f"{number}.{index}"
+        job = jobs.to_job(spec, job_id, user, epoch + now)
+        if job.deadline is not None:
+            job = replace(job, deadline=job.deadline - epoch)
+        found.append(Member(job, spec, index))
+    return found
+
+
+class Book:
+    """Keeps what the world must know to run a job, beside the journal. The environment lies in a
+    file of its own, readable by nobody else, and goes when the job has ended."""
+
+    def __init__(self, home: Home, store: Store) -> None:
+        self._home = home
+        self._store = store
+        self._orders: dict[JobId, Order] = {}
+
+    def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
+        job_id = member.job.id
+        without_secrets = member.spec.model_copy(update={"envs": {}})
+        record = {
+            "spec": dump(without_secrets),
+            "workdir": os.path.join(submission.workdir, member.spec.workdir),
+            "umask": submission.umask,
+            "index": member.index,
+            "uid": caller.uid,
+            "name": member.job.name,
+        }
+        self._write_environment(job_id, {**submission.environment, **member.spec.envs})
+        self._store.put_spec(job_id, json.dumps(record))
+        self._orders[job_id] = self._order(job_id, record)
+
+    def _write_environment(self, job_id: str, environment: Mapping[str, str]) -> None:
+        self._home.environments.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._home.environment(job_id)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            json.dump(dict(environment), file)
+
+    def forget_environment(self, job_id: str) -> None:
+        self._home.environment(job_id).unlink(missing_ok=True)
+        self._orders.pop(JobId(job_id), None)
+
+    def environment(self, job_id: str) -> dict[str, str] | None:
+        try:
+            found: dict[str, str] = json.loads(self._home.environment(job_id).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        return found
+
+    def record(self, job_id: str) -> dict[str, Any] | None:
+        text = self._store.spec(job_id)
+        return None if text is None else json.loads(text)
+
+    def order_for(self, job_id: JobId) -> Order:
+        """Asked for when a job starts, gives way or ends."""
+        order = self._orders.get(job_id)
+        if order is None:
+            record = self.record(job_id)
+            if record is None:
+                raise LookupError(f"job {job_id} was never submitted")
+            order = self._orders[job_id] = self._order(job_id, record)
+        return order
+
+    def _order(self, job_id: str, record: Mapping[str, Any]) -> Order:
+        spec = read(record["spec"])
+        folder = self._home.folder(job_id)
+        uid: int | None = record["uid"] if self._home.system else None
+        gid, groups = groups_of(uid) if uid is not None else (None, None)
+        launch = Launch(
+            argv=argv(spec, str(folder)),
+            cwd=record["workdir"],
+            env_file=self._home.environment(job_id),
+            log=folder / LOG,
+            env=self._variables(job_id, spec, record),
+            grace_s=spec.checkpoint.grace,
+            uid=uid,
+            gid=gid,
+            groups=groups,
+            umask=record["umask"],
+        )
+        return Order(
+            launch=launch,
+            grace_s=spec.checkpoint.grace,
+            preemptible=spec.preemptible is not False,
+            restartable=spec.preemptible == "restart",
+            saves_itself="checkpoint" in record["spec"],
+            checkpoints=Path(record["workdir"], spec.checkpoint.dir)
+            if spec.checkpoint.dir
+            else folder / CHECKPOINTS,
+        )
+
+    def _variables(self, job_id: str, spec: JobSpec, record: Mapping[str, Any]) -> dict[str, str]:
+        found = {
+            "DOVETAIL_JOB_NAME": record["name"],
+            "DOVETAIL_SOCKET": str(self._home.socket),
+            **slurm_variables(spec, job_id, record["name"], record["workdir"], record["index"]),
+        }
+        if record["index"] is not None:
+            found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
+        return found
+
+    def prepare_folder(self, member: Member, caller: Caller) -> None:
+        """The scripts of the job, in a folder that its owner can use."""
+        folder = self._home.folder(member.job.id)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in scripts(member.spec).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        (folder / REPORTS).touch(mode=0o600)
+        (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
+        if self._home.system:
+            _give_to(caller.uid, folder)
+
+
+def _give_to(uid: int, folder: Path) -> None:
+    """A job of another user reads its scripts and writes its reports and checkpoints."""
+    gid, _ = groups_of(uid)
+    folder.chmod(0o711)
+    for path in _inside(folder):
+        os.chown(path, uid, gid)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    yield from (path for path in folder.iterdir() if not path.name.isdigit())
+
+

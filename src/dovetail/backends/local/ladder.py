@@ -1,0 +1,235 @@
+"""How a job is made to give way without losing what it has done: the gentlest rung that works.
+
+1. `cuda-suspend`: the driver moves the GPU memory of an unmodified process to host memory.
+2. `freeze`: a job that holds no GPU memory is stopped where it is.
+3. `cooperative`: a job that said it saves itself is asked to, ends, and is started again later.
+4. `kill`: only if its user allows it; what it had done since its start is lost.
+
+Which one is found by looking at the processes, never by asking the user. If one fails half-way the
+job is as it was before, and the next is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+from dovetail.backends.local import cuda, machine, processes
+from dovetail.backends.local.runs import Run
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Seconds
+
+SUSPEND: Final = "cuda-suspend"
+FREEZE: Final = "freeze"
+COOPERATE: Final = "cooperative"
+KILL: Final = "kill"
+
+_LOCK_MS = 10_000  # a process that launches kernels all the time is locked within milliseconds
+_LOOK_EVERY_S = 0.02
+_HELLO_WITHIN = 1 << 16  # bytes of the reports in which a job says that it saves itself
+
+
+class CannotGiveWay(DovetailError):
+    """No rung works for this job now. It goes on as if nothing had been asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What a job's user said about giving way, and how much may lie in host memory for it."""
+
+    reports: Path
+    checkpoints: Path
+    grace_s: Seconds
+    preemptible: bool
+    restartable: bool
+    saves_itself: bool  # its user says so; its SDK may say so too
+    gpus: tuple[str, ...]  # the UUIDs of the GPUs it has; none on processor slots
+    room_bytes: int  # what is left of the memory for suspended jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A rung, and what it took. `parked`: the processes still exist."""
+
+    rung: str
+    seconds: Seconds
+    bytes: int
+    parked: bool
+
+
+def obstacle(run: Run, manners: Manners) -> str:
+    """Why the job could not be made to give way now; "" if it could."""
+    if not manners.preemptible:
+        return "its user does not want it to give way"
+    if manners.restartable or saves_itself(manners):
+        return ""
+    holders, wanted = _holders_and_bytes(run, manners)
+    if holders and cuda.can_suspend():
+        return f"it holds GPU memory, and {cuda.can_suspend()}"
+    return _too_much(wanted, manners.room_bytes)
+
+
+def _too_much(wanted: int, room: int) -> str:
+    if wanted <= room:
+        return ""
+    return (
+        f"suspended it would keep {wanted / 1e9:.1f} GB of host memory, and "
+        f"{max(room, 0) / 1e9:.1f} GB are left for that"
+    )
+
+
+def saves_itself(manners: Manners) -> bool:
+    return manners.saves_itself or _said_hello(manners.reports)
+
+
+def _said_hello(reports: Path) -> bool:
+    try:
+        with open(reports, "rb") as file:
+            return b'"cooperative"' in file.read(_HELLO_WITHIN)
+    except OSError:
+        return False
+
+
+def _holders_and_bytes(run: Run, manners: Manners) -> tuple[list[int], int]:
+    """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        return [], 0
+    resident = processes.resident_bytes(keeper)
+    if not manners.gpus:
+        return [], resident
+    holders = cuda.holders([process.pid for process in processes.tree(keeper)])
+    return holders, resident + sum(machine.gpu_memory_bytes(holders).values())
+
+
+# ------------------------------------------------------------------------------------- giving way
+
+
+def give_way(run: Run, manners: Manners) -> Used:
+    """Make the job leave its GPUs by the gentlest rung that works. Blocks until it has."""
+    troubles = []
+    for rung in (_suspend_or_freeze, _cooperate, _kill):
+        began = monotonic()
+        try:
+            used = rung(run, manners)
+        except DovetailError as error:
+            troubles.append(str(error))
+            continue
+        return Used(used.rung, monotonic() - began, used.bytes, used.parked)
+    raise CannotGiveWay("; ".join(troubles))
+
+
+def _suspend_or_freeze(run: Run, manners: Manners) -> Used:
+    keeper = run.keeper_pid()
+    if keeper is None:
+        raise CannotGiveWay("its processes are gone")
+    if not manners.preemptible:
+        raise CannotGiveWay("its user does not want it to give way")
+    holders, wanted = _holders_and_bytes(run, manners)
+    trouble = _too_much(wanted, manners.room_bytes)
+    if trouble:
+        raise CannotGiveWay(trouble)
+    if not holders:
+        return Used(FREEZE, 0.0, processes.freeze(keeper), True)
+    if cuda.can_suspend():
+        raise CannotGiveWay(f"it holds GPU memory, and {cuda.can_suspend()}")
+    _note_parked(run, holders, manners.gpus)
+    awake = [pid for pid in holders if cuda.state(pid) != "checkpointed"]  # all, but after a crash
+    cuda.suspend(awake, _LOCK_MS)
+    processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
+    return Used(SUSPEND, 0.0, wanted, True)
+
+
+def _note_parked(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
+    """Written before it happens: who takes over after a crash knows whom to resume, and from where."""
+    temporary = run.folder / "parked.json.part"
+    temporary.write_text(json.dumps({"holders": list(holders), "gpus": list(gpus)}))
+    os.replace(temporary, run.folder / "parked.json")
+
+
+def _cooperate(run: Run, manners: Manners) -> Used:
+    if not saves_itself(manners):
+        raise CannotGiveWay("it does not save itself when asked")
+    keeper = run.keeper_pid()
+    if keeper is not None:
+        run.ask_to_stop()
+        processes.terminate(keeper)
+    if not _ends_within(run, manners.grace_s):
+        raise CannotGiveWay(f"asked to save itself, it went on for {manners.grace_s:g} s")
+    return Used(COOPERATE, 0.0, 0, False)
+
+
+def _kill(run: Run, manners: Manners) -> Used:
+    if not manners.restartable:
+        raise CannotGiveWay("its user does not allow it to be killed and started again")
+    end(run, 0.0)
+    return Used(KILL, 0.0, 0, False)
+
+
+# -------------------------------------------------------------------------------------- going on
+
+
+def is_parked(run: Run) -> bool:
+    """Are there processes of this launch to go on with?"""
+    return run.is_alive()
+
+
+def go_on(run: Run, gpus: Sequence[str]) -> Used:
+    """Let parked processes work again, on these GPUs."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        raise CannotGiveWay("its processes are gone")
+    began = monotonic()
+    noted = _noted(run)
+    processes.thaw(keeper)
+    if not noted:
+        return Used(FREEZE, monotonic() - began, 0, False)
+    moved = {old: new for old, new in zip(noted["gpus"], gpus, strict=False) if old != new}
+    suspended = [pid for pid in noted["holders"] if cuda.state(pid) == "checkpointed"]
+    if suspended:
+        pairs = dict(zip(noted["gpus"], gpus, strict=False)) if moved else None
+        cuda.resume(suspended, pairs)
+    (run.folder / "parked.json").unlink(missing_ok=True)
+    return Used(SUSPEND, monotonic() - began, 0, False)
+
+
+def _noted(run: Run) -> Mapping[str, list[object]]:
+    try:
+        noted: Mapping[str, list[object]] = json.loads((run.folder / "parked.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return noted
+
+
+# ---------------------------------------------------------------------------------------- ending
+
+
+def end(run: Run, grace_s: Seconds) -> None:
+    """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        return
+    if grace_s > 0 and not _noted(run):  # who is suspended on the GPU cannot answer
+        run.ask_to_stop()
+        processes.terminate(keeper)
+        processes.thaw(keeper)
+        if _ends_within(run, grace_s):
+            return
+    processes.kill(keeper)
+    while not _ends_within(run, 1.0):
+        processes.kill(keeper)
+
+
+def _ends_within(run: Run, seconds: Seconds) -> bool:
+    until = monotonic() + seconds
+    while True:
+        if not run.is_alive():
+            return True
+        if monotonic() >= until:
+            return False
+        sleep(_LOOK_EVERY_S)

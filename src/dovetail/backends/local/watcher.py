@@ -1,0 +1,212 @@
+"""The eyes of the local world: ends of processes, reports of jobs, strangers on GPUs.
+
+One thread that sleeps until a watched process ends; while jobs run it also looks at their report
+files ten times a second. What it sees goes into the world's inbox; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from dovetail.backends.local.runs import Run
+from dovetail.core.model import JobId
+
+_LOOK_EVERY_MS = 100
+_PROBE_EVERY_S = 5.0
+_LINES_AT_ONCE = 500  # of one job: the others want to be heard too
+_BYTES_AT_ONCE = 1 << 18
+_LONGEST_LINE = 1 << 16
+_MOST_METRICS = 100
+_LARGEST_STEP = 2.0**53  # beyond, counting by one is lost in rounding
+
+log = logging.getLogger("dovetail.local")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    step: float | None
+    metrics: dict[str, float | str]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    job_id: JobId
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    job_id: JobId
+    reports: Sequence[Report]
+
+
+@dataclass(slots=True)
+class _Watched:
+    run: Run
+    reports: Path
+    upto: int
+    pidfd: int
+
+
+class Watcher:
+    """Call `watch` when a job's processes are up; `forget` is implied by their end."""
+
+    def __init__(self, post: Callable[[object], None], probe: Callable[[], None]) -> None:
+        self._post: Final = post
+        self._probe: Final = probe  # called now and then while jobs run
+        self._lock: Final = threading.Lock()
+        self._watched: dict[JobId, _Watched] = {}
+        self._poll: Final = select.poll()
+        self._by_fd: dict[int, JobId] = {}
+        self._bell, self._ring = os.pipe()
+        self._poll.register(self._bell, select.POLLIN)
+        self._probed_at = 0.0
+        self._over = False
+        self._thread: Final = threading.Thread(target=self._look, name="watcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over = True
+        os.write(self._ring, b".")
+        self._thread.join(5.0)
+
+    def watch(self, job_id: JobId, run: Run, reports: Path, upto: int) -> None:
+        """From now on, until its processes end. A run that has ended already is told at once."""
+        try:
+            pidfd = run.pidfd()
+        except OSError:
+            self._finish(job_id, _Watched(run, reports, upto, -1))
+            return
+        with self._lock:
+            self._watched[job_id] = _Watched(run, reports, upto, pidfd)
+            self._by_fd[pidfd] = job_id
+            self._poll.register(pidfd, select.POLLIN)
+        os.write(self._ring, b".")
+
+    def _look(self) -> None:
+        while not self._over:
+            timeout = _LOOK_EVERY_MS if self._watched else None
+            for fd, _ in self._poll.poll(timeout):
+                if fd == self._bell:
+                    os.read(self._bell, 4096)
+                else:
+                    self._see_end(fd)
+            for job_id, watched in list(self._watched.items()):
+                self._read_reports(job_id, watched, _LINES_AT_ONCE)
+            if self._watched and monotonic() - self._probed_at > _PROBE_EVERY_S:
+                self._probed_at = monotonic()
+                self._probe()
+
+    def _see_end(self, fd: int) -> None:
+        with self._lock:
+            job_id = self._by_fd.pop(fd)
+            watched = self._watched.pop(job_id)
+            self._poll.unregister(fd)
+        os.close(fd)
+        watched.run.is_alive()  # waits for it, if it is a child of ours
+        self._finish(job_id, watched)
+
+    def _finish(self, job_id: JobId, watched: _Watched) -> None:
+        """All that it reported comes before its end."""
+        while self._read_reports(job_id, watched, _LINES_AT_ONCE):
+            pass
+        self._post(Ended(job_id, watched.run))
+
+    def _read_reports(self, job_id: JobId, watched: _Watched, most: int) -> bool:
+        """Take what is new in the report file; true if there may be more at once."""
+        try:
+            if os.stat(watched.reports).st_size <= watched.upto:
+                return False
+            with open(watched.reports, "rb") as file:
+                file.seek(watched.upto)
+                data = file.read(_BYTES_AT_ONCE)
+        except OSError:
+            return False
+        reports, upto = parse_reports(data, watched.upto, most, job_id)
+        progressed = upto > watched.upto
+        watched.upto = upto
+        if reports:
+            self._post(Told(job_id, reports))
+        return progressed
+
+
+# ------------------------------------------------------------------------------------ what they say
+
+
+def parse_reports(data: bytes, start: int, most: int, job_id: str) -> tuple[list[Report], int]:
+    """The reports in whole lines of the data, and the place in the file where the next one begins."""
+    reports: list[Report] = []
+    upto = start
+    while len(reports) < most:
+        end = data.find(b"\n", upto - start)
+        if end < 0:
+            if len(data) - (upto - start) > _LONGEST_LINE:
+                log.warning(
+                    "job %s: a report longer than %d bytes is left out", job_id, _LONGEST_LINE
+                )
+                upto = start + len(data)
+            break
+        line = data[upto - start : end]
+        upto = start + end + 1
+        report = _report(line, upto, job_id)
+        if report is not None:
+            reports.append(report)
+    return reports, upto
+
+
+def _report(line: bytes, upto: int, job_id: str) -> Report | None:
+    if not line.strip():
+        return None
+    try:
+        said = json.loads(line) if len(line) <= _LONGEST_LINE else None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        log.warning("job %s: a report is not one JSON object a line: %.80r", job_id, line)
+        return None
+    if "dovetail" in said:  # the SDK says what the job can do: read where it matters
+        return None
+    step = _step(said.pop("step", None), job_id)
+    metrics = {
+        str(name)[:200]: _value(value)
+        for name, value in list(said.items())[:_MOST_METRICS]
+        if _is_number(value)
+    }
+    return Report(step, metrics, upto)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in ("NaN", "nan", "inf", "-inf", "Infinity", "-Infinity")
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _value(value: Any) -> float | str:
+    """What JSON cannot say as a number is kept as text."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return "inf" if value > 0 else "-inf"
+    return number if isfinite(number) else str(number)
+
+
+def _step(value: Any, job_id: str) -> float | None:
+    if value is None:
+        return None
+    if _is_number(value) and not isinstance(value, str) and abs(value) <= _LARGEST_STEP:
+        return value if isinstance(value, int) else float(value)
+    log.warning("job %s: a step of %.40r is left out", job_id, value)
+    return None
