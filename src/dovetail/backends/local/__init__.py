@@ -1,0 +1,1 @@
+"""The local world: real processes on this machine."""

@@ -1,0 +1,618 @@
+"""The keeper: a small process beside each job. It outlives the daemon and writes down how the job ended.
+
+Run as `python -I -S keeper.py RUN_FOLDER`, in a session of its own. A run folder holds
+
+    launch.json   what to run, written by whoever starts the keeper
+    lock          held by the one keeper that may run it
+    keeper.json   the keeper and the job's main process; once it is there, this run is never begun again
+    stop          made when the job is asked to stop; if it is there before the job runs, it never does
+    exit.json     how it ended; there exactly once unless the keeper itself was killed
+
+It starts in some 20 ms: it imports little and nothing of ours. Therefore what it shares with
+processes.py (reading /proc, signalling) is here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, TypeAlias
+
+    Table: TypeAlias = dict[int, "Stat"]
+
+LAUNCH = "launch.json"
+LOCK = "lock"
+KEEPER = "keeper.json"
+STOP = "stop"
+EXIT = "exit.json"
+TROUBLE = "keeper.err"
+
+_EXIT_RESERVE = "exit.tmp"
+_RESERVED_BYTES = 4096
+_FAILURE_CHARACTERS = 500  # six bytes each at the worst: they fit into the reserve
+_CHUNK = 1 << 18
+_PIPE_BYTES = 1 << 20  # what anybody may ask for; a burst of output does not make the job wait
+_LONGEST_ROUND_S = 1.0
+_CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
+_ENOEXEC = 8
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+# ------------------------------------------------------------------------------------- /proc
+
+
+class Stat:
+    """One process as /proc/PID/stat has it. `started` with `pid` names a process for ever."""
+
+    __slots__ = (
+        "cpu_s",
+        "group",
+        "parent",
+        "pid",
+        "resident_bytes",
+        "started",
+        "state",
+        "threads",
+        "waited_cpu_s",
+    )
+
+    def __init__(self, pid: int, line: bytes) -> None:
+        # The name, in parentheses, may hold anything: spaces, parentheses, digits.
+        fields = line[line.rindex(b")") + 2 :].split()
+        self.pid = pid
+        self.state = fields[0].decode()
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
+        self.waited_cpu_s = (int(fields[13]) + int(fields[14])) / _TICKS
+        self.threads = int(fields[17])
+        self.started = int(fields[19])
+        self.resident_bytes = int(fields[21]) * _PAGE
+
+    @property
+    def has_ended(self) -> bool:
+        """A zombie. (A main thread may be one while others still work.)"""
+        return self.state in "ZXx" and self.threads <= 1
+
+
+def read_stat(pid: int, *, thread: int | None = None) -> Stat | None:
+    """The process (or one thread of it), or None if there is no such process."""
+    path = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        return Stat(pid, os.read(fd, 4096))
+    except (ProcessLookupError, ValueError):  # it went while we read
+        return None
+    finally:
+        os.close(fd)
+
+
+def all_processes() -> Table:
+    """Every process on this machine by its number."""
+    numbers = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {stat.pid: stat for stat in map(read_stat, numbers) if stat is not None}
+
+
+def descendants(root: int, table: Table) -> list[Stat]:
+    """All below `root`, parents before their children."""
+    children: dict[int, list[Stat]] = {}
+    for stat in table.values():
+        children.setdefault(stat.parent, []).append(stat)
+    found = list(children.get(root, ()))
+    for stat in found:
+        found.extend(children.get(stat.pid, ()))
+    return found
+
+
+def send(pid: int, started: int, signum: int) -> bool:
+    """Signal this very process and no other that has got its number since. False: it is gone."""
+    handle = _handle(pid)
+    try:
+        stat = read_stat(pid)
+        if stat is None or stat.started != started:
+            return False
+        if handle is None:
+            os.kill(pid, signum)
+        else:
+            signal.pidfd_send_signal(handle, signum)
+        return True
+    except ProcessLookupError:
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _handle(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # gone; or a kernel before 5.3, or no descriptor left: then by number
+        return None
+
+
+# --------------------------------------------------------------------------------------- the log
+
+
+class Log:
+    """The job's output: `log` and before it `log.1`, each at most half of the bytes allowed.
+
+    Output that cannot be written (the disk is full) is dropped: the job shall go on. A line in the
+    log says so as soon as it can be written.
+    """
+
+    def __init__(self, path: str, limit_bytes: int) -> None:
+        self._path = path
+        self._half = max(1, limit_bytes // 2)
+        self._fd = -1
+        self._size = 0
+        self._dropped = 0
+        self._reason = ""
+        self._note = b""
+
+    def write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            self._note_what_was_dropped()
+            while rest:
+                rest = rest[self._put(rest) :]
+        except OSError as error:
+            self._dropped += len(rest)
+            self._reason = error.strerror or "it could not be written"
+
+    def close(self) -> None:
+        self.write(b"")  # a last chance for the note
+
+    def _note_what_was_dropped(self) -> None:
+        if self._dropped:
+            text = (
+                f"\n[dovetail: {self._dropped} bytes of output are missing here: {self._reason}]\n"
+            )
+            self._note += text.encode()
+            self._dropped = 0
+        while self._note:
+            self._note = self._note[self._put(memoryview(self._note)) :]
+
+    def _put(self, data: memoryview) -> int:
+        if self._fd < 0:
+            self._open()
+        if self._size >= self._half:
+            self._rotate()
+        written = os.write(self._fd, data[: self._half - self._size])
+        self._size += written
+        return written
+
+    def _open(self) -> None:
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._size = os.fstat(self._fd).st_size
+
+    def _rotate(self) -> None:
+        os.rename(self._path, self._path + ".1")
+        os.close(self._fd)
+        self._fd = -1
+        self._open()
+
+
+# --------------------------------------------------------------------------------------- the job
+
+
+def become_the_job(launch: dict[str, Any], output: int, gate: int, errors: int) -> NoReturn:
+    """In the child: prepare everything, wait at the gate, run the command. Never returns."""
+    code = _CANNOT_RUN
+    try:
+        _run_the_command(launch, output, gate)
+    except CannotRun as problem:
+        code = problem.code
+        os.write(errors, str(problem).encode(errors="surrogateescape"))
+    except BaseException as problem:
+        os.write(errors, f"cannot start: {_one_line(problem)}".encode(errors="surrogateescape"))
+    finally:
+        os._exit(code)
+
+
+class CannotRun(Exception):
+    """One clear line for the job's user, and the exit code that a shell would give."""
+
+    def __init__(self, line: str, code: int = _CANNOT_RUN) -> None:
+        super().__init__(line)
+        self.code = code
+
+
+def _run_the_command(launch: dict[str, Any], output: int, gate: int) -> None:
+    os.setsid()
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    env = _environment(launch)
+    _take_on_user(launch)
+    os.umask(launch.get("umask", 0o022))
+    _enter(launch["cwd"])
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of user would undo it
+    if not os.read(gate, 1):
+        os._exit(0)  # the keeper is gone, or the job was called off
+    # What was sent to us since we are in the keeper's books waits, blocked, and strikes here.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _execute(launch["argv"], env)
+
+
+def _environment(launch: dict[str, Any]) -> dict[str, str]:
+    try:
+        return {**read_json(launch["env_file"]), **launch["env"]}
+    except (OSError, ValueError) as error:
+        raise CannotRun(f"cannot start: its environment cannot be read: {error}") from error
+
+
+def _take_on_user(launch: dict[str, Any]) -> None:
+    uid, gid, groups = launch["uid"], launch["gid"], launch["groups"]
+    try:
+        if groups is not None or (gid is not None and uid is not None):
+            os.setgroups(groups if groups is not None else [gid])
+        if gid is not None:
+            os.setgid(gid)
+        if uid is not None:
+            os.setuid(uid)
+    except OSError as error:
+        line = f"cannot start: not allowed to run as user {uid}, group {gid}: {error.strerror}"
+        raise CannotRun(line) from error
+
+
+def _enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except FileNotFoundError as error:
+        raise CannotRun(f"cannot start: its work folder {folder!r} is gone") from error
+    except OSError as error:
+        line = f"cannot start: cannot enter its work folder {folder!r}: {error.strerror}"
+        raise CannotRun(line) from error
+
+
+def _execute(argv: list[str], env: dict[str, str]) -> None:
+    try:
+        os.execvpe(argv[0], argv, env)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND) from error
+    except PermissionError as error:
+        raise CannotRun(f"cannot start: {argv[0]!r} is not executable") from error
+    except OSError as error:
+        hint = " (does it lack a #! line?)" if error.errno == _ENOEXEC else ""
+        raise CannotRun(f"cannot start {argv[0]!r}: {error.strerror}{hint}") from error
+
+
+def _why_not_found(command: str) -> str:
+    if "/" not in command:
+        return f"no command {command!r} in its PATH"
+    if os.path.exists(command):
+        return f"{command!r} names an interpreter that does not exist"
+    return f"there is no {command!r}"
+
+
+def prctl(option: int, value: int) -> None:
+    unused = ctypes.c_ulong(0)
+    if ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), unused, unused, unused) != 0:
+        raise OSError(f"prctl({option}, {value}) failed")
+
+
+# ------------------------------------------------------------------------------------ the keeper
+
+
+class Keeper:
+    """Begins one run, follows it to its end, and writes that down."""
+
+    def __init__(self, folder: str, launch: dict[str, Any]) -> None:
+        self._folder = folder
+        self._launch = launch
+        self._log = Log(launch["log"], launch["log_bytes"])
+        self._main = 0
+        self._status: int | None = None  # of the main process, once it has ended
+        self._failure = ""
+        self._cpu_s = 0.0
+        self._max_rss_bytes = 0
+        self._wake = _wake_up_on_children()
+        self._output, self._job_output = os.pipe2(os.O_CLOEXEC)
+        _widen(self._output)
+
+    def keep(self) -> None:
+        errors, gate = self._prepare()
+        _write_durably(self._folder, KEEPER, json.dumps(self._identity()))
+        try:
+            self._begin(errors, gate)
+            self._reserve()
+            self._follow()
+        except Exception as problem:  # whatever it is, the job's end must be told
+            self._failure = f"the keeper failed: {_one_line(problem)}"
+        self._end_the_rest()
+        self._drain()
+        self._record(self._ending())
+
+    def _prepare(self) -> tuple[int, int]:
+        """The job's process, made ready and waiting at a gate: it runs nothing before we are on record.
+
+        Signals are blocked meanwhile, so that none is lost between two ways of taking it.
+        """
+        gate, opened = os.pipe2(os.O_CLOEXEC)
+        errors, failed = os.pipe2(os.O_CLOEXEC)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+        self._main = os.fork()
+        if self._main == 0:
+            os.close(opened)
+            become_the_job(self._launch, self._job_output, gate, failed)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for fd in (gate, failed, self._job_output):
+            os.close(fd)
+        return errors, opened
+
+    def _identity(self) -> dict[str, int | str]:
+        me, main = read_stat(os.getpid()), read_stat(self._main)
+        assert me is not None
+        assert main is not None, "it cannot go before it was waited for"
+        return {
+            "pid": me.pid,
+            "started": me.started,
+            "child": main.pid,
+            "child_started": main.started,
+            "boot": boot_id(),
+        }
+
+    def _begin(self, errors: int, gate: int) -> None:
+        """Open the gate, unless it was asked to stop meanwhile.
+
+        Who asks later finds the main process in keeper.json: there is no moment between.
+        """
+        called_off = os.path.exists(os.path.join(self._folder, STOP))
+        if called_off:
+            self._failure = "it was asked to stop before it began"
+            self._status = signal.SIGTERM  # as if it had obeyed at once
+        else:
+            _open_gate(gate)
+        os.close(gate)
+        self._failure = self._failure or _read_all(errors).decode(errors="surrogateescape")
+        os.close(errors)
+
+    def _follow(self) -> None:
+        """Copy the output and bury the dead until the main process has ended."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        poll.register(self._output, select.POLLIN)
+        self._reap()
+        while self._status is None:
+            for fd, _ in poll.poll():
+                if fd == self._wake:
+                    self._reap()
+                elif not self._copy():
+                    poll.unregister(self._output)  # everybody has closed it
+
+    def _copy(self) -> int:
+        data = os.read(self._output, _CHUNK)
+        self._log.write(data)
+        return len(data)
+
+    def _reap(self) -> bool:
+        """Take note of all that have ended. False: nobody is left, dead or alive."""
+        _forget_wake_ups(self._wake)
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            self._cpu_s += usage.ru_utime + usage.ru_stime
+            self._max_rss_bytes = max(self._max_rss_bytes, usage.ru_maxrss * 1024)
+            if pid == self._main and self._status is None:
+                self._status = status
+
+    def _end_the_rest(self) -> None:
+        """Every process left behind is our descendant (orphans come to us): end them all.
+
+        First all are stopped, so that nobody makes new ones or notices that others die.
+        """
+        patience_s = 0.01
+        while self._reap():
+            left = stop_descendants(os.getpid())
+            allowed = [_send_if_allowed(stat, signal.SIGKILL) for stat in left]
+            if left and not any(allowed):
+                return self._leave_behind(left)
+            select.select([self._wake], [], [], patience_s)
+            patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
+        return None
+
+    def _leave_behind(self, left: list[Stat]) -> None:
+        """What has become another user's (sudo) is not ours to end: say so and wait no longer."""
+        numbers = " ".join(str(stat.pid) for stat in left)
+        self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
+
+    def _drain(self) -> None:
+        """What is in the pipe, and no more: somebody whom we could not end may go on writing."""
+        os.set_blocking(self._output, False)
+        for _ in range(_PIPE_BYTES // _CHUNK + 1):
+            try:
+                if not self._copy():
+                    return
+            except BlockingIOError:
+                return
+
+    def _ending(self) -> dict[str, int | float | str | None]:
+        status = self._status
+        killed = status is not None and os.WIFSIGNALED(status)
+        return {
+            "code": None if status is None or killed else os.WEXITSTATUS(status),
+            "signal": os.WTERMSIG(status) if status is not None and killed else None,
+            "failure": self._failure[:_FAILURE_CHARACTERS],
+            "ended_at": time.time(),
+            "cpu_s": round(self._cpu_s, 6),
+            "max_rss_bytes": self._max_rss_bytes,
+        }
+
+    def _reserve(self) -> None:
+        """Room for exit.json, taken now: its bytes are overwritten in place when the disk is full."""
+        with suppress(OSError):  # then we may have to try for longer at the end
+            _overwrite(os.path.join(self._folder, _EXIT_RESERVE), b" " * _RESERVED_BYTES)
+
+    def _record(self, ending: dict[str, int | float | str | None]) -> None:
+        """The job's end must not be lost: try until it works."""
+        reserve = os.path.join(self._folder, _EXIT_RESERVE)
+        text = json.dumps(ending).encode().ljust(_RESERVED_BYTES)
+        self._log.close()
+        while True:
+            try:
+                _overwrite(reserve, text)
+                return _rename_durably(reserve, self._folder, EXIT)
+            except OSError:
+                if not os.path.isdir(self._folder):
+                    return None  # taken away with all that it held: nobody waits for us
+                time.sleep(0.1)
+
+
+def stop_descendants(root: int) -> list[Stat]:
+    """SIGSTOP to all below `root`, until nobody new turns up; all of them."""
+    stopped: set[tuple[int, int]] = set()
+    while True:
+        everybody = [s for s in descendants(root, all_processes()) if not s.has_ended]
+        new = [stat for stat in everybody if (stat.pid, stat.started) not in stopped]
+        if not new:
+            return everybody
+        for stat in new:
+            _send_if_allowed(stat, signal.SIGSTOP)
+            stopped.add((stat.pid, stat.started))
+
+
+def _send_if_allowed(stat: Stat, signum: int) -> bool:
+    try:
+        send(stat.pid, stat.started, signum)
+    except PermissionError:
+        return False
+    return True
+
+
+def _wake_up_on_children() -> int:
+    """A descriptor that can be read when a child has ended."""
+    wake, woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+    return wake
+
+
+def _forget_wake_ups(wake: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(wake, 4096):
+            pass
+
+
+def _widen(pipe: int) -> None:
+    with suppress(OSError):  # not to a user who has very many pipes
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _open_gate(gate: int) -> None:
+    with suppress(BrokenPipeError):  # it could not be made ready; it says why
+        os.write(gate, b"1")
+
+
+# ----------------------------------------------------------------------------------------- files
+
+
+def read_json(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        content: dict[str, Any] = json.load(file)
+    return content
+
+
+def boot_id() -> str:
+    """Numbers and start times of processes mean nothing after a reboot; this tells."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _write_durably(folder: str, name: str, text: str) -> None:
+    temporary = os.path.join(folder, name + ".tmp")
+    _overwrite(temporary, text.encode())
+    _rename_durably(temporary, folder, name)
+
+
+def _overwrite(path: str, content: bytes) -> None:
+    """In place: where the file has so many bytes already, no room is needed."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        done = 0
+        while done < len(content):
+            done += os.pwrite(fd, content[done:], done)
+        os.ftruncate(fd, len(content))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _rename_durably(path: str, folder: str, name: str) -> None:
+    os.rename(path, os.path.join(folder, name))
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read_all(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 4096):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _one_line(problem: BaseException) -> str:
+    return " ".join(f"{type(problem).__name__}: {problem}".split())
+
+
+def take_lock(folder: str) -> int | None:
+    """The lock of this run, held until we end; None if another has it."""
+    fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def main(folder: str) -> None:
+    folder = os.path.abspath(folder)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # whatever the one who started us had open
+    os.chdir("/")
+    os.umask(0o077)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in _SURVIVED:
+        signal.signal(number, signal.SIG_IGN)
+    if take_lock(folder) is None or os.path.exists(os.path.join(folder, KEEPER)):
+        return  # another keeper runs it, or has run it
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
+
+
+_SURVIVED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+
+if __name__ == "__main__":
+    main(sys.argv[1])
