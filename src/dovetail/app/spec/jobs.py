@@ -1,0 +1,64 @@
+"""From a description to what the scheduler knows of the job. What it runs stays outside."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dovetail.app.spec import arrays
+from dovetail.app.spec.launch import short_name
+from dovetail.app.spec.model import JobSpec
+from dovetail.core.model import WHOLE_GPU, Estimate, Job, JobId, Seconds
+
+
+def expand(spec: JobSpec) -> list[tuple[int | None, JobSpec]]:
+    """The members of an array with their indices; a job that is no array stands for itself."""
+    if spec.array is None:
+        return [(None, spec)]
+    member = spec.model_copy(update={"array": None})
+    return [(index, member) for index in arrays.parse(spec.array).indices]
+
+
+def at_once(spec: JobSpec) -> int | None:
+    """How many members of its array may run at the same time."""
+    return arrays.parse(spec.array).limit if spec.array is not None else None
+
+
+def to_job(spec: JobSpec, job_id: str, user: str, now: Seconds) -> Job:
+    """`now` is the time of submission in seconds since 1970, as are all times of the job."""
+    return Job(**job_fields(spec, job_id, user, now))
+
+
+def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str, Any]:
+    asked, elastic = spec.resources, spec.elastic
+    return {
+        "id": JobId(job_id),
+        "gpus": spec.gpus,
+        "share": round(asked.share * WHOLE_GPU),
+        "kinds": asked.kinds,
+        "cpus": asked.cpus or (0.0 if spec.gpus else 1.0),  # it must use something
+        "memory_gb": asked.memory,
+        "gpu_memory_gb": asked.gpu_memory,
+        "user": user,
+        "tenant": spec.tenant,
+        "name": spec.name or short_name(spec),
+        "group": spec.group,
+        "priority": spec.priority,
+        "deadline": due(spec.deadline, now),
+        "min_gpus": elastic.min if elastic else None,
+        "max_gpus": elastic.max if elastic else None,
+        "estimate": Estimate(spec.estimate) if spec.estimate else None,
+        "retries": spec.retries,
+        "time_limit_s": spec.time_limit,
+        "after": tuple(map(JobId, spec.after)),
+        "preemptible": spec.preemptible is not False,
+        "restartable": spec.preemptible == "restart",
+    }
+
+
+def due(deadline: str | None, now: Seconds) -> Seconds | None:
+    if deadline is None:
+        return None
+    if deadline.startswith("+"):
+        return now + float(deadline)
+    return datetime.fromisoformat(deadline).timestamp()

@@ -1,0 +1,98 @@
+"""What is executed for a description: the files to write beforehand, and the argument vector."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+
+from dovetail.app.spec.model import JobSpec
+
+BASH, SH = "/bin/bash", "/bin/sh"
+INTERPRETERS = (
+    "python",
+    "bash",
+    "sh",
+    "env",
+    "uv",
+    "torchrun",
+    "accelerate",
+    "srun",
+    "run",
+    "launch",
+    "nohup",
+    "time",
+    "exec",
+)
+PREPARE = ("cd", "set", "source", "export", "module", ".", "conda", "echo")
+LONGEST_NAME = 40
+# $1 is the script that must succeed first; the rest is the job itself.
+AFTER_SETUP = 'shell=$1 setup=$2; shift 2; "$shell" "$setup" && exec "$@"'
+
+
+def scripts(spec: JobSpec) -> dict[str, str]:
+    """The files that `argv` needs, by name: scripts may be longer than one argument may be."""
+    found = {"run": spec.run, "setup": spec.setup}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def argv(spec: JobSpec, folder: str) -> tuple[str, ...]:
+    """The argument vector, given the folder that holds the `scripts`."""
+    main = spec.command
+    if spec.run is not None:
+        main = (*interpreter(spec.run), os.path.join(folder, "run"), *spec.args)
+    if spec.setup is None:
+        return main
+    setup = os.path.join(folder, "setup")
+    return (SH, "-c", AFTER_SETUP, "dovetail", shell(), setup, *main)
+
+
+def interpreter(script: str) -> tuple[str, ...]:
+    """What its first line names, as Linux reads it: a program and one argument. Else the shell."""
+    first = script.partition("\n")[0].rstrip("\r")
+    named = first.removeprefix("#!").strip() if first.startswith("#!") else ""
+    return tuple(named.split(None, 1)) or (shell(),)
+
+
+def shell() -> str:
+    return BASH if os.path.exists(BASH) else SH
+
+
+def slurm_variables(
+    spec: JobSpec, job_id: str, name: str, workdir: str, index: int | None = None
+) -> dict[str, str]:
+    """What batch scripts read, if it is one. No more than that: SLURM_NTASKS, for one, would make
+    some libraries believe that Slurm starts their other processes."""
+    if not spec.slurm:
+        return {}
+    found = {"SLURM_JOB_ID": job_id, "SLURM_JOBID": job_id, "SLURM_JOB_NAME": name}
+    found["SLURM_SUBMIT_DIR"] = workdir
+    if spec.resources.cpus >= 1:
+        found["SLURM_CPUS_PER_TASK"] = str(int(spec.resources.cpus))
+    if index is not None:
+        found["SLURM_ARRAY_JOB_ID"] = job_id.partition(".")[0]
+        found["SLURM_ARRAY_TASK_ID"] = str(index)
+    return found
+
+
+def short_name(spec: JobSpec) -> str:
+    """A name for a job that has none: the program it runs, or the script a program is given."""
+    words = spec.command or _first_command(spec.run or "")
+    names = [PurePath(word).name for word in words if "=" not in word and word[:1] != "-"]
+    if "-c" not in words:  # what follows it would be code
+        names = [name for name in names if name and not _interprets(name)] or names
+    found = names[0] if names else ""
+    return found[:LONGEST_NAME] if found and found.isprintable() else "job"
+
+
+def _first_command(script: str) -> list[str]:
+    """The words of the first line that does more than prepare."""
+    lines = (line.split() for line in script.split("\n"))
+    return next((line for line in lines if line and not _prepares(line[0])), [])
+
+
+def _prepares(word: str) -> bool:
+    return word.startswith("#") or word in PREPARE
+
+
+def _interprets(name: str) -> bool:
+    return name.startswith("python") or name in INTERPRETERS
