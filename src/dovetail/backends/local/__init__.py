@@ -1,0 +1,1 @@
+"""One machine: real processes on its GPUs or processor slots."""
