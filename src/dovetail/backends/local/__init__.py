@@ -1,1 +1,1 @@
-"""The local world: real processes on this machine."""
+"""One machine: real processes on its GPUs or processor slots."""
