@@ -18,7 +18,9 @@ class Caller:
 
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:
         if not self.admin and owner != self.name:
-            raise NotAllowed(f"job {job_id} is {owner}'s: only {owner} or an administrator may {verb} it")
+            raise NotAllowed(
+                f"job {job_id} is {owner}'s: only {owner} or an administrator may {verb} it"
+            )
 
 
 def caller_of(uid: int, daemon_uid: int) -> Caller:

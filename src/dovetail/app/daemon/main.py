@@ -71,7 +71,9 @@ class Daemon:
             self._sync,
         )
         self.service: Final = Service(
-            Parts(self.world, self.store, self.reader, self.book, self.chosen, self.clock, self.ledger)
+            Parts(
+                self.world, self.store, self.reader, self.book, self.chosen, self.clock, self.ledger
+            )
         )
         self.service.recall_arrays(self.state)
         self._snapshot_seq = self.store.last_seq

@@ -11,7 +11,7 @@ from dovetail.core.state import View
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
-from dovetail.predict.duration import HistoryMean, UserEstimate
+from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -19,15 +19,21 @@ DEFAULT = "fair-share"
 FALLBACK = "fifo-skip"  # asks nothing of anybody
 PREDICTOR = "history-mean"
 
+
 def make(text: str, services: tuple[float, ...] = ()) -> Policy:
     """The policy of that name, as a real scheduler may have it: no oracle, only history and users."""
-    predictors = {"history-mean": HistoryMean(), "user-estimate": UserEstimate()}
+    predictors: dict[str, Predictor] = {
+        "history-mean": HistoryMean(),
+        "user-estimate": UserEstimate(),
+    }
     knowledge = Knowledge(predictors, PREDICTOR, services)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
+
 
 def services_of(view: View) -> tuple[float, ...]:
     """The service that jobs have had so far, for policies that want its distribution."""
     return tuple(sorted(track.held_gpu_s for track in view.past if track.held_gpu_s > 0))
+
 
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
@@ -51,5 +57,3 @@ class Chosen:
 
     def decide(self, view: View) -> Iterable[Action]:
         return self._policy.decide(view)
-
-_: Final[type[Policy]] = Chosen

@@ -26,7 +26,8 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "kinds": list(job.kinds),
         "priority": job.priority,
         "preemptions": track.preemptions,
-        "attempts": track.attempts + (1 if track.first_start_at >= 0 and _still_counts(track) else 0),
+        "attempts": track.attempts
+        + (1 if track.first_start_at >= 0 and _still_counts(track) else 0),
         "submitted_at": clock.unix(track.submitted_at),
         "started_at": _at(track.first_start_at, clock),
         "ended_at": _at(track.ended_at, clock),
@@ -72,7 +73,10 @@ def placement_of(track: Track) -> list[dict[str, Any]]:
     if track.placement is None:
         return []
     return [
-        {"node": piece.node, "gpus": [i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1]}
+        {
+            "node": piece.node,
+            "gpus": [i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1],
+        }
         for piece in track.placement.slices
     ]
 

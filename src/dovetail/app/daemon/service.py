@@ -362,7 +362,10 @@ def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
         track.job.id
         for track in view.tracks.values()
         if (caller.admin or track.job.user == caller.name)
-        and (fnmatch.fnmatchcase(track.job.name, pattern) or fnmatch.fnmatchcase(track.job.id, pattern))
+        and (
+            fnmatch.fnmatchcase(track.job.name, pattern)
+            or fnmatch.fnmatchcase(track.job.id, pattern)
+        )
     ]
 
 
@@ -371,4 +374,3 @@ def _track(view: View, job_id: str) -> Track:
     if track is None:
         raise NotFound(f"there is no job {job_id}, or it has ended")
     return track
-

@@ -171,5 +171,3 @@ def _give_to(uid: int, folder: Path) -> None:
 
 def _inside(folder: Path) -> Iterator[Path]:
     yield from (path for path in folder.iterdir() if not path.name.isdigit())
-
-

@@ -21,7 +21,7 @@ from time import sleep
 from typing import Any, Final
 
 from dovetail.backends.local import ladder, machine, processes
-from dovetail.backends.local.ladder import Manners, Used
+from dovetail.backends.local.ladder import CannotGiveWay, Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Ending, Launch, Run
 from dovetail.backends.local.watcher import Ended, Told, Watcher
