@@ -18,7 +18,8 @@ from dovetail.app.daemon.policy import DEFAULT, Chosen
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
-from dovetail.backends.local.machine import host_memory_total_bytes, machine_nodes
+from dovetail.backends.local.keeper import read_stat
+from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
@@ -28,6 +29,7 @@ from dovetail.core.journal import decode, encode
 from dovetail.core.loop import run
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
+from dovetail.core.track import Track
 from dovetail.policies.housekeeping import Housekeeping
 
 PAST = 5_000  # ended jobs that policies and predictors may learn from
@@ -60,7 +62,7 @@ class Daemon:
         self.state: Final = recover(self.store)
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
-        self.ledger: Final = Ledger(self.store, self.clock, lambda track: self.service.ended(track))
+        self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
         self.chosen: Final = Chosen(settings.policy or self.state.policy or DEFAULT, self.state)
         self.world: Final = LocalMachine(
@@ -97,6 +99,9 @@ class Daemon:
     def stop(self) -> None:
         self.world.stop()
 
+    def _ended(self, track: Track) -> None:
+        self.service.ended(track)
+
     def _replace_policy(self, error: Exception) -> None:
         self._failures += 1
         if self._failures > _MOST_FAILURES:
@@ -128,7 +133,7 @@ class Daemon:
 def _suspended_limit(settings: Settings) -> int:
     if settings.suspended_gb is not None:
         return int(settings.suspended_gb * 1e9)
-    return int(host_memory_total_bytes() * SUSPENDED_PART)
+    return int(host_memory_bytes() * SUSPENDED_PART)
 
 
 def make_folders(home: Home) -> None:
@@ -184,9 +189,9 @@ def _serve_api(daemon: Daemon, ready: int | None) -> None:
 
 
 def _announce(home: Home, ready: int | None) -> None:
-    from dovetail.backends.local.processes import started_at
-
-    note = {"pid": os.getpid(), "started": started_at(os.getpid()), "socket": str(home.socket)}
+    own = read_stat(os.getpid())
+    assert own is not None
+    note = {"pid": own.pid, "started": own.started, "socket": str(home.socket)}
     temporary = home.note.with_suffix(".part")
     temporary.write_text(json.dumps(note))
     temporary.replace(home.note)

@@ -185,7 +185,8 @@ class Service:
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
         """A running job starts over from the queue; one that has ended is submitted anew."""
-        running, over = [], []
+        running: list[str] = []
+        over: list[str] = []
         for job_id in self._matching(ids, caller, ended=True):
             (over if self._ended_row(job_id) else running).append(job_id)
         if running:

@@ -139,8 +139,7 @@ def _suspend_or_freeze(run: Run, manners: Manners) -> Used:
     if cuda.can_suspend():
         raise CannotGiveWay(f"it holds GPU memory, and {cuda.can_suspend()}")
     _note_parked(run, holders, manners.gpus)
-    awake = [pid for pid in holders if cuda.state(pid) != "checkpointed"]  # all, but after a crash
-    cuda.suspend(awake, _LOCK_MS)
+    cuda.suspend(holders, _LOCK_MS)
     processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
     return Used(SUSPEND, 0.0, wanted, True)
 
@@ -190,17 +189,15 @@ def go_on(run: Run, gpus: Sequence[str]) -> Used:
     if not noted:
         return Used(FREEZE, monotonic() - began, 0, False)
     moved = {old: new for old, new in zip(noted["gpus"], gpus, strict=False) if old != new}
-    suspended = [pid for pid in noted["holders"] if cuda.state(pid) == "checkpointed"]
-    if suspended:
-        pairs = dict(zip(noted["gpus"], gpus, strict=False)) if moved else None
-        cuda.resume(suspended, pairs)
+    pairs = dict(zip(noted["gpus"], gpus, strict=False)) if moved else None
+    cuda.resume([int(pid) for pid in noted["holders"]], pairs)
     (run.folder / "parked.json").unlink(missing_ok=True)
     return Used(SUSPEND, monotonic() - began, 0, False)
 
 
-def _noted(run: Run) -> Mapping[str, list[object]]:
+def _noted(run: Run) -> Mapping[str, list[str]]:
     try:
-        noted: Mapping[str, list[object]] = json.loads((run.folder / "parked.json").read_text())
+        noted: Mapping[str, list[str]] = json.loads((run.folder / "parked.json").read_text())
     except (OSError, ValueError):
         return {}
     return noted
