@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from pathlib import Path
 
 from dovetail.backends.store.checking import find_damage
 from dovetail.backends.store.errors import (
-    JournalFull,
     JournalUnusable,
     is_damage,
+    journal_full,
     may_be_full,
     suspect,
 )
@@ -140,17 +139,3 @@ def _name(uid: int) -> str:
         return f"user {pwd.getpwuid(uid).pw_name!r}"
     except KeyError:
         return f"user {uid}"
-
-
-def journal_full(path: Path, error: Exception, needed: int, comfort: str) -> JournalFull:
-    free = shutil.disk_usage(path.parent).free
-    needed = 2 * needed + (1 << 20)
-    way_out = "free some space there" if free < 16 * needed else "see to its limits and its health"
-    return JournalFull(
-        f"the journal {path} cannot be written ({error}): about {_mib(needed)} are needed and "
-        f"{_mib(free)} are free on that disk; {way_out}. {comfort.capitalize()}"
-    )
-
-
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MiB"
