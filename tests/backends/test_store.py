@@ -629,6 +629,7 @@ def test_a_salvage_interrupted_anywhere_is_done_again(
         with pytest.raises(Killed):
             opened(folder)
     with opened(folder) as store:
+        assert "was damaged" in store.notice
         assert check_and_count(store) == last
     assert (folder / "dovetail.db.damaged-1").exists()
     assert (folder / "dovetail.db.damaged-1-wal").exists()

@@ -71,12 +71,14 @@ def _with_room(
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, str]:
-    swap(path)
+    notice = ""
+    if aside := swap(path):  # the start that salvaged it was interrupted before it could tell
+        notice = f"the journal {path} was damaged and salvaged; the damaged file is kept as {aside}"
     if not path.exists() and not _size(log_of(path)):
         create(path, epoch=time.time())
     _make_private(path)
     try:
-        return _connect_if_whole(path), ""
+        return _connect_if_whole(path), notice
     except _Damaged as found:
         notice = salvage(path, str(found))
     return _connect_if_whole(path), notice
@@ -95,8 +97,12 @@ def _connect_if_whole(path: Path) -> sqlite3.Connection:
         _raise_if_damaged(db, path)
     suspect(path).unlink(missing_ok=True)
     db = connect(path)
-    migrate(db)
-    tune(db)
+    try:
+        migrate(db)
+        tune(db)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
