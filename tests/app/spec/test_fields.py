@@ -187,6 +187,12 @@ def test_the_grace_may_be_none_at_all() -> None:
     assert "checkpoint.grace: false" in complaint(checkpoint={"grace": False})
 
 
+def test_that_a_job_saves_by_itself_is_kept_even_if_it_says_no_more() -> None:
+    for checkpoint in ({}, {"grace": 60}):
+        assert dump(spec(checkpoint=checkpoint)) == {"run": "true", "checkpoint": {}}
+    assert dump(read(dump(spec(checkpoint={})))) == {"run": "true", "checkpoint": {}}
+
+
 def test_a_deadline_is_a_time_or_a_while_from_now() -> None:
     assert spec(deadline="+2h").deadline == "+7200"
     assert spec(deadline="2026-12-01T18:00:00Z").deadline == "2026-12-01T18:00:00+00:00"
