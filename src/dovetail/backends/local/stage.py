@@ -35,6 +35,7 @@ class Done:
     wanted: Want
     used: Used | None  # None: started afresh, or ended
     trouble: str = ""
+    unharmed: bool = False  # in spite of the trouble: try again later
 
 
 class Stage:
@@ -131,12 +132,13 @@ class Stage:
         launch = self._launch(life, order, manners)
 
         def at_work() -> None:
-            used, trouble = None, ""
+            used, trouble, unharmed = None, "", False
             try:
                 used = work(life, manners, launch)
             except (DovetailError, OSError) as error:
                 trouble = str(error) or type(error).__name__
-            self._post(Done(life.job_id, wanted, used, trouble))
+                unharmed = isinstance(error, ladder.NotNow)
+            self._post(Done(life.job_id, wanted, used, trouble, unharmed))
 
         threading.Thread(target=at_work, name=f"job {life.job_id}", daemon=True).start()
 

@@ -72,6 +72,8 @@ class Teller:
     def _brought_up(self, life: Life, done: Done) -> list[Event]:
         run, track = life.run, self._stage.view.tracks.get(life.job_id)
         assert run is not None
+        if done.unharmed:
+            return self._not_now(life, done.trouble)
         if done.trouble:
             return self._could_not_start(life, done.trouble)
         life.place = Place.AT_WORK
@@ -84,6 +86,15 @@ class Teller:
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
         return events
+
+    def _not_now(self, life: Life, trouble: str) -> list[Event]:
+        """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""
+        life.stands = None
+        life.place = Place.PARKED
+        if life.want is Want.RUN and life.job_id in self._stage.view.tracks:
+            life.want, life.booked = Want.AWAY, None
+            return [Displaced(self._stage.clock(), life.job_id, trouble)]
+        return []
 
     def _could_not_start(self, life: Life, trouble: str) -> list[Event]:
         """The system refused (say, a full disk): the job lines up again, or it is told why not."""
