@@ -180,12 +180,16 @@ class Log:
         self.write(b"")  # a last chance for the note
 
     def _note_what_was_dropped(self) -> None:
+        self._finish_note()
         if self._dropped:
             text = (
                 f"\n[dovetail: {self._dropped} bytes of output are missing here: {self._reason}]\n"
             )
-            self._note += text.encode()
-            self._dropped = 0
+            self._note = text.encode()[self._put(memoryview(text.encode())) :]
+            self._dropped = 0  # only now: where not a byte of the note was written, it is made anew
+            self._finish_note()
+
+    def _finish_note(self) -> None:
         while self._note:
             self._note = self._note[self._put(memoryview(self._note)) :]
 
@@ -285,15 +289,27 @@ def _enter(folder: str) -> None:
 
 
 def _execute(argv: list[str], env: dict[str, str]) -> None:
-    try:
-        os.execvpe(argv[0], argv, env)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND) from error
-    except PermissionError as error:
-        raise CannotRun(f"cannot start: {argv[0]!r} is not executable") from error
-    except OSError as error:
-        hint = " (does it lack a #! line?)" if error.errno == _ENOEXEC else ""
-        raise CannotRun(f"cannot start {argv[0]!r}: {error.strerror}{hint}") from error
+    """As os.execvpe does, which would import a module first: our user may not be able to read it."""
+    refused: OSError | None = None
+    for path in _candidates(argv[0], env):
+        try:
+            os.execve(path, argv, env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            refused = refused or error
+    if refused is None:
+        raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND)
+    if isinstance(refused, PermissionError):
+        raise CannotRun(f"cannot start: {argv[0]!r} is not executable")
+    hint = " (does it lack a #! line?)" if refused.errno == _ENOEXEC else ""
+    raise CannotRun(f"cannot start {argv[0]!r}: {refused.strerror}{hint}")
+
+
+def _candidates(command: str, env: dict[str, str]) -> list[str]:
+    if "/" in command:
+        return [command]
+    return [os.path.join(folder, command) for folder in env.get("PATH", os.defpath).split(":")]
 
 
 def _why_not_found(command: str) -> str:
@@ -580,15 +596,18 @@ def _one_line(problem: BaseException) -> str:
     return " ".join(f"{type(problem).__name__}: {problem}".split())
 
 
-def take_lock(folder: str) -> int | None:
-    """The lock of this run, held until we end; None if another has it."""
-    fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
+def may_begin(folder: str) -> bool:
+    """Whether this run is ours: we hold its lock (until we end) and nobody has begun it.
+
+    Another who holds the lock may die before it has begun: we leave only when it has.
+    """
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    while not os.path.exists(os.path.join(folder, KEEPER)):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not os.path.exists(os.path.join(folder, KEEPER))
+        time.sleep(0.005)
+    return False
 
 
 def main(folder: str) -> None:
@@ -599,8 +618,8 @@ def main(folder: str) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in _SURVIVED:
         signal.signal(number, signal.SIG_IGN)
-    if take_lock(folder) is None or os.path.exists(os.path.join(folder, KEEPER)):
-        return  # another keeper runs it, or has run it
+    if not may_begin(folder):
+        return
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
 

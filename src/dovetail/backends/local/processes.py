@@ -60,13 +60,12 @@ def terminate(keeper_pid: int, signum: int = signal.SIGTERM) -> None:
     By process groups: then a child born meanwhile is not forgotten. All members of such a group are
     descendants, since the job is a session of its own. A frozen job gets it when it is thawed.
     """
-    ours = os.getpgid(0)
+    keepers = read_stat(keeper_pid)
     groups: dict[int, Stat] = {}
     ungrouped = []
-    keepers = read_stat(keeper_pid)
     for stat in _living(keeper_pid):
-        if keepers is None or stat.group in (keepers.group, ours):
-            ungrouped.append(Process(stat.pid, stat.started))  # it has not got so far yet
+        if keepers is None or stat.group == keepers.group:
+            ungrouped.append(Process(stat.pid, stat.started))  # just born, not yet on its own
         else:
             groups.setdefault(stat.group, stat)
     for group, member in groups.items():
@@ -173,6 +172,7 @@ def _freeze_cgroup(group: Path, within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while "frozen 1" not in (group / "cgroup.events").read_text():
         if time.monotonic() > deadline:
+            (group / "cgroup.freeze").write_text("0")
             raise NotFrozen(f"{group} does not come to rest")
         time.sleep(_ROUND_S)
 
@@ -229,14 +229,13 @@ def leftovers(job_id: str, runs_folder: Path) -> list[Process]:
     Known by the environment they were started with: DOVETAIL_JOB_ID, and DOVETAIL_REPORT under
     `runs_folder` (other daemons have other folders). One that has wiped its environment is not found.
     """
-    job_folder = Path(os.path.abspath(runs_folder)) / job_id
-    marks = (f"DOVETAIL_JOB_ID={job_id}".encode(), b"DOVETAIL_REPORT=" + bytes(job_folder) + b"/")
+    job_folder = Path(runs_folder) / job_id
     table = all_processes()
     kept = _kept(job_folder, table)
     return [
         Process(stat.pid, stat.started)
         for stat in table.values()
-        if stat.pid not in kept and not stat.has_ended and _is_marked(stat.pid, *marks)
+        if stat.pid not in kept and not stat.has_ended and _is_of(job_folder, stat.pid)
     ]
 
 
@@ -257,13 +256,17 @@ def _kept(job_folder: Path, table: Mapping[int, Stat]) -> set[int]:
     return kept
 
 
-def _is_marked(pid: int, job: bytes, report: bytes) -> bool:
+def _is_of(job_folder: Path, pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
+            pairs = (variable.partition(b"=") for variable in file.read().split(b"\0"))
     except OSError:  # gone, or another user's
         return False
-    return job in variables and any(variable.startswith(report) for variable in variables)
+    env = {name: value for name, _, value in pairs}
+    if env.get(b"DOVETAIL_JOB_ID") != os.fsencode(job_folder.name):
+        return False
+    report = os.path.realpath(env.get(b"DOVETAIL_REPORT", b""))
+    return report.startswith(os.fsencode(os.path.realpath(job_folder)) + b"/")
 
 
 # ------------------------------------------------------------------------------------- below
