@@ -46,6 +46,7 @@ _LONGEST_ROUND_S = 1.0
 _CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
 _ENOEXEC = 8
 
+_PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -140,6 +141,47 @@ def send(pid: int, started: int, signum: int) -> bool:
             os.close(handle)
 
 
+def send_to_groups(root: int, stats: list[Stat], signum: int) -> bool:
+    """One signal to each process group of these descendants of `root`. False: some were refused.
+
+    A group is signalled in one stroke, so that nobody is born between and forgotten: not even a fork
+    bomb is faster. Nobody else is hit, as a job is a session of its own and its orphans come to us.
+    """
+    keeper = read_stat(root)
+    groups: dict[int, list[Stat]] = {}
+    for stat in stats:
+        groups.setdefault(stat.group, []).append(stat)
+    newborn = groups.pop(keeper.group, []) if keeper else []  # not yet in a session of its own
+    allowed = [send_if_allowed(stat, signum) for stat in newborn]
+    allowed += [_send_to_group(group, members, signum) for group, members in groups.items()]
+    return all(allowed)
+
+
+def _send_to_group(group: int, members: list[Stat], signum: int) -> bool:
+    """As long as one member is in it, the group's number is not given to others."""
+    if any(_is_still_in(group, member) for member in members):
+        try:
+            os.killpg(group, signum)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False
+    return True
+
+
+def _is_still_in(group: int, member: Stat) -> bool:
+    now = read_stat(member.pid)
+    return now is not None and now.started == member.started and now.group == group
+
+
+def send_if_allowed(stat: Stat, signum: int) -> bool:
+    try:
+        send(stat.pid, stat.started, signum)
+    except PermissionError:
+        return False
+    return True
+
+
 def _handle(pid: int) -> int | None:
     try:
         return os.pidfd_open(pid)
@@ -207,7 +249,10 @@ class Log:
         self._size = os.fstat(self._fd).st_size
 
     def _rotate(self) -> None:
-        os.rename(self._path, self._path + ".1")
+        with suppress(FileNotFoundError):
+            os.unlink(self._path + ".1")  # a rename onto it would send our bytes to the disk first
+        with suppress(FileNotFoundError):  # somebody took it away: we begin anew
+            os.rename(self._path, self._path + ".1")
         os.close(self._fd)
         self._fd = -1
         self._open()
@@ -423,6 +468,7 @@ class Keeper:
     def _reap(self) -> bool:
         """Take note of all that have ended. False: nobody is left, dead or alive."""
         _forget_wake_ups(self._wake)
+        self._end_group_of_main()
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -435,6 +481,12 @@ class Keeper:
             if pid == self._main and self._status is None:
                 self._status = status
 
+    def _end_group_of_main(self) -> None:
+        """When the main process has ended and is not yet buried: until then the number is its own."""
+        if self._status is None and os.waitid(os.P_PID, self._main, _PEEK) is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._main, signal.SIGKILL)
+
     def _end_the_rest(self) -> None:
         """Every process left behind is our descendant (orphans come to us): end them all.
 
@@ -442,8 +494,9 @@ class Keeper:
         """
         patience_s = 0.01
         while self._reap():
+            _hurry()
             left = stop_descendants(os.getpid())
-            allowed = [_send_if_allowed(stat, signal.SIGKILL) for stat in left]
+            allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
             if left and not any(allowed):
                 return self._leave_behind(left)
             select.select([self._wake], [], [], patience_s)
@@ -505,17 +558,14 @@ def stop_descendants(root: int) -> list[Stat]:
         new = [stat for stat in everybody if (stat.pid, stat.started) not in stopped]
         if not new:
             return everybody
-        for stat in new:
-            _send_if_allowed(stat, signal.SIGSTOP)
-            stopped.add((stat.pid, stat.started))
+        send_to_groups(root, new, signal.SIGSTOP)
+        stopped.update((stat.pid, stat.started) for stat in new)
 
 
-def _send_if_allowed(stat: Stat, signum: int) -> bool:
-    try:
-        send(stat.pid, stat.started, signum)
-    except PermissionError:
-        return False
-    return True
+def _hurry() -> None:
+    """Ahead of all that we are about to end, where we may (as root): else a fork bomb outruns us."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
 def _wake_up_on_children() -> int:

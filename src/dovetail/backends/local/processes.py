@@ -57,20 +57,9 @@ def signal_each(processes: Iterable[Process], signum: int) -> None:
 def terminate(keeper_pid: int, signum: int = signal.SIGTERM) -> None:
     """One signal to every process of the job, as a rule SIGTERM.
 
-    By process groups: then a child born meanwhile is not forgotten. All members of such a group are
-    descendants, since the job is a session of its own. A frozen job gets it when it is thawed.
+    A frozen job gets it when it is thawed.
     """
-    keepers = read_stat(keeper_pid)
-    groups: dict[int, Stat] = {}
-    ungrouped = []
-    for stat in _living(keeper_pid):
-        if keepers is None or stat.group == keepers.group:
-            ungrouped.append(Process(stat.pid, stat.started))  # just born, not yet on its own
-        else:
-            groups.setdefault(stat.group, stat)
-    for group, member in groups.items():
-        _signal_group(group, member, signum)
-    signal_each(ungrouped, signum)
+    keeper.send_to_groups(keeper_pid, _living(keeper_pid), signum)
 
 
 def kill(keeper_pid: int, within_s: float = _PATIENCE_S) -> list[Process]:
@@ -104,8 +93,8 @@ def freeze(keeper_pid: int, within_s: float = _PATIENCE_S) -> int:
     """Stop every process of the job where it is; the bytes of memory that it holds meanwhile.
 
     With the freezer where the job has a cgroup (v2) of its own which we may write, else by SIGSTOP in
-    rounds until nobody runs, also of those born meanwhile. Parents are stopped before their children,
-    so that none of them sees a child stop. Raises NotFrozen, and undoes it, where that is impossible.
+    rounds until nobody runs, also of those born meanwhile. Where that is impossible it is undone, and
+    NotFrozen raised.
     """
     try:
         if group := _own_cgroup(keeper_pid):
@@ -146,15 +135,15 @@ def _stop_in_rounds(keeper_pid: int, within_s: float) -> None:
             return  # the signal waits for them: they stop before they run any of their own code
         if waited > within_s:
             raise NotFrozen(f"process {next(iter(moving)).pid} does not stop")
-        for process in moving:
-            keeper.send(process.pid, process.started, signal.SIGSTOP)
+        if not keeper.send_to_groups(keeper_pid, list(moving), signal.SIGSTOP):
+            raise NotFrozen("some of its processes are another user's")
         time.sleep(_ROUND_S)
 
 
-def _moving(keeper_pid: int) -> dict[Process, set[str]]:
+def _moving(keeper_pid: int) -> dict[Stat, set[str]]:
     """The processes that are not wholly stopped, with the states of their threads that are not."""
     states = {stat: _moving_threads(stat) for stat in _living(keeper_pid)}
-    return {Process(stat.pid, stat.started): found for stat, found in states.items() if found}
+    return {stat: found for stat, found in states.items() if found}
 
 
 def _moving_threads(stat: Stat) -> set[str]:
@@ -288,13 +277,6 @@ def _kill_all(who_is_left: Callable[[], list[Process]], within_s: float) -> list
         signal_each(left, signal.SIGKILL)
         time.sleep(_ROUND_S)
     return []
-
-
-def _signal_group(group: int, member: Stat, signum: int) -> None:
-    now = read_stat(member.pid)  # as long as it is in the group, the group's number is its own
-    if now is not None and now.started == member.started and now.group == group:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signum)
 
 
 def _proportional_bytes(stat: Stat) -> int:

@@ -54,7 +54,10 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: with an exit code, or by a signal. `failure`: why it could not run, or ""."""
+    """How a run ended: with an exit code, or by a signal.
+
+    `failure` says in one line why it could not run or what else went wrong; "" as a rule.
+    """
 
     code: int | None
     signal: int | None
