@@ -1,0 +1,156 @@
+"""From a path to a journal that can be written: locked, ours, whole, of our version."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from dovetail.backends.store.checking import find_damage
+from dovetail.backends.store.errors import (
+    JournalFull,
+    JournalUnusable,
+    is_damage,
+    may_be_full,
+    suspect,
+)
+from dovetail.backends.store.lock import hold
+from dovetail.backends.store.reserve import Reserve
+from dovetail.backends.store.salvage import salvage, swap
+from dovetail.backends.store.schema import (
+    APPLICATION_ID,
+    check_version,
+    connect,
+    create,
+    index_of,
+    log_of,
+    migrate,
+    tune,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    path: Path
+    db: sqlite3.Connection
+    lock: int
+    reserve: Reserve
+    notice: str
+
+
+def open_journal(path: Path, reserve: Reserve) -> Opened:
+    lock = hold(path)
+    is_gone = reserve.is_there() and not path.exists()
+    try:
+        db, notice = _with_room(path, reserve, lambda: _open(path))
+    except BaseException:
+        os.close(lock)
+        raise
+    if is_gone and not notice:
+        notice = f"there was a journal at {path} before and it is gone; a new one was begun"
+    return Opened(path, db, lock, reserve, notice)
+
+
+def _with_room(
+    path: Path, reserve: Reserve, attempt: Callable[[], tuple[sqlite3.Connection, str]]
+) -> tuple[sqlite3.Connection, str]:
+    """Even to open a journal takes some space. On a full disk the reserve is given free for it."""
+    try:
+        return attempt()
+    except (sqlite3.Error, OSError) as error:
+        if not may_be_full(error):
+            raise JournalUnusable(f"cannot open the journal {path}: {error}") from error
+        if not reserve.spend():
+            raise journal_full(path, error, 1 << 20, "nothing is lost") from error
+    return _with_room(path, reserve, attempt)
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, str]:
+    swap(path)
+    if not path.exists() and not _size(log_of(path)):
+        create(path, epoch=time.time())
+    _make_private(path)
+    try:
+        return _connect_if_whole(path), ""
+    except _Damaged as found:
+        notice = salvage(path, str(found))
+    return _connect_if_whole(path), notice
+
+
+class _Damaged(Exception):
+    pass
+
+
+def _connect_if_whole(path: Path) -> sqlite3.Connection:
+    """Looks at it first through a connection that cannot write: even closing another one would
+    change a damaged file."""
+    if not _size(path):
+        raise _Damaged("the file is empty")  # SQLite would delete the log and start anew
+    with closing(connect(path, "ro")) as db:
+        _raise_if_damaged(db, path)
+    suspect(path).unlink(missing_ok=True)
+    db = connect(path)
+    migrate(db)
+    tune(db)
+    return db
+
+
+def _raise_if_damaged(db: sqlite3.Connection, path: Path) -> None:
+    try:
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        if application != APPLICATION_ID:
+            raise _Damaged("its header is not that of a journal")
+        check_version(db, path)
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        raise _Damaged(str(error)) from error
+    if damage := find_damage(db, path):
+        raise _Damaged(damage)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _make_private(path: Path) -> None:
+    """The journal tells what people run: nobody else may read it, and nobody else may have made it."""
+    for each in (path, log_of(path), index_of(path)):
+        if not each.exists():
+            continue
+        if not each.is_file():
+            raise JournalUnusable(f"{each} is not a file; move it away, or use another --home")
+        owner = each.stat().st_uid
+        if owner != os.geteuid():
+            raise JournalUnusable(
+                f"{each} belongs to {_name(owner)} and you are {_name(os.geteuid())}; "
+                "start Dovetail as its owner, or use another --home"
+            )
+        each.chmod(0o600)
+
+
+def _name(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name!r}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def journal_full(path: Path, error: Exception, needed: int, comfort: str) -> JournalFull:
+    free = shutil.disk_usage(path.parent).free
+    needed = 2 * needed + (1 << 20)
+    way_out = "free some space there" if free < 16 * needed else "see to its limits and its health"
+    return JournalFull(
+        f"the journal {path} cannot be written ({error}): about {_mib(needed)} are needed and "
+        f"{_mib(free)} are free on that disk; {way_out}. {comfort.capitalize()}"
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"

@@ -1,0 +1,232 @@
+"""The journal's one writer. Nothing that it has said is on disk is ever lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import Final, final
+
+from dovetail.backends.store import opening
+from dovetail.backends.store.errors import (
+    JournalFull,
+    JournalUnusable,
+    may_be_full,
+    noticing_damage,
+)
+from dovetail.backends.store.history import Ended, Filter
+from dovetail.backends.store.reader import Reader
+from dovetail.backends.store.reserve import Reserve
+from dovetail.backends.store.schema import checksum
+
+_SNAPSHOTS_KEPT = 2
+_SECONDS_BETWEEN_LOOKS = 1.0
+_RESERVE_BYTES = 8 << 20
+
+_INSERTS: Final = {
+    "entries": "INSERT INTO entries VALUES (?, ?, ?)",
+    "specs": "INSERT OR REPLACE INTO specs VALUES (?, ?, ?)",
+    "ended": "INSERT OR REPLACE INTO ended VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "meta": "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+}
+
+
+@final
+class Store:
+    """Used by one thread at a time. What is added waits in memory until `commit`, which writes it
+    all or none of it, and has it on disk when it returns."""
+
+    @classmethod
+    def open(cls, path: Path, *, reserve_bytes: int = _RESERVE_BYTES) -> Store:
+        """Opens the journal, or makes a new one. `notice` then says what the operator should know."""
+        return cls(opening.open_journal(path, Reserve(path, reserve_bytes)))
+
+    def __init__(self, opened: opening.Opened) -> None:
+        self.path: Final = opened.path
+        self.notice: Final = opened.notice
+        self._db: Final = opened.db
+        self._lock: Final = opened.lock
+        self._reserve: Final = opened.reserve
+        self._file: Final = os.stat(opened.path).st_ino
+        self._reader: Final = Reader(opened.path, opened.db)
+        self._waiting: Final[dict[str, list[tuple[object, ...]]]] = {name: [] for name in _INSERTS}
+        self._bytes = 0
+        self._is_full = not (opened.reserve.is_there() or opened.reserve.make())
+        self._look_again_at = 0.0
+        self.epoch: Final = float(self._reader.meta("epoch") or 0.0)
+        self.last_seq = self._reader.last_seq()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Commits what waits and lets another process have the journal."""
+        try:
+            self.commit()
+        finally:
+            self._db.close()
+            os.close(self._lock)
+
+    # -------------------------------------------------------------------------------------- adding
+
+    def add(self, line: str) -> int:
+        """The sequence number that the entry will have."""
+        seq = self.last_seq + 1
+        self._add("entries", (seq, line, checksum("entries", seq, line)), line)
+        self.last_seq = seq
+        return seq
+
+    def put_spec(self, job_id: str, text: str) -> None:
+        self._add("specs", (job_id, text, checksum("specs", job_id, text)), text)
+
+    def add_ended(self, ended: Ended) -> None:
+        if not isfinite(ended.ended_at):
+            raise ValueError(f"job {ended.job_id!r} is said to have ended at {ended.ended_at}")
+        self._add("ended", ended.columns(), ended.row)
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._add("meta", (key, value, checksum("meta", key, value)), value)
+
+    def _add(self, table: str, row: tuple[object, ...], text: str) -> None:
+        self._waiting[table].append(row)
+        self._bytes += len(text)
+
+    @property
+    def pending(self) -> int:
+        """How much waits to be committed."""
+        return sum(map(len, self._waiting.values()))
+
+    # ---------------------------------------------------------------------------------- committing
+
+    def commit(self) -> None:
+        """All that waits is on disk when this returns. Raises `JournalFull` if it cannot be written;
+        it then waits on, and the next `commit` tries again."""
+        if not self.pending:
+            return
+        self._write(self._insert_all)
+        self._bytes = 0
+        for rows in self._waiting.values():
+            rows.clear()
+
+    def _insert_all(self) -> None:
+        for table, rows in self._waiting.items():
+            if rows:
+                self._db.executemany(_INSERTS[table], rows)
+
+    def _write(self, change: Callable[[], object], *, is_vital: bool = True) -> None:
+        """In one transaction; a second time with the reserve given free if the disk is full."""
+        if not self._is_in_place():
+            raise JournalUnusable(
+                f"the journal {self.path} was removed or replaced while in use; put it back, or "
+                "stop Dovetail: what happens from now on cannot be kept"
+            )
+        try:
+            with noticing_damage(self.path):
+                self._transact(change)
+        except sqlite3.Error as error:
+            if not (is_vital and may_be_full(error) and self._reserve.spend()):
+                raise self._full(error) from error
+            self._is_full = True
+            self._write(change)
+
+    def _transact(self, change: Callable[[], object]) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            change()
+            self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.stat(self.path).st_ino == self._file
+        except OSError:
+            return False
+
+    def _full(self, error: sqlite3.Error) -> JournalFull:
+        return opening.journal_full(
+            self.path, error, self._bytes, f"{self.pending} records wait in memory, none is lost"
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """From when the reserve had to be spent until there is room to put one by again. It is tried
+        when asked, at most once a second."""
+        now = time.monotonic()
+        if self._is_full and now >= self._look_again_at:
+            self._look_again_at = now + _SECONDS_BETWEEN_LOOKS
+            self._is_full = not self._reserve.make()
+        return self._is_full
+
+    # ----------------------------------------------------------------------------------- snapshots
+
+    def save_snapshot(self, seq: int, text: str) -> bool:
+        """The state after entry `seq`. Commits what waits. False when there is no room for it: then
+        the next start reads more entries, and nothing is lost."""
+        self.commit()
+        if seq > self.last_seq:
+            raise ValueError(f"a snapshot after entry {seq}, but the last entry is {self.last_seq}")
+        if self.is_full:
+            return False
+        try:
+            self._write(lambda: self._replace_snapshots(seq, text), is_vital=False)
+        except JournalFull:
+            return False
+        return True
+
+    def _replace_snapshots(self, seq: int, text: str) -> None:
+        row = (seq, text, checksum("snapshots", seq, text))
+        self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", row)
+        self._db.execute(
+            "DELETE FROM snapshots WHERE seq NOT IN "
+            f"(SELECT seq FROM snapshots ORDER BY seq DESC LIMIT {_SNAPSHOTS_KEPT})"
+        )
+
+    def prune(self, before_seq: int, at_most: int = 10_000) -> int:
+        """Forget entries before that one, some at a time; how many went. Those that the older of two
+        snapshots needs stay. The file does not shrink; its space is used again."""
+        kept = [seq for (seq,) in self._db.execute("SELECT seq FROM snapshots ORDER BY seq")]
+        if len(kept) < _SNAPSHOTS_KEPT:
+            return 0
+        (first,) = self._db.execute("SELECT min(seq) FROM entries").fetchone()
+        end = min(before_seq, kept[0] + 1, (first or 0) + at_most)
+        before = self._db.total_changes
+        self._write(lambda: self._db.execute("DELETE FROM entries WHERE seq < ?", (end,)))
+        return self._db.total_changes - before
+
+    # ------------------------------------------------------------------------------------- reading
+
+    def latest_snapshot(self) -> tuple[int, str] | None:
+        return next(self.snapshots(), None)
+
+    def snapshots(self) -> Iterator[tuple[int, str]]:
+        """Newest first, so that one that cannot be understood can be passed over."""
+        return self._reader.snapshots()
+
+    def lines_after(self, seq: int) -> Iterator[tuple[int, str]]:
+        """The committed entries after that one, in order."""
+        return self._reader.lines_after(seq)
+
+    def spec(self, job_id: str) -> str | None:
+        return self._reader.spec(job_id)
+
+    def meta(self, key: str) -> str | None:
+        return self._reader.meta(key)
+
+    def history(
+        self, only: Filter | None = None, limit: int = 100, before: Ended | None = None
+    ) -> list[Ended]:
+        return self._reader.history(only, limit, before)
