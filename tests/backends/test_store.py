@@ -30,7 +30,6 @@ from dovetail.backends.store import (
 )
 
 PAGE = 4096
-FRAME = 24 + PAGE  # of the write-ahead log
 SMALL_RESERVE = 64 << 10
 
 
@@ -193,6 +192,18 @@ def test_other_threads_read_while_the_owner_writes(folder: Path) -> None:
             store.commit()
         thread.join(20)
     assert seen == list(range(1, 2001))
+
+
+def test_asking_when_it_is_closed_is_a_mistake_of_the_program_and_no_damage(folder: Path) -> None:
+    store = opened(folder)
+    reader = Reader(store.path)
+    reader.close()
+    store.close()
+    add_entries(store, 1)
+    for ask in (reader.last_seq, store.commit):
+        with pytest.raises(sqlite3.ProgrammingError):
+            ask()
+    assert not (folder / "dovetail.db.suspect").exists()
 
 
 def test_a_reader_that_pauses_does_not_let_the_log_grow(folder: Path) -> None:
@@ -372,7 +383,7 @@ def kill_again_and_again(folder: Path) -> None:
     """Run as a program of its own, so that it may fork."""
     chance, last = random.Random(7), 0
     for number in range(120):
-        acknowledged = _kill_a_writer(folder, chance.uniform(0.0, 0.06))
+        acknowledged = _kill_a_writer(folder, chance.uniform(0.0, 0.04))
         if number % 4:
             with Reader(folder / "dovetail.db") as reader:  # leaves the log as the killed one did
                 found = check_and_count(reader, last)
@@ -425,7 +436,7 @@ def test_a_log_cut_at_any_byte_leaves_whole_commits(folder: Path) -> None:
     ends = _commit_one_by_one(folder, 20)
     path, log = folder / "dovetail.db", folder / "dovetail.db-wal"
     whole, whole_log = (folder / "copy").read_bytes(), (folder / "copy-wal").read_bytes()
-    sizes = [*range(ends[-11], ends[-2], 61), *range(ends[-2], len(whole_log) + 1)]
+    sizes = [*range(ends[-11], ends[-2], 211), *range(ends[-2], len(whole_log) + 1)]
     for size in sizes:
         path.write_bytes(whole)
         log.write_bytes(whole_log[:size])
@@ -519,7 +530,7 @@ def _opened_if_salvageable(folder: Path) -> Store | None:
 def test_a_file_overwritten_anywhere_tells_nothing_that_was_not_written(folder: Path) -> None:
     whole = _journal_of_many_pages(folder)
     noticed = 0
-    for number, at in enumerate(range(100, len(whole), 331)):
+    for number, at in enumerate(range(100, len(whole), 499)):
         damaged = bytearray(whole)
         wound = (b"\xa5" * 8, b"\0" * 700, b"7", os.urandom(64))[number % 4]
         damaged[at : at + len(wound)] = wound
@@ -530,7 +541,7 @@ def test_a_file_overwritten_anywhere_tells_nothing_that_was_not_written(folder: 
             assert abs(store.epoch - time.time()) < 1000
             assert all(row == ended(row.seq) for row in store.history())
             noticed += bool(store.notice)
-    assert noticed > 100
+    assert noticed > 80
 
 
 def test_a_wrong_byte_in_the_header_loses_nothing(folder: Path) -> None:
@@ -618,6 +629,7 @@ def test_a_salvage_interrupted_anywhere_is_done_again(
         with pytest.raises(Killed):
             opened(folder)
     with opened(folder) as store:
+        assert "was damaged" in store.notice
         assert check_and_count(store) == last
     assert (folder / "dovetail.db.damaged-1").exists()
     assert (folder / "dovetail.db.damaged-1-wal").exists()
@@ -716,9 +728,27 @@ def test_a_new_journal_on_a_full_disk_is_refused_and_leaves_nothing_half_made(
     filling = fill(small_disk)
     with pytest.raises((JournalFull, JournalUnusable), match=r"full|No space"):
         Store.open(small_disk / "dovetail.db")
-    assert not (small_disk / "dovetail.db").exists()
+    assert {each.name for each in small_disk.iterdir()} == {"filling", "dovetail.db.lock"}
     filling.unlink()
     assert_goes_on(small_disk, 0)
+
+
+def test_a_damaged_journal_is_left_as_it_is_until_there_is_room_to_salvage(
+    small_disk: Path,
+) -> None:
+    with opened(small_disk) as store:
+        add_entries(store, 5000)
+    filling, path = fill(small_disk), small_disk / "dovetail.db"
+    os.truncate(path, path.stat().st_size - 10 * PAGE)
+    before = path.read_bytes()
+    with pytest.raises(JournalFull, match=r"takes a copy.*it is left as it is"):
+        opened(small_disk)
+    assert path.read_bytes() == before
+    filling.unlink()
+    with opened(small_disk) as store:
+        last = check_and_count(store)
+        assert 4000 < last < 5000
+    assert_goes_on(small_disk, last)
 
 
 def test_a_limit_on_the_size_of_files_is_met_like_a_full_disk(folder: Path) -> None:

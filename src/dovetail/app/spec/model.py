@@ -154,7 +154,10 @@ class JobSpec(Part):
     estimate: fields.Duration | None = Field(
         default=None, description="How long you think it will run.", examples=["45m"]
     )
-    checkpoint: Checkpoint = Field(default=Checkpoint(), description="How it saves its progress.")
+    checkpoint: Checkpoint = Field(
+        default=Checkpoint(),
+        description="It saves its progress by itself when it is told to stop; this is how.",
+    )
     elastic: Elastic | None = Field(default=None, description="It can use a range of GPU counts.")
     preemptible: fields.Preemptible = Field(
         default=True,
@@ -240,4 +243,7 @@ def read(given: object, source: str = "", lines: Lines | None = None) -> JobSpec
 
 def dump(spec: JobSpec) -> dict[str, Any]:
     """Plain values for JSON, without what was left to its default; `read` takes them back."""
-    return spec.model_dump(mode="json", exclude_defaults=True)
+    found = spec.model_dump(mode="json", exclude_defaults=True)
+    if "checkpoint" in spec.model_fields_set:  # that it is there at all says: it saves by itself
+        found.setdefault("checkpoint", {})
+    return found

@@ -21,7 +21,7 @@ MOST_CPUS = 100_000
 MOST_GB = 1_000_000.0
 LARGEST_WHOLE = 10**18
 LONGEST_TEXT = 100  # of a quantity; no honest one comes near
-SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?(?:([kmgt]?)(i?)b?)\+?", re.IGNORECASE)
+SIZE = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?) ?(?:([kmgt]?)(i?)b?)\+?", re.IGNORECASE)
 GB_OF = {"": 1.0, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
 GB_OF_BINARY = {"k": 2**10 / 1e9, "m": 2**20 / 1e9, "g": 2**30 / 1e9, "t": 2**40 / 1e9}
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -190,7 +190,7 @@ def _accelerator(value: object) -> str:
 def kind_and_count(given: str) -> tuple[str, int | None]:
     """`H100:2` is (H100, 2), `H100` is (H100, None), `2` is ("", 2)."""
     kind, _, count = given.rpartition(":") if ":" in given or _is_number(given) else (given, "", "")
-    if ":" in kind or "," in kind or (":" in given and not kind.strip()):
+    if ":" in kind or "," in kind or not (kind.strip() or _is_number(given)):
         raise ValueError("is not a kind and a number")
     return label(kind), whole(1 if kind else 0, MOST_GPUS)(count) if count else None
 

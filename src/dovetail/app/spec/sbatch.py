@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from dovetail.app.spec.sbatch_lines import Option, options
@@ -36,17 +35,17 @@ REASONS = {
 }
 
 
-@dataclass(slots=True)
 class Request:
-    """What the options so far ask for."""
+    """What the options so far ask for. (A dataclass would take longer to import than all the rest.)"""
 
-    fields: dict[str, Any] = field(default_factory=dict)
-    gpus: dict[str, tuple[str, int]] = field(default_factory=dict)  # by option: kind, number
-    cpus_per_task: int | None = None
-    tasks: int | None = None
-    memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
-    notices: list[str] = field(default_factory=list)
-    ignored: list[Option] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.gpus: dict[str, tuple[str, int]] = {}  # by option: the kind and the number
+        self.cpus_per_task: int | None = None
+        self.tasks: int | None = None
+        self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
+        self.notices: list[str] = []
+        self.ignored: list[Option] = []
 
 
 def parse_sbatch(

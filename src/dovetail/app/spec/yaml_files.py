@@ -2,7 +2,7 @@
 
 Every scalar is read as the text that was written, and the fields know what to make of it. So `no` is
 not taken for false, `1:30` not for a number to the base of sixty, and job 7.10 stays apart from 7.1.
-JSON is YAML too.
+JSON is YAML too. Needs PyYAML, and pydantic only where a description is checked.
 """
 
 from __future__ import annotations
@@ -14,29 +14,50 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.app.spec.complaint import clipped, shown
 from dovetail.app.spec.explain import Path
-from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.core.errors import BadInput
 
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node, ScalarNode
 
+    from dovetail.app.spec.model import JobSpec
+
 MOST_CHARACTERS = 2_000_000  # of a file; the description itself may have half of that
 DEEPEST = 20
+MOST_VALUES = 20_000
 MOST_WEIGHT = 2_000_000  # of all values once aliases are followed
-VALUE_WEIGHT = 50  # of one value beside its characters, so that a bomb of empty ones ends early
+VALUE_WEIGHT = MOST_WEIGHT // MOST_VALUES  # of one beside its characters, or empty ones were free
 NULLS = ("", "~", "null", "Null", "NULL")
 STANDARD = "tag:yaml.org,2002:"
 
 
 def load(path: str) -> JobSpec:
     """The description in a file; `-` is standard input."""
-    return parse_yaml(_text(path), "standard input" if path == "-" else path)
+    return parse_yaml(text_of(path), "standard input" if path == "-" else path)
 
 
-def _text(path: str) -> str:
+def parse_yaml(text: str, source: str = "") -> JobSpec:
+    """The description in a text; mistakes are told with their line in `source`."""
+    from dovetail.app.spec.model import read
+
+    given, lines = _plain(text, source or "YAML")
+    return read(given, source, lines)
+
+
+def unchecked(text: str, source: str = "") -> object:
+    """What is written, to be checked by whoever it is sent to: that saves loading pydantic.
+
+    If it is refused there, `parse_yaml` refuses it too, and knows the line.
+    """
+    return _plain(text, source or "YAML")[0]
+
+
+def text_of(path: str) -> str:
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-            return file.read(MOST_CHARACTERS + 1).decode("utf-8-sig")
+            raw = file.read(MOST_CHARACTERS + 1)
+        if len(raw) > MOST_CHARACTERS:
+            raise BadInput(f"cannot read {path!r}: it has more than {MOST_CHARACTERS:,} bytes")
+        return raw.decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"cannot read {path!r}: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -45,15 +66,11 @@ def _text(path: str) -> str:
         raise BadInput(f"cannot read {path!r}: {error}") from None
 
 
-def parse_yaml(text: str, source: str = "") -> JobSpec:
-    """The description in a text; mistakes are told with their line in `source`."""
-    given, lines = _plain(text, source or "YAML")
-    return read(given, source, lines)
-
-
 def to_yaml(spec: JobSpec) -> str:
     """As a file that `parse_yaml` takes back."""
     import yaml
+
+    from dovetail.app.spec.model import dump
 
     return yaml.safe_dump(dump(spec), sort_keys=False, allow_unicode=False)
 
@@ -117,12 +134,15 @@ def _loader() -> Any:
             Parser.__init__(self)
             Composer.__init__(self)
             BaseResolver.__init__(self)
-            self.depth = 0
+            self.depth = self.values = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.depth > DEEPEST:
                 raise _Mistake(self.get_mark(), "it is nested too deep for a job")
+            if self.values > MOST_VALUES:
+                raise _Mistake(self.get_mark(), f"it has more than {MOST_VALUES:,} values")
             self.depth += 1
+            self.values += 1
             node = super().compose_node(parent, index)
             self.depth -= 1
             return node

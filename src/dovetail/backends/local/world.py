@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import sleep
+from time import monotonic, sleep
 from typing import Any, Final
 
 from dovetail.backends.local import ladder, machine, processes
-from dovetail.backends.local.ladder import CannotGiveWay, Manners, Used
+from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Ending, Launch, Run
 from dovetail.backends.local.watcher import Ended, Told, Watcher
@@ -59,6 +59,8 @@ REQUEUE_CODES = frozenset((75, 85))  # EX_TEMPFAIL, and HTCondor's "checkpointed
 _SHORT_RUN_S = 1.0
 _MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
 _RETRY_S = 1.0
+_BEGIN_WITHIN_S = 30.0
+_TRY_AGAIN_S = 0.05
 
 log = logging.getLogger("dovetail.local")
 
@@ -350,9 +352,7 @@ class LocalMachine:
             live = self._live_folder()
             live.mkdir(parents=True, exist_ok=True)
             (live / life.job_id).write_text(run.folder.name)
-            run.launch(launch)
-            if not run.wait_until_begun():
-                raise CannotGiveWay(run.trouble() or "the system did not let it begin")
+            _launch(run, launch)
         return None
 
     def _give_way(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
@@ -594,9 +594,6 @@ class LocalMachine:
             if track.placement is not None or track.process:
                 self._take_up(track)
         self._end_stray_runs()
-        for life in list(self._lives.values()):
-            if life.ended:
-                events += self._look_at_end(life)
         self._step_all()
         return events or [Woke(self._clock())]
 
@@ -642,7 +639,8 @@ class LocalMachine:
                 life.stands = _everywhere(self._view)
             self._watch(life)
         else:
-            life.ended = True
+            life.ended = True  # told once its last reports are read
+            self._watch(life)
 
     def _end_stray_runs(self) -> None:
         """Processes of jobs that were ended by decision when the daemon died in the middle of it."""
@@ -701,6 +699,18 @@ def _named(nodes: Sequence[Node], view: View) -> list[Node]:
             name = f"{node.id}~{number}"
         named.append(same or replace(node, id=name))
     return named
+
+
+def _launch(run: Run, launch: Launch) -> None:
+    """Until it has begun. The keeper of a daemon since killed may be on its way: then ours gives up,
+    and for a moment neither has begun."""
+    until = monotonic() + _BEGIN_WITHIN_S
+    run.launch(launch)
+    while not run.wait_until_begun():
+        if monotonic() > until:
+            raise DovetailError(run.trouble() or "the system did not let it begin")
+        sleep(_TRY_AGAIN_S)
+        run.launch(launch)
 
 
 def _everywhere(view: View) -> Placement:

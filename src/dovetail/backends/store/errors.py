@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -44,8 +45,8 @@ def is_damage(error: Exception) -> bool:
     """Whether it says that the file's content is wrong, not that it cannot be reached now."""
     if isinstance(error, BadRow | UnicodeDecodeError):
         return True
-    if not isinstance(error, sqlite3.DatabaseError):
-        return False
+    if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.ProgrammingError):
+        return False  # the latter: our own mistake, as of asking when it is closed
     code = _code(error)
     return code in _UNREADABLE or code & 0xFF not in _SOUND_BUT_REFUSED
 
@@ -60,6 +61,20 @@ def may_be_full(error: Exception) -> bool:
 def _code(error: sqlite3.Error) -> int:
     """Python's own complaints, as of text that is not UTF-8, carry none: the file is wrong."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+
+
+def journal_full(path: Path, error: Exception, needed: int, comfort: str) -> JournalFull:
+    free = shutil.disk_usage(path.parent).free
+    needed = 2 * needed + (1 << 20)
+    way_out = "free some space there" if free < 16 * needed else "see to its limits and its health"
+    return JournalFull(
+        f"the journal {path} cannot be written ({error}): about {_mib(needed)} are needed and "
+        f"{_mib(free)} are free on that disk; {way_out}; {comfort}"
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MiB"
 
 
 # ----------------------------------------------------------------------------------------- suspects

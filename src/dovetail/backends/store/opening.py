@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from pathlib import Path
 
 from dovetail.backends.store.checking import find_damage
 from dovetail.backends.store.errors import (
-    JournalFull,
     JournalUnusable,
     is_damage,
+    journal_full,
     may_be_full,
     suspect,
 )
@@ -72,12 +71,14 @@ def _with_room(
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, str]:
-    swap(path)
+    notice = ""
+    if aside := swap(path):  # the start that salvaged it was interrupted before it could tell
+        notice = f"the journal {path} was damaged and salvaged; the damaged file is kept as {aside}"
     if not path.exists() and not _size(log_of(path)):
         create(path, epoch=time.time())
     _make_private(path)
     try:
-        return _connect_if_whole(path), ""
+        return _connect_if_whole(path), notice
     except _Damaged as found:
         notice = salvage(path, str(found))
     return _connect_if_whole(path), notice
@@ -96,8 +97,12 @@ def _connect_if_whole(path: Path) -> sqlite3.Connection:
         _raise_if_damaged(db, path)
     suspect(path).unlink(missing_ok=True)
     db = connect(path)
-    migrate(db)
-    tune(db)
+    try:
+        migrate(db)
+        tune(db)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -140,17 +145,3 @@ def _name(uid: int) -> str:
         return f"user {pwd.getpwuid(uid).pw_name!r}"
     except KeyError:
         return f"user {uid}"
-
-
-def journal_full(path: Path, error: Exception, needed: int, comfort: str) -> JournalFull:
-    free = shutil.disk_usage(path.parent).free
-    needed = 2 * needed + (1 << 20)
-    way_out = "free some space there" if free < 16 * needed else "see to its limits and its health"
-    return JournalFull(
-        f"the journal {path} cannot be written ({error}): about {_mib(needed)} are needed and "
-        f"{_mib(free)} are free on that disk; {way_out}. {comfort.capitalize()}"
-    )
-
-
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MiB"

@@ -41,7 +41,8 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        self._db.close()
+        with self._lock:
+            self._db.close()
 
     def some_lines_after(self, seq: int, limit: int = LINES_AT_ONCE) -> list[tuple[int, str]]:
         with self._lock, noticing_damage(self._path):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dovetail.backends.store.errors import JournalUnusable, suspect
+from dovetail.backends.store.errors import JournalUnusable, journal_full, suspect
 from dovetail.backends.store.history import Ended
 from dovetail.backends.store.pages import Value, rows
 from dovetail.backends.store.reader import keyed_text
@@ -28,6 +29,7 @@ from dovetail.backends.store.schema import (
 
 def salvage(path: Path, damage: str) -> str:
     """Replace the journal by what can be read of it. Returns what to tell the operator."""
+    _check_room(path)
     copy = path.with_name(f"{path.name}.salvaging")
     remove(copy)
     try:
@@ -45,6 +47,13 @@ def salvage(path: Path, damage: str) -> str:
     return (
         f"the journal {path} was damaged ({damage}); {saved}; the damaged file is kept as {aside}"
     )
+
+
+def _check_room(path: Path) -> None:
+    size = sum(each.stat().st_size for each in (path, log_of(path)) if each.exists())
+    if shutil.disk_usage(path.parent).free < size:
+        reason = OSError("it is damaged, and to salvage it takes a copy")
+        raise journal_full(path, reason, size // 2, "it is left as it is")
 
 
 def swap(path: Path) -> Path | None:

@@ -64,9 +64,11 @@ def create(path: Path, epoch: float | None = None) -> None:
         if epoch is not None:
             put_meta(db, "epoch", repr(epoch))
         tune(db)
+        db.close()
+        move(beside, path)
     finally:
         db.close()
-    move(beside, path)
+        remove(beside)
 
 
 def tune(db: sqlite3.Connection) -> None:

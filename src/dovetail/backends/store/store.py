@@ -15,6 +15,7 @@ from dovetail.backends.store import opening
 from dovetail.backends.store.errors import (
     JournalFull,
     JournalUnusable,
+    journal_full,
     may_be_full,
     noticing_damage,
 )
@@ -135,7 +136,7 @@ class Store:
         try:
             with noticing_damage(self.path):
                 self._transact(change)
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
             if not (is_vital and may_be_full(error) and self._reserve.spend()):
                 raise self._full(error) from error
             self._is_full = True
@@ -157,7 +158,7 @@ class Store:
             return False
 
     def _full(self, error: sqlite3.Error) -> JournalFull:
-        return opening.journal_full(
+        return journal_full(
             self.path, error, self._bytes, f"{self.pending} records wait in memory, none is lost"
         )
 
