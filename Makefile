@@ -8,7 +8,7 @@ SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 demo: .venv/installed
 	@$(BIN)/dovetail demo
 
-test: .venv/installed
+test: .venv/installed .venv/torch
 	$(BIN)/python -m pytest
 
 check: .venv/installed
@@ -31,6 +31,13 @@ bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@$(BIN)/python -c 'import dovetail.core.state as s; s.__file__.endswith(".py") and print("Notice: no C compiler or no Python headers here, so the pure-Python core runs (about half as fast).")'
 	@touch $@
+
+# PyTorch without CUDA, for the tests of the SDK: from where pip looks by itself, else from PyTorch's own
+# index. Without it those tests are skipped, and say so.
+TORCH := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-torch.lock
+.venv/torch: .venv/ready requirements-torch.lock
+	@$(TORCH) 2>/dev/null || $(TORCH) --retries 1 --extra-index-url https://download.pytorch.org/whl/cpu || \
+		{ echo "Notice: PyTorch cannot be installed here, so its tests are skipped."; exit 0; } && touch $@
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
