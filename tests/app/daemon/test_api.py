@@ -25,7 +25,12 @@ def submission(script: str = "true", **spec: Any) -> dict[str, Any]:
 def test_a_job_that_was_submitted_runs_and_its_row_tells_how_it_ended(live: Any) -> None:
     job_id = live.submit("exit 3", name="three", priority=5)
     row = live.wait_for(job_id)
-    assert (row["id"], row["name"], row["phase"], row["exit_code"]) == (job_id, "three", "failed", 3)
+    assert (row["id"], row["name"], row["phase"], row["exit_code"]) == (
+        job_id,
+        "three",
+        "failed",
+        3,
+    )
     assert (row["gpus"], row["priority"], row["preemptions"], row["attempts"]) == (1, 5, 0, 1)
     assert row["submitted_at"] <= row["started_at"] <= row["ended_at"] <= time.time() + 1
     assert row["spec"] == {"name": "three", "run": "exit 3", "priority": 5}
@@ -36,7 +41,10 @@ def test_submissions_are_taken_on_all_or_none(live: Any) -> None:
     before = live.get("/v1/health")["seq"]
     bad = submission(after=["999"])
     status, answer = live.try_to("POST", "/v1/jobs", {"jobs": [submission(), bad]})
-    assert (status, answer["error"]) == (404, "there is no job 999, after which this one is to come")
+    assert (status, answer["error"]) == (
+        404,
+        "there is no job 999, after which this one is to come",
+    )
     assert live.get("/v1/health")["seq"] == before
     ids = live.ask("POST", "/v1/jobs", {"jobs": [submission(), submission(array="0-2")]})["ids"]
     assert [own.partition(".")[2] for own in ids] == ["", "0", "1", "2"]
