@@ -59,7 +59,7 @@ class Bench:
         for number, run in enumerate(self.runs, start=1):
             if pid := run.keeper_pid():
                 processes.kill(pid)
-            until(lambda run=run: not run.is_alive())  # type: ignore[misc]
+            until(lambda run=run: not run.is_alive())
             processes.kill_leftovers(str(number), self.runs_folder)
 
 
