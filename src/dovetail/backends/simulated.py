@@ -65,7 +65,6 @@ class _Life:
     placement: Placement | None = None
     working_since: Seconds = 0.0
     rate: float = 1.0
-    started: bool = False
     gone: bool = False
 
     def __init__(self, arrival: Arrival) -> None:
@@ -99,7 +98,7 @@ class SimulatedCluster:
         interference: Interference | None = None,
     ) -> None:
         self._nodes: Final[list[Node]] = []
-        self._arrivals: Final = arrivals
+        self._arrivals: Final = list(arrivals)
         self._next = 0
         self._next_at: Seconds = arrivals[0].at if arrivals else inf
         self._speed: Final = speed
@@ -138,16 +137,14 @@ class SimulatedCluster:
         """Everything that has been held back, and all that happens at the next instant."""
         events = self._reports
         self._reports = []
-        rows = self._rows
-        while rows:
+        rows, at = self._rows, self._next_at
+        while rows and rows[0][0] <= at:
             row = rows[0]
             life = row[3]
             if life is None or (not life.gone and (life.stint == row[4] or row[2] == _CANCEL)):
+                at = row[0]
                 break
             heappop(rows)
-        at = rows[0][0] if rows else inf
-        if self._next_at < at:
-            at = self._next_at
         if self._wake_at <= at and self._wake_at < inf:
             if self._lives:  # else there is nothing to be woken for, now or later
                 at = self._wake_at
@@ -187,14 +184,15 @@ class SimulatedCluster:
             )
 
     def _arrive(self, events: list[Event]) -> None:
-        arrival = self._arrivals[self._next]
-        self._next += 1
-        self._next_at = self._arrivals[self._next].at if self._next < len(self._arrivals) else inf
-        life = _Life(arrival)
-        self._lives[arrival.job.id] = life
+        arrivals, following = self._arrivals, self._next + 1
+        arrival = arrivals[following - 1]
+        self._next = following
+        self._next_at = arrivals[following].at if following < len(arrivals) else inf
+        job = arrival.job
+        life = self._lives[job.id] = _Life(arrival)
         if arrival.cancel_at is not None:
             self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-        events.append(Submitted(self._now, arrival.job))
+        events.append(Submitted(self._now, job))
 
     def _happen(self, events: list[Event], row: _Row) -> None:
         what, life = row[2], row[3]
@@ -301,9 +299,8 @@ class SimulatedCluster:
         at = now
         if self._busy:
             at = self._physically_free(placement)
-        if life.started:
+        if life.stint:  # it ran before
             at += life.job.interruption.restore_s
-        life.started = True
         life.stint += 1
         life.placement = placement
         life.working_since = at

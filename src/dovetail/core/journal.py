@@ -59,12 +59,11 @@ class JournalWriter:
 
     def add(self, entry: JournalEntry, now: Seconds) -> None:
         if now != self._now:
+            if len(self._lines) >= _LINES_AT_ONCE:
+                self.flush()
             self._now = now
             self._at = f'{{"at":{now!r},'
-        lines = self._lines
-        lines.append(entry.line(self._at))
-        if len(lines) >= _LINES_AT_ONCE:
-            self.flush()
+        self._lines.append(entry.line(self._at))
 
     def flush(self) -> None:
         self._write("".join(self._lines))

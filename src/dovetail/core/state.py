@@ -34,7 +34,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
 from dovetail.core.room import Room
-from dovetail.core.track import Phase, Track
+from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
 WAITS: Final = 1
 RUNS: Final = 2
@@ -77,7 +77,8 @@ class View:
         self.room: Final = Room()
         self._tracks: dict[JobId, Track] = {}
         self._running: dict[JobId, Track] = {}
-        self._ended: dict[JobId, Phase] = {}
+        self._seen: set[JobId] = set()  # every job ever submitted
+        self._unfinished: dict[JobId, Phase] = {}  # those that ended otherwise, and how
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[
             tuple[int, int, tuple[str, ...], float, float, str], tuple[Shape, str]
@@ -110,7 +111,9 @@ class View:
 
     @property
     def ended(self) -> Mapping[JobId, Phase]:
-        return self._ended
+        """How every job ended that did; put together when asked for, which is not at every event."""
+        gone = self._seen.difference(self._tracks)
+        return {job_id: self._unfinished.get(job_id, FINISHED) for job_id in gone}
 
     @property
     def shapes(self) -> Collection[tuple[Shape, str]]:
@@ -170,7 +173,7 @@ class State(View):
                 if finished is None or finished.placement is None:
                     finished = self._held(entry.job_id)  # says what is wrong
                 self._release(finished, 0.0)
-                self._end(finished, Phase.FINISHED, "")
+                self._end(finished, FINISHED)
             elif isinstance(entry, Started):
                 self._advance(entry.at)
                 self._started(entry.job_id)
@@ -202,7 +205,7 @@ class State(View):
                 track = self._held(entry.job_id)
                 self._release(track, entry.lost_s)
                 track.reason = entry.reason
-                self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+                self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
             case Cancelled():
                 self._advance(entry.at)
                 track = self._track(entry.job_id)
@@ -232,8 +235,8 @@ class State(View):
     def _track(self, job_id: JobId) -> Track:
         track = self._tracks.get(job_id)
         if track is None:
-            known = self._ended.get(job_id)
-            what = "is not known" if known is None else f"has ended ({known.value})"
+            how = self._unfinished.get(job_id, FINISHED).value
+            what = f"has ended ({how})" if job_id in self._seen else "is not known"
             raise IllegalEntry(f"job {job_id!r} {what} at t={self.now:g}")
         return track
 
@@ -244,8 +247,10 @@ class State(View):
         return track
 
     def _submitted(self, job: Job) -> None:
-        if job.id in self._tracks or job.id in self._ended:
-            raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
+        job_id, seen = job.id, self._seen
+        if job_id in seen:
+            raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
+        seen.add(job_id)
         found = self._simple_shapes.get(job.gpus) if job.simple else None
         if found is None:
             found = self._shape_of(job)
@@ -253,10 +258,10 @@ class State(View):
         self._tickets += 1
         track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
-        self._tracks[job.id] = track
+        self._tracks[job_id] = track
         self.waiting_count += 1
         if why_never:
-            self.unplaceable[job.id] = why_never
+            self.unplaceable[job_id] = why_never
         for index in self._on_wait:
             index.waits(track)
 
@@ -285,13 +290,13 @@ class State(View):
             if not room.is_plainly_free(placement, shape):
                 self._check_room(job_id, placement, shape)
             room.take(placement, shape)
-        if track.phase is Phase.SUSPENDED:
+        if track.phase is SUSPENDED:
             self.suspended_count -= 1
         if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
-            track.phase = Phase.RUNNING
+            track.phase = RUNNING
             track.working_since = now
         else:
-            track.phase = Phase.STARTING
+            track.phase = STARTING
             track.working_since = -1.0
         track.placement = placement
         track.holds = (
@@ -323,22 +328,23 @@ class State(View):
 
     def _started(self, job_id: JobId) -> None:
         track = self._held(job_id)
-        if track.phase is not Phase.STARTING and track.working_since != track.started_at:
+        if track.phase is not STARTING and track.working_since != track.started_at:
             raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
-        track.phase = Phase.RUNNING
+        track.phase = RUNNING
         track.working_since = self.now
 
     def _preempt(self, job_id: JobId) -> None:
         track = self._held(job_id)
         self._release(track, 0.0)
         track.preemptions += 1
-        self._wait_again(track, Phase.SUSPENDED)
+        self._wait_again(track, SUSPENDED)
 
     def _release(self, track: Track, lost_s: Seconds) -> None:
         """Take the GPUs back; the account of this stint is closed."""
-        assert track.placement is not None
-        if not self.room.drafted or not self.room.confirm(False, track.placement, track.shape):
-            self.room.give(track.placement, track.shape)
+        room, placement = self.room, track.placement
+        assert placement is not None
+        if not room.drafted or not room.confirm(False, placement, track.shape):
+            room.give(placement, track.shape)
         self._settle_stint(track, lost_s)
         track.placement = None
         track.holds = 0.0
@@ -366,15 +372,17 @@ class State(View):
 
     def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
         """Book the GPU-seconds held and the progress made since the last time this was done."""
-        held = self.now - track.started_at
-        worked = self.now - track.working_since if track.working_since >= 0 else 0.0
+        now, since, speed = self.now, track.working_since, track.speed
+        held = now - track.started_at
+        worked = now - since if since >= 0 else 0.0
         track.held_s += held
         track.held_gpu_s += track.holds * held
-        track.executed_s += worked * track.speed
+        track.executed_s += worked * speed
         if lost_s:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
-        track.lost_gpu_s += track.holds * (held - worked + lost_s / track.speed)
+        if lost_s or worked != held:
+            track.lost_gpu_s += track.holds * (held - worked + lost_s / speed)
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
@@ -382,7 +390,7 @@ class State(View):
         self._tickets += 1
         track.ticket = self._tickets
         self.waiting_count += 1
-        if phase is Phase.SUSPENDED:
+        if phase is SUSPENDED:
             self.suspended_count += 1
         for index in self._on_wait:
             index.waits(track)
@@ -410,13 +418,13 @@ class State(View):
             self._end(track, Phase.FAILED, entry.reason)
         else:
             track.reason = entry.reason
-            self._wait_again(track, Phase.QUEUED)
+            self._wait_again(track, QUEUED)
 
-    def _end(self, track: Track, phase: Phase, reason: str) -> None:
-        job_id = track.job.id
-        if track.phase is Phase.QUEUED or track.phase is Phase.SUSPENDED:
+    def _end(self, track: Track, phase: Phase, reason: str = "") -> None:
+        job_id, before = track.job.id, track.phase
+        if before is QUEUED or before is SUSPENDED:
             self.waiting_count -= 1
-            if track.phase is Phase.SUSPENDED:
+            if before is SUSPENDED:
                 self.suspended_count -= 1
         track.turn += 1
         track.phase = phase
@@ -425,7 +433,8 @@ class State(View):
         del self._tracks[job_id]
         if self.unplaceable:
             self.unplaceable.pop(job_id, None)
-        self._ended[job_id] = phase
+        if phase is not FINISHED:
+            self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
 

@@ -19,36 +19,68 @@ class Phase(Enum):
     REFUSED = "refused"
 
 
+# The frequent ones by name: a lookup in an Enum costs as much as a call.
+QUEUED: Final = Phase.QUEUED
+STARTING: Final = Phase.STARTING
+RUNNING: Final = Phase.RUNNING
+SUSPENDED: Final = Phase.SUSPENDED
+FINISHED: Final = Phase.FINISHED
+
+
 @final
 class Track:
     """Changed by the state alone. Seconds and GPU-seconds are as of the last change of phase."""
 
-    # Defaults stand here because most jobs never change most of them: it halves the cost of a track.
-    placement: Placement | None = None  # None while it waits
-    holds: float = 0.0  # GPUs in its hands now, a share counted as a part
-    first_start_at: Seconds = -1.0
-    started_at: Seconds = -1.0  # when it was last given GPUs
-    working_since: Seconds = -1.0  # when it last began to make progress; -1 if not yet
-    ended_at: Seconds = -1.0
-    speed: float = 1.0  # how fast it was last seen to make progress on its present GPUs
-    executed_s: Seconds = 0.0  # progress so far, in seconds at speed 1
-    held_s: Seconds = 0.0  # time it had GPUs in its hands
-    held_gpu_s: float = 0.0  # GPU-seconds it had in its hands
-    forgiven_gpu_s: float = 0.0  # of these: not held against it any more (see Promote)
-    lost_gpu_s: float = 0.0  # of these: saving, restoring, and work done twice
-    preemptions: int = 0
-    attempts: int = 0  # how often it died by its own fault
-    turn: int = 0  # changes whenever its place in an order does; marks stale index rows
-    reason: str = ""
+    __slots__ = (
+        "attempts",
+        "ended_at",
+        "executed_s",
+        "first_start_at",
+        "forgiven_gpu_s",
+        "held_gpu_s",
+        "held_s",
+        "holds",
+        "job",
+        "lost_gpu_s",
+        "phase",
+        "placement",
+        "preemptions",
+        "reason",
+        "sequence",
+        "shape",
+        "speed",
+        "started_at",
+        "submitted_at",
+        "ticket",
+        "turn",
+        "waiting_since",
+        "working_since",
+    )
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job: Final = job
         self.shape = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
-        self.phase = Phase.QUEUED
+        self.phase = QUEUED
         self.waiting_since = at
         self.ticket = ticket  # its place in the order of beginning to wait
+        self.placement: Placement | None = None  # None while it waits
+        self.holds = 0.0  # GPUs in its hands now, a share counted as a part
+        self.first_start_at = -1.0
+        self.started_at = -1.0  # when it was last given GPUs
+        self.working_since = -1.0  # when it last began to make progress; -1 if not yet
+        self.ended_at = -1.0
+        self.speed = 1.0  # how fast it was last seen to make progress on its present GPUs
+        self.executed_s = 0.0  # progress so far, in seconds at speed 1
+        self.held_s = 0.0  # time it had GPUs in its hands
+        self.held_gpu_s = 0.0  # GPU-seconds it had in its hands
+        self.forgiven_gpu_s = 0.0  # of these: not held against it any more (see Promote)
+        self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
+        self.preemptions = 0
+        self.attempts = 0  # how often it died by its own fault
+        self.turn = 0  # changes whenever its place in an order does; marks stale index rows
+        self.reason = ""
 
     @property
     def waiting(self) -> bool:

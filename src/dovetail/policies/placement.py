@@ -25,7 +25,7 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
     if not shape.plain or room.tenants:
         return _place(room, shape, _fewest_nodes)
     gpus = shape.gpus
-    for pool in room.eligible(shape):
+    for pool in shape.pools or room.eligible(shape):
         if pool.free >= gpus:
             by_count = pool.by_count
             for k in range(gpus, pool.width + 1):
