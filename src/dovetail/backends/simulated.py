@@ -56,21 +56,24 @@ _IDLE_TURNS = 100_000  # so many preemptions in a row before any work was done: 
 class _Life:
     """The truth about one job that has not ended."""
 
-    remaining_s: Seconds = 0.0  # work left as of the start of the current stint
-    done_s: Seconds = 0.0  # work done and not lost
-    saved_s: Seconds = 0.0  # of this: safe, because it was saved at the last preemption
-    attempt: int = 0
-    attempt_s: Seconds = 0.0  # work done in this attempt
-    stint: int = 0  # changes with every start and stop: rows of older stints are stale
-    placement: Placement | None = None
-    working_since: Seconds = 0.0
-    rate: float = 1.0
-    gone: bool = False
+    __slots__ = (
+        *("arrival", "attempt", "attempt_s", "done_s", "gone", "job", "placement", "rate"),
+        *("remaining_s", "saved_s", "stint", "working_since"),
+    )
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival: Final = arrival
         self.job: Final = arrival.job
-        self.remaining_s = arrival.work_s
+        self.remaining_s = arrival.work_s  # work left as of the start of the current stint
+        self.done_s = 0.0  # work done and not lost
+        self.saved_s = 0.0  # of this: safe, because it was saved at the last preemption
+        self.attempt = 0
+        self.attempt_s = 0.0  # work done in this attempt
+        self.stint = 0  # changes with every start and stop: rows of older stints are stale
+        self.placement: Placement | None = None
+        self.working_since = 0.0
+        self.rate = 1.0
+        self.gone = False
 
 
 # time, order of making, what, whose (or None for a node), the stint or the number of the node event
