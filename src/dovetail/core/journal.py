@@ -62,7 +62,7 @@ class JournalWriter:
             if len(self._lines) >= _LINES_AT_ONCE:
                 self.flush()
             self._now = now
-            self._at = f'{{"at":{now!r},'
+            self._at = opening(now)
         self._lines.append(entry.line(self._at))
 
     def flush(self) -> None:
@@ -72,7 +72,8 @@ class JournalWriter:
 
 def opening(at: Seconds) -> str:
     """How the line of an entry at that time begins."""
-    return f'{{"at":{at!r},'
+    text = repr(at)  # not inside the braces: compiled, `!r` goes the long way through str.format
+    return f'{{"at":{text},'
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:

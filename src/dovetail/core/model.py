@@ -212,9 +212,12 @@ class Placement:
     def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU) -> None:
         self.slices: Final = slices
         self.share: Final = share
-        self.gpus: Final = sum([piece.mask.bit_count() for piece in slices])
-        slices_text = "".join([f",[{piece.node},{piece.mask}]" for piece in slices])
-        self.text: Final = f"[{share}{slices_text}]"  # as JSON: the share, then nodes and masks
+        gpus, text = 0, f"[{share}"
+        for n, mask in slices:
+            gpus += mask.bit_count()
+            text += f",[{n},{mask}]"
+        self.gpus: Final = gpus
+        self.text: Final = text + "]"  # as JSON: the share, then nodes and masks
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -171,14 +171,15 @@ class Order:
                 del self._waiting[lane]
         return heads
 
-    def first(self) -> WaitingRow | None:
+    def first(self) -> Track | None:
         """The first of all, where there are no lanes."""
         heap = self._waiting.get(0)
-        if heap is None:
-            return None
-        while heap and heap[0][3].turn != heap[0][2]:
+        while heap:
+            _, _, turn, track = heap[0]
+            if track.turn == turn:
+                return track
             heappop(heap)
-        return heap[0] if heap else None
+        return None
 
     def next_needs(self) -> int:
         """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""

@@ -102,9 +102,8 @@ class ListScheduler:
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""
         starts: list[Action] = []
-        room, row = view.room, order.first()
-        while row is not None:
-            track = row[3]
+        room, track = view.room, order.first()
+        while track is not None:
             shape = track.shape
             placement = self._place(room, shape)
             if placement is None:
@@ -113,7 +112,8 @@ class ListScheduler:
             if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
                 break  # no other can start: nothing need be drafted
             room.draft_take(placement, shape)
-            row = order.pass_over(track)
+            order.pass_over(track)
+            track = order.first()
         return starts
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
