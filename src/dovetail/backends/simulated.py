@@ -47,9 +47,12 @@ _STARTED: Final = 2
 _CANCEL: Final = 3
 _NODE: Final = 4
 
-_IDLE_WAKES = 100_000  # so many wake-ups in a row without any change: the policy waits for nothing
-_FRUITLESS_FAILURES = 100_000
-_IDLE_TURNS = 100_000  # so many preemptions in a row before any work was done: nothing will be
+_IDLE_WAKES: Final = 100_000  # so many wake-ups in a row without change: it waits for nothing
+
+_FRUITLESS_FAILURES: Final = 100_000
+_IDLE_TURNS: Final = (
+    100_000  # so many preemptions in a row before any work was done: nothing will be
+)
 
 
 @final
@@ -141,39 +144,47 @@ class SimulatedCluster:
         events = self._reports
         self._reports = []
         rows, at = self._rows, self._next_at
-        while rows and rows[0][0] <= at:
-            row = rows[0]
-            life = row[3]
-            if life is None or (not life.gone and (life.stint == row[4] or row[2] == _CANCEL)):
-                at = row[0]
-                break
-            heappop(rows)
-        if self._wake_at <= at and self._wake_at < inf:
-            if self._lives:  # else there is nothing to be woken for, now or later
-                at = self._wake_at
-                self._count_idle_wakes(rows, at)
-                events.append(Woke(at))
-            self._wake_at = inf
-        if at == inf or (self._failures is not None and not self._lives and self._next_at == inf):
+        if self._wake_at < inf:
+            at = self._wake(events, at)
+        if self._failures is not None and not self._lives and at == inf:
             return events  # failures alone do not keep the world going
-        self._now = at
         while rows and rows[0][0] <= at:
             row = heappop(rows)
-            life = row[3]
-            if row[2] == _FINISH and life is not None:
-                if life.stint == row[4] and not life.gone:
-                    job_id = life.job.id
-                    life.gone = True
-                    self._fruitless_failures = 0
-                    del self._lives[job_id]
-                    if self._sharers:
-                        self._unshare(events, life)
-                    events.append(Finished(at, job_id))
-            else:
-                self._happen(events, row)
-        while self._next_at <= at:
-            self._arrive(events)
+            life = row[3]  # as in _is_stale, written out, since it is asked at every event
+            if life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL)):
+                continue
+            self._now = at = row[0]
+            if life is None or row[2] != _FINISH:
+                self._happen(events, row[2], life, row[4])
+                continue
+            job_id = life.job.id
+            life.gone = True
+            self._fruitless_failures = 0
+            del self._lives[job_id]
+            if self._sharers:
+                self._unshare(events, life)
+            events.append(Finished(at, job_id))
+        if at < inf:
+            self._now = at
+            while self._next_at <= at:
+                self._arrive(events)
         return events
+
+    def _wake(self, events: list[Event], until: Seconds) -> Seconds:
+        """Tell that it is time to wake up, unless something else happens before."""
+        rows = self._rows
+        while rows and _is_stale(rows[0]):
+            heappop(rows)
+        at = self._wake_at
+        if at > until or (rows and at > rows[0][0]):
+            return until
+        self._wake_at = inf
+        if not self._lives:  # then there is nothing to be woken for, now or later
+            return until
+        self._count_idle_wakes(rows, at)
+        events.append(Woke(at))
+        self._now = at
+        return at
 
     def _count_idle_wakes(self, rows: list[_Row], at: Seconds) -> None:
         if at > self._now and (rows or self._next_at < inf):
@@ -197,12 +208,9 @@ class SimulatedCluster:
             self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
         events.append(Submitted(self._now, job))
 
-    def _happen(self, events: list[Event], row: _Row) -> None:
-        what, life = row[2], row[3]
+    def _happen(self, events: list[Event], what: int, life: _Life | None, number: int) -> None:
         if life is None:
-            self._node_event(events, row[4])
-        elif life.gone or (life.stint != row[4] and what != _CANCEL):
-            return
+            self._node_event(events, number)
         elif what == _STARTED:
             self._report_start(events, life)
         elif what == _FAIL:
@@ -463,6 +471,12 @@ class SimulatedCluster:
             elif until:
                 del self._busy[gpu]
         return at
+
+
+def _is_stale(row: _Row) -> bool:
+    """Has the job ended, or gone on in another way, since this was noted?"""
+    life = row[3]
+    return life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL))
 
 
 def _gpus_of(placement: Placement) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ from dovetail.core.model import (
     Tenant,
 )
 
-_LINES_AT_ONCE = 4096
+_LINES_AT_ONCE: Final = 4096
 
 
 @final
@@ -62,7 +62,8 @@ class JournalWriter:
             if len(self._lines) >= _LINES_AT_ONCE:
                 self.flush()
             self._now = now
-            self._at = opening(now)
+            text = repr(now)  # as in `opening`, written out, since this is every second line
+            self._at = f'{{"at":{text},'
         self._lines.append(entry.line(self._at))
 
     def flush(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, NewType, final
 JobId = NewType("JobId", str)
 Seconds = float
 
-WHOLE_GPU = 1000  # shares of a GPU are counted in thousandths
+WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +182,7 @@ class Shape:
         self.plain: Final = (
             job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
+        self.anyhow: Final = self.plain and not job.kinds  # any GPUs will do
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:

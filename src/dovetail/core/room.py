@@ -261,13 +261,14 @@ class Room:
 
     def is_plainly_free(self, placement: Placement, shape: Shape) -> bool:
         """A quick yes for the usual case; a no means that `check` has to look more closely."""
-        if not shape.plain or shape.kinds or placement.share != WHOLE_GPU or self.tenants_matter:
+        if not shape.anyhow or placement.share != WHOLE_GPU or self.tenants_matter:
             return False
         free, slices = self.free, placement.slices
         for n, mask in slices:
             if not 0 <= n < len(free) or free[n] & mask != mask or not self.open[n]:
                 return False
-        return len(slices) == 1 or 0 < len(slices) == len({piece[0] for piece in slices})
+        number = len(slices)
+        return number == 1 or 0 < number == len({piece[0] for piece in slices})
 
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:

@@ -13,9 +13,9 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
+from dovetail.core.model import Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
 from dovetail.core.plan import Place, Plan
-from dovetail.core.model import Shape
 from dovetail.core.room import Pool, Room
 from dovetail.core.state import View
 from dovetail.core.track import Track

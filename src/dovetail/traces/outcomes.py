@@ -11,8 +11,8 @@ from dovetail.core.state import ENDS, RUNS, WAITS, View
 from dovetail.core.track import FINISHED, Phase, Track
 from dovetail.traces.record import JobRow, Stint
 
-_TELL_EVERY = 256  # jobs
-_REFUSALS_SHOWN = 3
+_TELL_EVERY: Final = 256  # jobs
+_REFUSALS_SHOWN: Final = 3
 
 
 @final
