@@ -47,12 +47,10 @@ _STARTED: Final = 2
 _CANCEL: Final = 3
 _NODE: Final = 4
 
-_IDLE_WAKES: Final = 100_000  # so many wake-ups in a row without change: it waits for nothing
-
-_FRUITLESS_FAILURES: Final = 100_000
-_IDLE_TURNS: Final = (
-    100_000  # so many preemptions in a row before any work was done: nothing will be
-)
+# So often in a row before we say that nothing will come of it:
+_IDLE_WAKES: Final = 100_000  # wake-ups without any change
+_FRUITLESS_FAILURES: Final = 100_000  # failures of nodes without any job ending
+_IDLE_TURNS: Final = 100_000  # preemptions before any work was done
 
 
 @final
