@@ -101,10 +101,14 @@ class PairScheduler:
 
     def _migration(self, view: View, partners: Partners) -> Sequence[Action]:
         """Move one job that is spread over more nodes than it needs, if it fits on fewer now."""
+        widest = max([pool.width for pool in view.room.pools], default=0)
         for track in partners.spread.values():
             assert track.placement is not None
+            nodes = len(track.placement.slices)
+            if (nodes - 1) * widest < track.placement.gpus:
+                continue  # it needs them all
             better = self._place(view.room, track.shape)
-            if better is not None and len(better.slices) < len(track.placement.slices):
+            if better is not None and len(better.slices) < nodes:
                 return [Preempt(track.job.id), Start(track.job.id, better)]
         return ()
 
