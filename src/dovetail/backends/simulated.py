@@ -34,7 +34,7 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import UnfinishedRun
-from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant, gpus_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 
@@ -142,6 +142,8 @@ class SimulatedCluster:
         """Everything that has been held back, and all that happens at the next instant."""
         events = self._reports
         self._reports = []
+        if events and self._interference is not None:
+            events = [event for event in events if self._is_not_overtaken(event)]
         rows, at = self._rows, self._next_at
         if self._wake_at < inf:
             at = self._wake(events, at)
@@ -184,6 +186,13 @@ class SimulatedCluster:
         events.append(Woke(at))
         self._now = at
         return at
+
+    def _is_not_overtaken(self, event: Event) -> bool:
+        """A neighbour's change of speed is no news if that one was moved or stopped just after."""
+        if not isinstance(event, Paced):
+            return True
+        life = self._lives.get(event.job_id)
+        return life is not None and life.placement is not None and life.rate == event.speed
 
     def _count_idle_wakes(self, rows: list[_Row], at: Seconds) -> None:
         if at > self._now and (rows or self._next_at < inf):
@@ -356,7 +365,7 @@ class SimulatedCluster:
             return part
         others = [
             self._interference(life.job, other.job)
-            for gpu in _gpus_of(placement)
+            for gpu in gpus_of(placement)
             for other in self._sharers[gpu]
             if other is not life
         ]
@@ -403,7 +412,7 @@ class SimulatedCluster:
         life.placement = None
         save_s = life.job.interruption.save_s
         if save_s > 0:
-            for gpu in _gpus_of(placement):
+            for gpu in gpus_of(placement):
                 self._busy[gpu] = max(self._busy.get(gpu, 0.0), self._now + save_s)
 
     def _kill(self, events: list[Event], life: _Life) -> Seconds:
@@ -440,7 +449,7 @@ class SimulatedCluster:
     # ------------------------------------------------------------------------------------- sharing
 
     def _share(self, life: _Life, placement: Placement) -> None:
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             self._sharers.setdefault(gpu, []).append(life)
         self._slow_neighbours(self._reports, life, placement)
 
@@ -449,7 +458,7 @@ class SimulatedCluster:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             self._sharers[gpu].remove(life)
             if not self._sharers[gpu]:
                 del self._sharers[gpu]
@@ -460,7 +469,7 @@ class SimulatedCluster:
         if self._interference is None:
             return
         seen: list[_Life] = []
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             for other in self._sharers.get(gpu, ()):
                 if other is not life and other not in seen:
                     seen.append(other)
@@ -470,7 +479,7 @@ class SimulatedCluster:
     def _physically_free(self, placement: Placement) -> Seconds:
         """When the last of these GPUs has been saved by the job that had it before."""
         at = self._now
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             until = self._busy.get(gpu, 0.0)
             if until > self._now:  # it stays noted: whoever comes next may have to wait for it too
                 at = max(at, until)
@@ -483,12 +492,3 @@ def _is_stale(row: _Row) -> bool:
     """Has the job ended, or gone on in another way, since this was noted?"""
     life = row[3]
     return life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL))
-
-
-def _gpus_of(placement: Placement) -> list[tuple[int, int]]:
-    return [
-        (n, gpu)
-        for n, mask in placement.slices
-        for gpu in range(mask.bit_length())
-        if mask >> gpu & 1
-    ]

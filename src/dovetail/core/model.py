@@ -256,6 +256,16 @@ class Placement:
         return Placement, (self.slices, self.share)
 
 
+def gpus_of(placement: Placement) -> list[tuple[int, int]]:
+    """Its GPUs one by one, as pairs of a node and a GPU."""
+    return [
+        (n, gpu)
+        for n, mask in placement.slices
+        for gpu in range(mask.bit_length())
+        if mask >> gpu & 1
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A group of users with a limit on the GPUs they hold together."""

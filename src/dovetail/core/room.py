@@ -166,10 +166,11 @@ class Room:
         ]
 
     def within_quota(self, shape: Shape) -> bool:
-        tenant = self.tenants.get(shape.tenant)
-        if tenant is None:
-            return True
-        return self.held[shape.tenant] + _gpus_counted(shape) <= tenant.gpu_quota + _ROUNDING
+        return self._quota_has(shape.tenant, _gpus_counted(shape))
+
+    def _quota_has(self, name: str, gpus: float) -> bool:
+        tenant = self.tenants.get(name)
+        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + _ROUNDING
 
     def why_never(self, shape: Shape) -> str:
         """Why a job of this shape could not even start on the empty cluster; "" if it could."""
@@ -211,7 +212,8 @@ class Room:
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
-        if self.tenants and not self.within_quota(shape):
+        gpus = placement.gpus * placement.share / WHOLE_GPU
+        if self.tenants and not self._quota_has(shape.tenant, gpus):
             return False
         return shape.plain or all(
             [self.host_has(n, shape, mask.bit_count()) for n, mask in placement.slices]
