@@ -210,7 +210,7 @@ def test_a_report_costs_microseconds(desk: Any) -> None:
             return (perf_counter() - began) / 2000
         print(min(seconds() for _ in range(10)))
     """
-    assert float(desk.run("-c", script)[0]) < 50e-6  # about 3 on an idle machine
+    assert float(desk.run("-c", script)[0]) < 50e-6  # about 6, measured on a busy machine
 
 
 def test_the_file_is_for_its_owner_only(desk: Any) -> None:
