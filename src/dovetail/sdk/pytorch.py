@@ -90,9 +90,7 @@ class Resumable:
         self._begin()
         self._sources = chance.sources(loader)
         sampler: Any = getattr(loader, "sampler", None)
-        if hasattr(
-            sampler, "set_epoch"
-        ):  # a DistributedSampler shuffles by the number of the epoch
+        if hasattr(sampler, "set_epoch"):  # DistributedSampler: it shuffles by the epoch's number
             sampler.set_epoch(self.epoch)
         if self._epoch_chance is None:
             self._settle()
