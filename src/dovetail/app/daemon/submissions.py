@@ -95,10 +95,11 @@ class Book:
         self._over.append(self._home.environment(job_id))
 
     def sweep(self) -> None:
-        """Not on the caller's time: a busy disk may take milliseconds for each."""
+        """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
+        waits for it to be done."""
         if self._over:
             over, self._over = self._over, []
-            threading.Thread(target=_remove, args=(over,), name="sweep", daemon=True).start()
+            threading.Thread(target=_remove, args=(over,), name="sweep").start()
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
