@@ -13,9 +13,10 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
+from dovetail.core.model import Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool
+from dovetail.core.room import Pool, Room
 from dovetail.core.state import View
 from dovetail.core.track import Track
 
@@ -101,23 +102,18 @@ class ListScheduler:
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""
         starts: list[Action] = []
-        room, row = view.room, order.first()
-        while row is not None:
-            track = row[3]
+        room, track = view.room, order.first()
+        while track is not None:
             shape = track.shape
-            left = room.most_free()
-            if shape.plain and shape.gpus > left:
-                break
             placement = self._place(room, shape)
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
-            if shape.plain and len(room.pools) == 1:
-                left -= shape.gpus
-            if order.next_needs() > left:
+            if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
                 break  # no other can start: nothing need be drafted
             room.draft_take(placement, shape)
-            row = order.pass_over(track)
+            order.pass_over(track)
+            track = order.first()
         return starts
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
@@ -205,6 +201,12 @@ class ListScheduler:
             # What has just been decided changes who may pass whom: look at it once it is done.
             at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
+
+
+def _left(room: Room, shape: Shape) -> int:
+    """No job of whole GPUs that asks for more than this can start after one of that shape."""
+    left = room.most_free()
+    return left - shape.gpus if shape.plain and len(room.pools) == 1 else left
 
 
 def _needed(found: list[RunningRow], surplus: float) -> list[RunningRow]:
