@@ -178,11 +178,6 @@ class Book:
             _give_to(caller.uid, folder)
 
 
-def _remove(paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)
-
-
 def _give_to(uid: int, folder: Path) -> None:
     """A job of another user reads its scripts and writes its reports and checkpoints."""
     gid, _ = groups_of(uid)
@@ -193,3 +188,8 @@ def _give_to(uid: int, folder: Path) -> None:
 
 def _inside(folder: Path) -> Iterator[Path]:
     yield from (path for path in folder.iterdir() if not path.name.isdigit())
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
