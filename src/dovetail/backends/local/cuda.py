@@ -374,7 +374,16 @@ def _reason(code: int, pid: int, step: Step) -> str:
         return "it has ended"
     if code == NOT_INITIALIZED and step in ("state", "lock"):
         return "it does not use CUDA"
+    if os.geteuid() and _owner(pid) != os.geteuid():
+        return "it belongs to another user"
     return f"{_text('cuGetErrorString', code)} ({_text('cuGetErrorName', code)})"
+
+
+def _owner(pid: int) -> int | None:
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None
 
 
 def _text(function: str, code: int) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final
+from typing import Any, Final
 
 from dovetail.backends.local import cuda, machine, processes
 from dovetail.backends.local.runs import Run
@@ -31,11 +31,18 @@ KILL: Final = "kill"
 
 _LOCK_MS = 10_000  # a process that launches kernels all the time is locked within milliseconds
 _LOOK_EVERY_S = 0.02
+_ROOM_WITHIN_S = 10.0  # GPU memory that its last user has just left may take a moment to be free
+_PARKED = "parked.json"
+_UNSUSPENDABLE = "unsuspendable"  # the driver refused once: a second try may do harm
 _HELLO_WITHIN = 1 << 16  # bytes of the reports in which a job says that it saves itself
 
 
 class CannotGiveWay(DovetailError):
     """No rung works for this job now. It goes on as if nothing had been asked."""
+
+
+class NotNow(DovetailError):
+    """There is no room to come back to yet. The job stays parked, unharmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,26 @@ def obstacle(run: Run, manners: Manners) -> str:
     if manners.restartable or saves_itself(manners):
         return ""
     holders, wanted = _holders_and_bytes(run, manners)
-    if holders and cuda.can_suspend():
-        return f"it holds GPU memory, and {cuda.can_suspend()}"
-    return _too_much(wanted, manners.room_bytes)
+    return _why_not_suspended(run, holders) or _too_much(wanted, manners)
 
 
-def _too_much(wanted: int, room: int) -> str:
+def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
+    """What keeps a job with GPU memory from being suspended."""
+    if not holders:
+        return ""
+    if trouble := cuda.can_suspend():
+        return f"it holds GPU memory, and {trouble}"
+    try:
+        return (run.folder / _UNSUSPENDABLE).read_text()
+    except OSError:
+        return ""
+
+
+def _too_much(wanted: int, manners: Manners) -> str:
+    """Refused before it fails for lack of memory: the job could not be suspended ever after."""
+    room = manners.room_bytes
+    if manners.gpus:
+        room = min(room, machine.host_memory_available_bytes())
     if wanted <= room:
         return ""
     return (
@@ -130,25 +151,34 @@ def _suspend_or_freeze(run: Run, manners: Manners) -> Used:
         raise CannotGiveWay("its processes are gone")
     if not manners.preemptible:
         raise CannotGiveWay("its user does not want it to give way")
+    if _noted(run):
+        processes.thaw(keeper)  # a daemon since killed was at it: a stopped process cannot be asked
     holders, wanted = _holders_and_bytes(run, manners)
-    trouble = _too_much(wanted, manners.room_bytes)
+    trouble = _why_not_suspended(run, holders) or _too_much(wanted, manners)
     if trouble:
         raise CannotGiveWay(trouble)
     if not holders:
         return Used(FREEZE, 0.0, processes.freeze(keeper), True)
-    if cuda.can_suspend():
-        raise CannotGiveWay(f"it holds GPU memory, and {cuda.can_suspend()}")
-    _note_parked(run, holders, manners.gpus)
-    cuda.suspend(holders, _LOCK_MS)
+    _suspend(run, holders, manners.gpus)
     processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
     return Used(SUSPEND, 0.0, wanted, True)
 
 
-def _note_parked(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
-    """Written before it happens: who takes over after a crash knows whom to resume, and from where."""
-    temporary = run.folder / "parked.json.part"
-    temporary.write_text(json.dumps({"holders": list(holders), "gpus": list(gpus)}))
-    os.replace(temporary, run.folder / "parked.json")
+def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
+    """What it needs to come back is noted first: whoever takes over after a crash will want to know."""
+    if not _noted(run):
+        needs = machine.gpu_memory_by_gpu(holders)
+        note = {"holders": list(holders), "gpus": list(gpus), "needs": needs}
+        temporary = run.folder / f"{_PARKED}.part"
+        temporary.write_text(json.dumps(note))
+        os.replace(temporary, run.folder / _PARKED)
+    try:
+        cuda.suspend(holders, _LOCK_MS)
+    except cuda.SuspendFailed as error:
+        (run.folder / _UNSUSPENDABLE).write_text(str(error))
+        if not error.stuck:
+            (run.folder / _PARKED).unlink(missing_ok=True)
+        raise
 
 
 def _cooperate(run: Run, manners: Manners) -> Used:
@@ -185,19 +215,30 @@ def go_on(run: Run, gpus: Sequence[str]) -> Used:
         raise CannotGiveWay("its processes are gone")
     began = monotonic()
     noted = _noted(run)
-    processes.thaw(keeper)
     if not noted:
+        processes.thaw(keeper)
         return Used(FREEZE, monotonic() - began, 0, False)
-    moved = {old: new for old, new in zip(noted["gpus"], gpus, strict=False) if old != new}
-    pairs = dict(zip(noted["gpus"], gpus, strict=False)) if moved else None
-    cuda.resume([int(pid) for pid in noted["holders"]], pairs)
-    (run.folder / "parked.json").unlink(missing_ok=True)
+    where = dict(zip(noted["gpus"], gpus, strict=False))
+    _wait_for_room({where.get(gpu, gpu): need for gpu, need in noted["needs"].items()})
+    processes.thaw(keeper)
+    moved = any(old != new for old, new in where.items())
+    cuda.resume(noted["holders"], where if moved else None)
+    (run.folder / _PARKED).unlink(missing_ok=True)
     return Used(SUSPEND, monotonic() - began, 0, False)
 
 
-def _noted(run: Run) -> Mapping[str, list[str]]:
+def _wait_for_room(needs: Mapping[str, int]) -> None:
+    """A process that is restored without room for it is lost for good."""
+    until = monotonic() + _ROOM_WITHIN_S
+    while trouble := machine.room_for(needs):
+        if monotonic() > until:
+            raise NotNow(trouble)
+        sleep(_LOOK_EVERY_S)
+
+
+def _noted(run: Run) -> dict[str, Any]:
     try:
-        noted: Mapping[str, list[str]] = json.loads((run.folder / "parked.json").read_text())
+        noted: dict[str, Any] = json.loads((run.folder / _PARKED).read_text())
     except (OSError, ValueError):
         return {}
     return noted

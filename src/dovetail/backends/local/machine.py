@@ -42,16 +42,21 @@ def nvml() -> Iterator[Any]:
     Sessions nest and only the outermost costs anything, so a daemon keeps one open for its lifetime.
     Opening takes milliseconds with persistence mode and can take a second for each GPU without.
     """
+    library = _opened()
+    try:
+        yield library
+    finally:
+        if library is not None:
+            library.nvmlShutdown()
+
+
+def _opened() -> Any:
     try:
         library = _pynvml()
         library.nvmlInit()
     except Exception:  # not installed, or any of NVML's errors: gpu_trouble() tells which
-        yield None
-        return
-    try:
-        yield library
-    finally:
-        library.nvmlShutdown()
+        return None
+    return library
 
 
 def _pynvml() -> Any:

@@ -1,0 +1,212 @@
+"""From what was seen of processes to events for the journal."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from dovetail.backends.local import ladder, processes
+from dovetail.backends.local.endings import KILLED, REQUEUE_CODES, exit_code, told
+from dovetail.backends.local.lives import Life, Place, Want, overlap
+from dovetail.backends.local.runs import Ending
+from dovetail.backends.local.stage import Done, Stage
+from dovetail.backends.local.watcher import Ended, Told
+from dovetail.core.entries import (
+    Displaced,
+    Event,
+    Failed,
+    Finished,
+    Interrupted,
+    Reported,
+    Restored,
+    Saved,
+    Started,
+    Stayed,
+)
+from dovetail.core.model import JobId, Seconds
+from dovetail.core.track import Phase, Track
+
+_SHORT_RUN_S = 1.0
+_MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
+
+log = logging.getLogger("dovetail.local")
+
+
+class Teller:
+    """Knows what each fact means for the job it is about, and lets the stage go on from there."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage: Final = stage
+        self._short_runs: dict[JobId, int] = {}
+
+    def told(self, told: Told) -> list[Event]:
+        if told.job_id not in self._stage.view.tracks:
+            return []
+        now = self._stage.clock()
+        return [
+            Reported(now, told.job_id, report.step, report.metrics, report.upto)
+            for report in told.reports
+        ]
+
+    def ended(self, ended: Ended) -> list[Event]:
+        life = self._stage.lives.get(ended.job_id)
+        if life is None or life.run is None or life.run.folder != ended.run.folder:
+            return []
+        life.ended = True
+        return [] if life.busy else self._look_at_end(life)
+
+    def done(self, done: Done) -> list[Event]:
+        life = self._stage.lives[done.job_id]
+        life.busy = False
+        if done.wanted is Want.RUN:
+            events = self._brought_up(life, done)
+        elif done.wanted is Want.AWAY:
+            events = self._gave_way(life, done)
+        else:
+            events = self._was_ended(life, done)
+        if life.ended and life.job_id in self._stage.lives and not life.busy:
+            events += self._look_at_end(life)
+        self._stage.step_all()
+        return events
+
+    def _brought_up(self, life: Life, done: Done) -> list[Event]:
+        run, track = life.run, self._stage.view.tracks.get(life.job_id)
+        assert run is not None
+        if done.unharmed:
+            return self._not_now(life, done.trouble)
+        if done.trouble:
+            return self._could_not_start(life, done.trouble)
+        life.place = Place.AT_WORK
+        if done.used is None:
+            self._stage.watch(life)
+        now = self._stage.clock()
+        if track is None or track.phase is not Phase.STARTING:
+            return []
+        events: list[Event] = [Started(now, life.job_id)]
+        if done.used is not None and track.rung:
+            events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
+        return events
+
+    def _not_now(self, life: Life, trouble: str) -> list[Event]:
+        """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""
+        life.stands = None
+        life.place = Place.PARKED
+        if life.want is Want.RUN and life.job_id in self._stage.view.tracks:
+            life.want, life.booked = Want.AWAY, None
+            return [Displaced(self._stage.clock(), life.job_id, trouble)]
+        return []
+
+    def _could_not_start(self, life: Life, trouble: str) -> list[Event]:
+        """The system refused (say, a full disk): the job lines up again, or it is told why not."""
+        log.error("job %s could not be started: %s", life.job_id, trouble)
+        assert life.run is not None
+        now, track = self._stage.clock(), self._stage.view.tracks.get(life.job_id)
+        life.stands = None
+        if life.run.is_alive():  # it was parked and cannot go on
+            ladder.end(life.run, 0.0)
+        life.place = Place.ABSENT
+        life.want = Want.END
+        if track is None:
+            return []
+        reason = f"it could not be started: {trouble}"
+        return [Failed(now, life.job_id, reason, track.executed_by(now))]
+
+    def _gave_way(self, life: Life, done: Done) -> list[Event]:
+        track, now = self._stage.view.tracks.get(life.job_id), self._stage.clock()
+        if done.used is None:
+            if life.ended or track is None:
+                return []  # it has ended by itself: looked at next
+            return self._stays(life, track, done.trouble)
+        if life.ended and done.used.parked:
+            return []
+        life.stands = None
+        life.place = Place.PARKED if done.used.parked else Place.ABSENT
+        life.ended = False
+        if track is None:
+            return []
+        used = done.used
+        lost = track.executed_s if used.rung == ladder.KILL else 0.0
+        return [Saved(now, life.job_id, used.rung, used.seconds, used.bytes, used.parked, lost)]
+
+    def _stays(self, life: Life, track: Track, trouble: str) -> list[Event]:
+        """It could not be moved: whoever was given its GPUs lines up again."""
+        log.warning("job %s could not give way: %s", life.job_id, trouble)
+        assert life.stands is not None
+        now = self._stage.clock()
+        events: list[Event] = []
+        for other in self._stage.lives.values():
+            if other.booked is not None and overlap(other.booked, life.stands):
+                reason = f"job {life.job_id} could not give way"
+                events.append(Displaced(now, other.job_id, reason))
+                other.booked = None
+                other.want = Want.AWAY
+        events.append(Stayed(now, life.job_id, life.stands, trouble))
+        life.want = Want.RUN
+        life.booked = life.stands
+        life.pin = trouble
+        return events
+
+    def _was_ended(self, life: Life, done: Done) -> list[Event]:
+        if done.trouble:
+            log.error("job %s could not be ended: %s", life.job_id, done.trouble)
+        life.place = Place.ABSENT
+        life.stands = None
+        life.ended = False
+        track = self._stage.view.tracks.get(life.job_id)
+        if life.requeue and track is not None:
+            now, reason = self._stage.clock(), life.requeue
+            life.requeue = ""
+            return [Interrupted(now, life.job_id, reason, track.executed_by(now))]
+        return []
+
+    def _look_at_end(self, life: Life) -> list[Event]:
+        """The main process ended by itself: what does that mean?"""
+        assert life.run is not None
+        ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
+        asked_to_stop = life.run.stop_asked
+        life.ended = False
+        life.place = Place.ABSENT
+        life.stands = None
+        life.want, life.booked = (Want.END, None) if track is None else (life.want, life.booked)
+        events: list[Event] = []
+        if track is not None:
+            events = [self._outcome(life, track, ending, asked_to_stop)]
+            life.want, life.booked = Want.END, None
+        self._stage.step_all()
+        return events
+
+    def _outcome(
+        self, life: Life, track: Track, ending: Ending | None, asked_to_stop: bool
+    ) -> Event:
+        now, job_id = self._stage.clock(), life.job_id
+        if ending is None:
+            self._clean_up_after(job_id)
+            return self._vanished(track, now)
+        if asked_to_stop:
+            return Interrupted(now, job_id, "it saved itself and ended when asked to", 0.0)
+        if ending.code in REQUEUE_CODES:
+            if self._may_come_again(life):
+                reason = f"it asked to be started again (exit code {ending.code})"
+                return Interrupted(now, job_id, reason, 0.0)
+        elif ending.code == 0:
+            self._short_runs.pop(job_id, None)
+            return Finished(now, job_id)
+        lost = 0.0 if self._stage.order_for(job_id).saves_itself else track.executed_by(now)
+        return Failed(now, job_id, told(ending), lost, exit_code(ending))
+
+    def _may_come_again(self, life: Life) -> bool:
+        """A job that does nothing but ask to be started again would never end."""
+        short = self._stage.clock() - life.began_at < _SHORT_RUN_S
+        runs = self._short_runs.get(life.job_id, 0) + 1 if short else 0
+        self._short_runs[life.job_id] = runs
+        return runs <= _MOST_SHORT_RUNS
+
+    def _vanished(self, track: Track, now: Seconds) -> Event:
+        reason = "its processes were killed from outside, or the machine was restarted"
+        lost = track.executed_by(now)
+        if track.job.restartable:
+            return Interrupted(now, track.job.id, reason, lost)
+        return Failed(now, track.job.id, reason, lost, KILLED)
+
+    def _clean_up_after(self, job_id: JobId) -> None:
+        processes.kill_leftovers(job_id, self._stage.runs)

@@ -1,0 +1,88 @@
+"""A real daemon inside the test's own process, with real jobs on processor slots."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dovetail.app.daemon.callers import caller_of
+from dovetail.app.daemon.main import Daemon, Settings
+from dovetail.app.daemon.submissions import Submission
+from dovetail.app.home import home_in
+from dovetail.app.spec.model import read
+from dovetail.core.entries import JournalEntry
+from dovetail.core.journal import decode
+
+ME = caller_of(os.getuid(), os.getuid())
+
+
+class Box:
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.home = home_in(folder)
+        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}))
+        self.service = self.daemon.service
+        self._thread = threading.Thread(target=self.daemon.run)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.service.cancel(mine, ME) if (mine := self.service.mine(ME)) else None
+        self.wait_for(lambda: not (self.home.runs / "live").exists() or not self._left(), 30)
+        self.daemon.stop()
+        self._thread.join(30)
+        self.daemon.reader.close()
+
+    def _left(self) -> list[str]:
+        return os.listdir(self.home.runs / "live")
+
+    def submit(self, run: str | list[str], **fields: Any) -> str:
+        """A shell script, or a command as a list."""
+        what = {"run": run} if isinstance(run, str) else {"command": run}
+        environment = {"PATH": os.environ["PATH"], **fields.pop("environment", {})}
+        submission = Submission(read({**what, **fields}), environment, str(self.home.state))
+        return self.service.submit([submission], ME)[0]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.service.job(job_id)
+
+    def log(self, job_id: str) -> str:
+        path = self.home.folder(job_id) / "log"
+        return path.read_text() if path.exists() else ""
+
+    def wait_for(self, what: Callable[[], object], seconds: float = 20.0) -> None:
+        until = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < until, "waited in vain"
+            time.sleep(0.02)
+
+    def phase(self, job_id: str) -> str:
+        return str(self.job(job_id)["phase"])
+
+    def wait_until(self, job_id: str, phase: str, seconds: float = 20.0) -> dict[str, Any]:
+        try:
+            self.wait_for(lambda: self.phase(job_id) == phase, seconds)
+        except AssertionError:
+            raise AssertionError(f"not {phase} but {self.job(job_id)}") from None
+        return self.job(job_id)
+
+    def wait(self, *ids: str, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """Until they have ended."""
+        ended = ("finished", "failed", "cancelled")
+        self.wait_for(lambda: all(self.phase(job_id) in ended for job_id in ids), seconds)
+        return [self.job(job_id) for job_id in ids]
+
+    def journal(self) -> list[JournalEntry]:
+        return [decode(line) for _, line in self.daemon.reader.lines_after(0)]
+
+
+@contextmanager
+def box(folder: Path, **settings: Any) -> Iterator[Box]:
+    made = Box(folder, **settings)
+    try:
+        yield made
+    finally:
+        made.close()
