@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
 
 DEFAULT_GROUP = "dovetail"
+_READ_WITHIN_S = 1.0
 _REFUSAL = b'{"error":"this daemon is not yours: only its user and root may ask it"}'
 _REFUSED = (
     b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close\r\n"
@@ -83,16 +84,27 @@ def _guarded_by(access: Access) -> type[H11Protocol]:
         """Looks at who connects before it reads a byte. Each request carries its caller, or None
         if it came over the network and still has to show the token."""
 
+        _refused = False
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             connection: Any = transport.get_extra_info("socket")
             caller = None
             if connection.family == socket.AF_UNIX:
                 caller = access.of_peer(peer_uid(connection))
-                if caller is None:
-                    transport.write(_REFUSED)
-                    transport.close()
-                    return
+                self._refused = caller is None
             self.app_state = {**self.app_state, "caller": caller}
+            if self._refused:
+                self._refuse()
+
+        def _refuse(self) -> None:
+            """Nothing they send is looked at; they get a moment to read why."""
+            self.transport.write(_REFUSED)
+            self.transport.write_eof()
+            self.loop.call_later(_READ_WITHIN_S, self.transport.close)
+
+        def data_received(self, data: bytes) -> None:
+            if not self._refused:
+                super().data_received(data)
 
     return Guarded
