@@ -72,7 +72,9 @@ def test_another_user_cannot_reach_the_socket(live: Any) -> None:
 
 
 @as_root
-def test_another_user_who_gets_through_to_the_socket_is_refused(start: Any, open_folder: Path) -> None:
+def test_another_user_who_gets_through_to_the_socket_is_refused(
+    start: Any, open_folder: Path
+) -> None:
     """As if the mode were wrong for a moment: the kernel still says who it is."""
     live = start(open_folder)
     open_folder.chmod(0o755)
@@ -121,7 +123,7 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot open the socket .*No such file"):
+    with pytest.raises(BadInput, match=r"cannot open the socket .*No such file"):
         listen_on(tmp_path / "no" / "s")
 
 
@@ -166,7 +168,9 @@ def test_on_a_shared_box_others_submit_and_look_but_only_owners_change(
 
 @as_root
 def test_a_group_that_does_not_exist_is_told(start: Any, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="there is no group 'no-such-group' to open the socket"):
+    with pytest.raises(
+        AssertionError, match="there is no group 'no-such-group' to open the socket"
+    ):
         start(tmp_path, system=True, group="no-such-group")
 
 

@@ -25,7 +25,12 @@ def submission(script: str = "true", **spec: Any) -> dict[str, Any]:
 def test_a_job_that_was_submitted_runs_and_its_row_tells_how_it_ended(live: Any) -> None:
     job_id = live.submit("exit 3", name="three", priority=5)
     row = live.wait_for(job_id)
-    assert (row["id"], row["name"], row["phase"], row["exit_code"]) == (job_id, "three", "failed", 3)
+    assert (row["id"], row["name"], row["phase"], row["exit_code"]) == (
+        job_id,
+        "three",
+        "failed",
+        3,
+    )
     assert (row["gpus"], row["priority"], row["preemptions"], row["attempts"]) == (1, 5, 0, 1)
     assert row["submitted_at"] <= row["started_at"] <= row["ended_at"] <= time.time() + 1
     assert row["spec"] == {"name": "three", "run": "exit 3", "priority": 5}
@@ -36,7 +41,10 @@ def test_submissions_are_taken_on_all_or_none(live: Any) -> None:
     before = live.get("/v1/health")["seq"]
     bad = submission(after=["999"])
     status, answer = live.try_to("POST", "/v1/jobs", {"jobs": [submission(), bad]})
-    assert (status, answer["error"]) == (404, "there is no job 999, after which this one is to come")
+    assert (status, answer["error"]) == (
+        404,
+        "there is no job 999, after which this one is to come",
+    )
     assert live.get("/v1/health")["seq"] == before
     ids = live.ask("POST", "/v1/jobs", {"jobs": [submission(), submission(array="0-2")]})["ids"]
     assert [own.partition(".")[2] for own in ids] == ["", "0", "1", "2"]
@@ -216,6 +224,22 @@ def test_what_a_cancelled_job_says_at_last_is_still_followed(live: Any) -> None:
         ("POST", "/v1/jobs", {}, 422, "jobs: this field is needed"),
         ("POST", "/v1/jobs", {"jobs": []}, 422, "jobs: a list is refused"),
         ("POST", "/v1/jobs", {"jobs": [{"spec": {}}]}, 422, "nothing to run"),
+        (
+            *("POST", "/v1/jobs", {"jobs": [submission(), submission(colour="red")]}, 422),
+            "jobs[1].spec: colour: there is no such field",
+        ),
+        (
+            *("POST", "/v1/jobs", {"jobs": [{**submission(), "gpus": 1}]}, 422),
+            "there is no field 'gpus' in such a request",
+        ),
+        (
+            "POST",
+            "/v1/jobs",
+            {"jobs": [{**submission(), "spec": 7}]},
+            422,
+            "jobs[0].spec: 7 is not",
+        ),
+        ("POST", "/v1/jobs/cancel", {"mine": "yes"}, 422, "mine: 'yes' is refused"),
         ("POST", "/v1/jobs/cancel", {}, 400, "say which jobs: some ids, or mine"),
         ("POST", "/v1/jobs/cancel", {"ids": ["99"]}, 404, "there is no job 99"),
         ("POST", "/v1/jobs/pause", {"ids": ["no-*"]}, 404, "no job of yours"),
@@ -272,7 +296,10 @@ def test_a_request_without_end_is_refused(live: Any) -> None:
 
 
 def test_headers_have_an_end(live: Any) -> None:
-    status, _ = live.raw("GET", "/v1/health", **{"x-long": "x" * 1_000_000})
+    try:
+        status, _ = live.raw("GET", "/v1/health", **{"x-long": "x" * 1_000_000})
+    except OSError:  # the server hangs up in the middle
+        return
     assert status == 400
 
 

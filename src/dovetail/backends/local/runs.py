@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,12 +48,16 @@ class Launch:
             raise BadInput("there is no command to run; give one after --")
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        return json.dumps({**content, "env": dict(self.env)}, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: with an exit code, or by a signal. `failure`: why it could not run, or ""."""
+    """How a run ended: with an exit code, or by a signal.
+
+    `failure` says in one line why it could not run or what else went wrong; "" as a rule.
+    """
 
     code: int | None
     signal: int | None
@@ -94,7 +99,7 @@ class Run:
         return True
 
     def trouble(self) -> str:
-        """What the keeper said last when it failed before it could begin (no room on the disk), or ""."""
+        """What the keeper said when it failed before it could begin (no room on the disk), or ""."""
         try:
             lines = (self.folder / keeper.TROUBLE).read_text(errors="replace").split("\n")
         except OSError:
@@ -206,5 +211,10 @@ def _reap_all() -> None:
 
 def _keeper_script() -> str:
     """Compiled already, as we have imported it ourselves: that saves 5 ms of 25."""
-    compiled = keeper.__cached__
-    return compiled if os.path.exists(compiled) else str(keeper.__file__)
+    source = str(keeper.__file__)
+    compiled = cache_from_source(source)
+    try:
+        is_fresh = os.path.getmtime(compiled) >= os.path.getmtime(source)
+    except OSError:
+        is_fresh = False
+    return compiled if is_fresh else source
