@@ -41,7 +41,9 @@ def test_outside_dovetail_nothing_happens(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @given(
-    step=st.none() | st.integers(-(10**300), 10**300) | st.floats(allow_nan=False, allow_infinity=False),
+    step=st.none()
+    | st.integers(-(10**300), 10**300)
+    | st.floats(allow_nan=False, allow_infinity=False),
     metrics=st.dictionaries(
         st.text().filter(lambda name: name not in ("step", "dovetail")), st.floats(), min_size=1
     ),
@@ -160,7 +162,11 @@ def test_a_folder_that_is_gone_is_told_once_and_training_goes_on(desk: Any) -> N
 
 def test_nothing_is_said_where_stderr_is_closed_or_full(desk: Any) -> None:
     script = "from dovetail import sdk; [sdk.report(s) for s in range(9)]; print('done')"
-    for ending in ("sys.stderr.close()", "sys.stderr = None", "os.dup2(os.open('/dev/full', 1), 2)"):
+    for ending in (
+        "sys.stderr.close()",
+        "sys.stderr = None",
+        "os.dup2(os.open('/dev/full', 1), 2)",
+    ):
         words = f"import os, sys; {ending}; {script}"
         assert desk.run("-c", words, DOVETAIL_REPORT="/dev/full")[0] == "done\n"
 

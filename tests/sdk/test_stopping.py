@@ -166,7 +166,9 @@ def test_a_job_knows_that_it_is_resumed(
 
 
 def test_importing_the_sdk_imports_nothing_heavy(desk: Any) -> None:
-    script = "import sys; had = set(sys.modules); import dovetail.sdk; print(*set(sys.modules) - had)"
+    script = (
+        "import sys; had = set(sys.modules); import dovetail.sdk; print(*set(sys.modules) - had)"
+    )
     loaded = set(desk.run("-c", script)[0].split())
     own = {name for name in loaded if name.split(".")[0] == "dovetail"}
     assert loaded - own <= {"math", "__future__"}

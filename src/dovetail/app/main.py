@@ -11,6 +11,9 @@ from dovetail.core.errors import DovetailError
 
 _LIVE = "dovetail.app.live"
 _SECTIONS = {
+    "To begin with": {
+        "demo": ("dovetail.app.demo.command", "demo", "Twelve real jobs under two policies."),
+    },
     "The daemon": {
         "up": (f"{_LIVE}.up", "up", "Start it: it finds the GPUs and runs the queue."),
         "down": (f"{_LIVE}.up", "down", "Stop it; jobs go on."),
@@ -36,7 +39,6 @@ _SECTIONS = {
         "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
     },
     "Simulation": {
-        "demo": ("dovetail.app.demo_command", "demo", "Compare six policies on a busy day."),
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
         "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),

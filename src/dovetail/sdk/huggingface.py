@@ -1,8 +1,8 @@
 """Hugging Face Trainer: report what it logs, save and leave when asked, go on from there.
 
-    arguments = TrainingArguments(output_dir=sdk.checkpoint_dir(), …)
-    trainer = Trainer(model, arguments, train_dataset=data, callbacks=[DovetailCallback()])
-    trainer.train(resume_from_checkpoint=last_checkpoint())
+arguments = TrainingArguments(output_dir=sdk.checkpoint_dir(), …)
+trainer = Trainer(model, arguments, train_dataset=data, callbacks=[DovetailCallback()])
+trainer.train(resume_from_checkpoint=last_checkpoint())
 """
 
 from __future__ import annotations

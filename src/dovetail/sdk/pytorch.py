@@ -45,7 +45,9 @@ class Resumable:
     def __init__(self, *, every_s: float | None = None, **parts: Stateful) -> None:
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
-                raise TypeError(f"{name} has no state_dict(): a {type(part).__name__} cannot be saved")
+                raise TypeError(
+                    f"{name} has no state_dict(): a {type(part).__name__} cannot be saved"
+                )
         self.step = 0  # the number of the step under way, from 0
         self.epoch = 0
         self._parts = parts

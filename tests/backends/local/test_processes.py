@@ -59,7 +59,7 @@ class Bench:
         for number, run in enumerate(self.runs, start=1):
             if pid := run.keeper_pid():
                 processes.kill(pid)
-            until(lambda run=run: not run.is_alive())  # type: ignore[misc]
+            until(lambda run=run: not run.is_alive())
             processes.kill_leftovers(str(number), self.runs_folder)
 
 
@@ -192,9 +192,9 @@ COUNTERS = """
 import hashlib, os, sys
 def count(number):
     digest = b""
-    for step in range(1000):
+    for step in range(500):
         for _ in range(40): digest = hashlib.sha256(digest + bytes([number])).digest()
-        if step % 200 == 0: os.write(1, b"%d %d %s\\n" % (number, step, digest.hex().encode()))
+        if step % 100 == 0: os.write(1, b"%d %d %s\\n" % (number, step, digest.hex().encode()))
     os._exit(0)
 for number in range(50):
     if os.fork() == 0: count(number)
@@ -210,7 +210,7 @@ def test_freezing_stops_fifty_busy_children_and_thawing_changes_nothing_in_their
     alone = bench.start(*PYTHON, COUNTERS)
     run = bench.start(*PYTHON, COUNTERS)
     frozen = 0
-    while frozen < 10 and (pid := run.keeper_pid()):
+    while frozen < 5 and (pid := run.keeper_pid()):
         if processes.freeze(pid) > 0:
             frozen += 1
             assert_at_rest(run)

@@ -10,9 +10,10 @@ import threading
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final
 
+from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
@@ -113,6 +114,17 @@ class Daemon:
     @property
     def uptime_s(self) -> float:
         return monotonic() - self._began
+
+    def stop_and_end_jobs(self) -> None:
+        """Cancel what there is, wait until its processes are gone, then stop."""
+        everybody = caller_of(0, 0)
+        jobs = self.service.look(lambda view, now: list(view.tracks))
+        if jobs:
+            self.service.cancel(jobs, everybody)
+        live = self.home.runs / "live"
+        while live.exists() and any(live.iterdir()):
+            sleep(0.05)
+        self.stop()
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)

@@ -15,6 +15,8 @@ from dovetail.app.live.reach import (
     MOST_ROWS,
     as_json,
     found_jobs,
+    job_id,
+    job_ids,
     print_json,
     print_lines,
     with_client,
@@ -89,7 +91,7 @@ def summary(found: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@job_id
 @as_json
 @with_client
 def show(client: Client, job_id: str, as_json: bool) -> None:
@@ -106,7 +108,7 @@ def show(client: Client, job_id: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@job_id
 @as_json
 @with_client
 def why(client: Client, job_id: str, as_json: bool) -> None:
@@ -179,7 +181,7 @@ def prio(client: Client, ids: Sequence[str], priority: float) -> None:
 
 
 @click.command()
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@job_ids
 @click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up after that.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 @with_client

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 WIDTH = 100
 _GAP = 2
+_NARROWEST = 2
 _CUT = "…"
 
 Row: TypeAlias = Mapping[str, Any]
@@ -60,16 +61,20 @@ def table(
 def fitted(
     natural: Sequence[int], least: Sequence[int | None], room: int, gap: int = _GAP
 ) -> list[int]:
-    """The last column that can shrink shrinks first."""
+    """The widest columns that may shrink give way first; if that is not enough, all of them."""
     widths = list(natural)
-    too_much = sum(widths) + gap * (len(widths) - 1) - room
-    for i in reversed(range(len(widths))):
-        low = least[i]
-        if too_much > 0 and low is not None and widths[i] > low:
-            less = min(too_much, widths[i] - low)
-            widths[i] -= less
-            too_much -= less
+    room -= gap * (len(widths) - 1)
+    _shrink(widths, [w if low is None else low for w, low in zip(widths, least, strict=True)], room)
+    _shrink(widths, [_NARROWEST] * len(widths), room)
     return widths
+
+
+def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
+    while sum(widths) > room:
+        can = [i for i in range(len(widths)) if widths[i] > least[i]]
+        if not can:
+            return
+        widths[max(can, key=widths.__getitem__)] -= 1
 
 
 def _line(

@@ -8,13 +8,13 @@ import click
 
 from dovetail.app.client import Client
 from dovetail.app.live.follow import log_bytes, write_out
-from dovetail.app.live.reach import with_client
+from dovetail.app.live.reach import job_id, with_client
 
 _LINE_BYTES = 200  # a guess to begin with
 
 
 @click.command()
-@click.argument("job_id", metavar="ID")
+@job_id
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended.")
 @click.option("-n", "--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
 @with_client

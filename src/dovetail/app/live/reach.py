@@ -13,7 +13,19 @@ from dovetail.app.client import Client, Refused
 from dovetail.app.home import find_home
 
 MOST_ROWS = 10_000  # that the daemon tells at once
+_MOST_FORECASTS = 500  # more would not fit the line that asks for them
 
+
+
+def _checked(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
+    for own in [given] if isinstance(given, str) else given:
+        if not (own.isascii() and own.replace(".", "", 1).isdigit() and own[0] != "."):
+            raise click.BadParameter(f"{own!r} is not a job id, such as 12 or 12.3")
+    return given
+
+
+job_id = click.argument("job_id", metavar="ID", callback=_checked)
+job_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True, callback=_checked)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -64,7 +76,7 @@ def _known(client: Client) -> Iterator[dict[str, Any]]:
 
 def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same rows, with what is expected of them where the daemon can say."""
-    waiting = [row["id"] for row in rows if row["ended_at"] is None]
+    waiting = [row["id"] for row in rows if row["ended_at"] is None][:_MOST_FORECASTS]
     if not waiting:
         return rows
     try:

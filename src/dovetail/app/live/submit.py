@@ -147,7 +147,10 @@ def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
         "workdir": _here(),
         "umask": _umask(),
     }
-    ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
+    try:
+        ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
+    except Refused as error:
+        raise Refused(error.status, str(error).removeprefix("jobs[0].spec.")) from None
     return ids
 
 

@@ -148,11 +148,14 @@ def send_to_groups(root: int, stats: list[Stat], signum: int) -> bool:
     bomb is faster. Nobody else is hit, as a job is a session of its own and its orphans come to us.
     """
     keeper = read_stat(root)
+    alone = []  # not yet in a session of its own; or just dying: 0, 1 and -1 would mean many others
     groups: dict[int, list[Stat]] = {}
     for stat in stats:
-        groups.setdefault(stat.group, []).append(stat)
-    newborn = groups.pop(keeper.group, []) if keeper else []  # not yet in a session of its own
-    allowed = [send_if_allowed(stat, signum) for stat in newborn]
+        if stat.group <= 1 or keeper is None or stat.group == keeper.group:
+            alone.append(stat)
+        else:
+            groups.setdefault(stat.group, []).append(stat)
+    allowed = [send_if_allowed(stat, signum) for stat in alone]
     allowed += [_send_to_group(group, members, signum) for group, members in groups.items()]
     return all(allowed)
 
@@ -342,7 +345,8 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            refused = refused or error
+            if path == argv[0] or os.path.exists(path):  # not: a folder that is closed to us
+                refused = refused or error
     if refused is None:
         raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND)
     if isinstance(refused, PermissionError):

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final
@@ -164,7 +165,7 @@ class Run:
         command = [sys.executable, "-I", "-S", "-X", "utf8", _keeper_script(), str(self.folder)]
         # Where Python itself was built against libraries elsewhere, it does not start without this.
         env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-        with open(self.folder / keeper.TROUBLE, "wb") as trouble:
+        with open(self.folder / keeper.TROUBLE, "wb", opener=_for_us_alone) as trouble:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -177,8 +178,7 @@ class Run:
 
     def _write(self, name: str, text: str) -> None:
         temporary = self.folder / f"{name}.tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=_for_us_alone) as file:
             file.write(text)
         temporary.rename(self.folder / name)
 
@@ -192,7 +192,7 @@ class Run:
 
     def _pid_if_alive(self, pid: str, started: str) -> int | None:
         known = self._read_keeper()
-        if known is None or known["boot"] != keeper.boot_id():
+        if known is None or known["boot"] != _this_boot():
             return None
         process = Process(known[pid], known[started])
         return process.pid if processes.is_alive(process.pid, process.started) else None
@@ -201,6 +201,15 @@ class Run:
         child = _children.get(self.folder)
         if child is not None and child.poll() is not None:
             _children.pop(self.folder, None)
+
+
+@cache
+def _this_boot() -> str:
+    return keeper.boot_id()
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _reap_all() -> None:
