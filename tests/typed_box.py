@@ -33,6 +33,7 @@ class Box:
     def __call__(self, *words: object, cwd: Path | None = None, **environment: str) -> Said:
         done = subprocess.run(
             self.command(*words),
+            check=False,
             capture_output=True,
             text=True,
             timeout=60,

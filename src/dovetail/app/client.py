@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from dovetail.app.home import Home
@@ -61,10 +62,9 @@ class Connection:
         head = f"{method} {path} HTTP/1.1\r\nHost: dovetail\r\n"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        try:
+        # It may answer before it has read everything, e.g. that it is too much.
+        with suppress(BrokenPipeError):
             self._socket.sendall(f"{head}\r\n".encode("ascii") + (body or b""))
-        except BrokenPipeError:
-            pass  # it may have answered before it had read everything, e.g. that it is too much
         status, headers = self._head()
         if headers.get("transfer-encoding") == "chunked":
             return status, self._chunks()

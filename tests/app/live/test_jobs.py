@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from typed_box import Box
 
 
@@ -50,7 +51,17 @@ def test_the_queue_lists_what_runs_and_what_waits(box: Box) -> None:
     second = box.sh("sleep 60", "--priority", 3, "--name", "second")
     box.in_phase(first, "running")
     lines = box.well("queue").splitlines()
-    assert lines[0].split() == "ID NAME USER PHASE GPUS PRIO FOR EXPECTED NOTE".split()
+    assert lines[0].split() == [
+        "ID",
+        "NAME",
+        "USER",
+        "PHASE",
+        "GPUS",
+        "PRIO",
+        "FOR",
+        "EXPECTED",
+        "NOTE",
+    ]
     assert all(len(line) <= 100 for line in lines)
     assert "…" in lines[1]
     assert "running" in lines[1]
@@ -113,6 +124,13 @@ def test_a_job_comes_after_another(box: Box) -> None:
     assert rows[0]["ended_at"] <= rows[1]["started_at"]
 
 
+def test_a_job_comes_after_every_member_of_an_array(box: Box) -> None:
+    array = box.submit("--array", "0-2", "--", "sleep", "1")
+    job = box.submit("--after", array, "--", "true")
+    assert f"{array}.2" in box.json("show", job)["after"]
+    box.well("wait", job)
+
+
 def test_a_job_that_takes_too_long_is_stopped(box: Box) -> None:
     job = box.sh("sleep 60", "--time-limit", "1s")
     said = box("wait", job)
@@ -122,7 +140,9 @@ def test_a_job_that_takes_too_long_is_stopped(box: Box) -> None:
 
 
 def test_a_job_that_fails_is_tried_again(box: Box, tmp_path: Path) -> None:
-    job = box.sh(f"echo x >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3", "--retries", 5)
+    job = box.sh(
+        f"echo x >> {tmp_path}/tries; test $(wc -l < {tmp_path}/tries) = 3", "--retries", 5
+    )
     box.well("wait", job)
     assert box.json("show", job)["attempts"] == 3
 
@@ -196,7 +216,11 @@ def test_nodes_policy_and_tenants(box: Box) -> None:
         (["submit"], 2, "say what to run"),
         (["submit", "no-such-file.yaml"], 1, "there is no file 'no-such-file.yaml'"),
         (["submit", "/tmp"], 1, "/tmp is a folder"),
-        (["submit", "--time-limit", "soon", "--", "true"], 1, "dovetail: time_limit: 'soon' is not"),
+        (
+            ["submit", "--time-limit", "soon", "--", "true"],
+            1,
+            "dovetail: time_limit: 'soon' is not",
+        ),
         (["submit", "--gpus", "two", "--", "true"], 2, "'two' is not a valid"),
         (["submit", "--env", "NOT_THERE_AT_ALL", "--", "true"], 2, "write NAME=VALUE"),
         (["submit", "--after", 99999, "--", "true"], 1, "there is no job 99999"),

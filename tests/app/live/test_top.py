@@ -12,10 +12,9 @@ import termios
 import time
 from typing import Any
 
-from typed_box import Box
-
 from dovetail.app.live.listing import columns_of
 from dovetail.app.live.screen import Scene, frame
+from typed_box import Box
 
 
 class Terminal:
@@ -57,7 +56,7 @@ class Terminal:
 
 
 def test_top_draws_follows_the_size_and_leaves_the_terminal_as_it_was(box: Box) -> None:
-    running = box.sh('echo \'{"step": 3}\' >> $DOVETAIL_REPORT; sleep 60', "--name", "at-work")
+    running = box.sh("echo '{\"step\": 3}' >> $DOVETAIL_REPORT; sleep 60", "--name", "at-work")
     box.sh("sleep 60", "--gpus", 2, "--name", "in-the-queue")
     box.until(running, lambda row: row["last_report"])
     terminal = Terminal(box.command("top"))
@@ -93,7 +92,7 @@ def test_top_without_a_daemon_does_not_touch_the_terminal(tmp_path: Any) -> None
 
 def _row(number: int, **more: Any) -> dict[str, Any]:
     row = {
-        "id": str(number), "name": f"名前-\x1b[31m{number}" * 9, "user": "ada", "tenant": "", "group": "",
+        "id": str(number), "name": "名前-\x1b[31m" * 9, "user": "ada", "tenant": "", "group": "",
         "phase": "queued", "exit_code": None, "gpus": 1, "share": 1.0, "kinds": [], "priority": 0.0,
         "preemptions": 0, "attempts": 0, "submitted_at": 0.0, "started_at": None, "ended_at": None,
         "run_s": 0.0, "placement": [], "last_report": None, "reason": "because " * 9, "after": [],

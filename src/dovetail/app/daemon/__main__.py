@@ -1,4 +1,4 @@
-"""`python -m dovetail.app.daemon SETTINGS [READY]`: the daemon's own process, as `dovetail up` starts it.
+"""`python -m dovetail.app.daemon SETTINGS [READY]`: the process that `dovetail up` starts.
 
 SETTINGS is JSON; READY is the number of a pipe on which `1` says that it can be asked, and anything
 else why it cannot.

@@ -153,7 +153,9 @@ def _strangers(nodes: list[dict[str, Any]]) -> Iterator[Finding]:
         f"{node['id']}:{gpu['index']}" for node in nodes for gpu in node["gpus"] if gpu["strangers"]
     ]
     if taken:
-        told = f"processes of others use {', '.join(taken)}; they are left alone until they are free"
+        told = (
+            f"processes of others use {', '.join(taken)}; they are left alone until they are free"
+        )
         yield Finding("GPUs", NOTE, told)
 
 

@@ -30,7 +30,9 @@ def read(path: str, args: list[str]) -> Described:
         return Described(_script(text, args, path))
     end = os.path.splitext(path)[1]
     if end in _PROGRAMS:
-        raise BadInput(f"{path} has no #! line; to run it: dovetail submit -- {_PROGRAMS[end]}{path}")
+        raise BadInput(
+            f"{path} has no #! line; to run it: dovetail submit -- {_PROGRAMS[end]}{path}"
+        )
     if args:
         raise BadInput(f"{source} is a description in YAML and takes no arguments: {args[0]!r}")
     found = unchecked(text, source)

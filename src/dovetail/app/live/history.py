@@ -20,7 +20,9 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 @click.command()
 @click.option("--user", help="Only this user's jobs.")
 @click.option("--name", metavar="PATTERN", help="Only jobs of that name, such as 'train-*'.")
-@click.option("--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'.")
+@click.option(
+    "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
+)
 @click.option("--until", metavar="WHEN", help="Ended before.")
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=_SHOWN, show_default=True)
 @click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")

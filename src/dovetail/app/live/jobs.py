@@ -82,9 +82,7 @@ def summary(found: dict[str, Any]) -> str:
     """2 running, 5 waiting · policy fair-share"""
     if not found["running"] + found["waiting"]:
         return "No job runs or waits. Submit one: dovetail submit -- python train.py"
-    return (
-        f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
-    )
+    return f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
 
 
 # ------------------------------------------------------------------------------------- one of them
@@ -190,10 +188,11 @@ def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool)
     from dovetail.app.live.follow import TooLate, ending, wait_for
 
     until = None if timeout is None else time.monotonic() + timeout
+    wanted = [row["id"] for own in ids for row in found_jobs(client, own)]
     well = True
     try:
-        for row in (row for own in ids for row in found_jobs(client, own)):
-            row = wait_for(client, row["id"], until)
+        for own in wanted:
+            row = wait_for(client, own, until)
             well = well and row["phase"] == "finished"
             if not quiet:
                 click.echo(ending(row))
@@ -201,5 +200,3 @@ def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool)
         click.echo(f"dovetail: {late}", err=True)
         sys.exit(124)
     sys.exit(0 if well else 3)
-
-

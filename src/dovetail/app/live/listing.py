@@ -50,7 +50,9 @@ def table(
     natural = [
         max(map(columns_of, column), default=0) for column in zip(titles, *cells, strict=True)
     ]
-    widths = fitted(natural, [column.least for column in columns], width() if room is None else room)
+    widths = fitted(
+        natural, [column.least for column in columns], width() if room is None else room
+    )
     lines = [paint(_line(titles, columns, widths), "bold" if colours else "")]
     for row, own in zip(rows, cells, strict=True):
         styles = [c.style(row) if colours and c.style else "" for c in columns]

@@ -16,7 +16,6 @@ MOST_ROWS = 10_000  # that the daemon tells at once
 _MOST_FORECASTS = 500  # more would not fit the line that asks for them
 
 
-
 def _checked(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
     for own in [given] if isinstance(given, str) else given:
         if not (own.isascii() and own.replace(".", "", 1).isdigit() and own[0] != "."):

@@ -60,9 +60,7 @@ def _head(scene: Scene, columns: int, now: float) -> str:
 # -------------------------------------------------------------------------------------------- GPUs
 
 
-def _node(
-    node: Mapping[str, Any], rows: Sequence[Row], columns: int, now: float
-) -> list[str]:
+def _node(node: Mapping[str, Any], rows: Sequence[Row], columns: int, now: float) -> list[str]:
     by_id = {row["id"]: row for row in rows}
     lines = ["", paint(cut(_node_title(node), columns), "bold")]
     for gpu in node["gpus"]:
@@ -89,7 +87,11 @@ def _occupant(name: str, own: Mapping[str, Any], row: Row | None, columns: int) 
         told += f" ({own['share']:.0%})"
     if row is None:
         return name + cut(told, columns - len(name))
-    text = [padded(cut(told, 30), 30), padded(cut(own["user"], 10), 10), f"{span(row['run_s']):>10}"]
+    text = [
+        padded(cut(told, 30), 30),
+        padded(cut(own["user"], 10), 10),
+        f"{span(row['run_s']):>10}",
+    ]
     rest = [expected(row), clean(progress(row))]
     bar = _bar(row)
     line = "  ".join([*text, *([bar] if bar else []), *(part for part in rest if part)])

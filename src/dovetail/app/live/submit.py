@@ -12,7 +12,7 @@ import click
 
 from dovetail.app.client import Client, Refused
 from dovetail.app.live.listing import counted
-from dovetail.app.live.reach import as_json, with_client
+from dovetail.app.live.reach import as_json, found_jobs, with_client
 from dovetail.core.errors import BadInput
 
 _OURS = "DOVETAIL_"  # variables that a job has because it is one
@@ -54,9 +54,13 @@ def _described(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--tenant", help="Whose quota it counts against."),
         text("--group", help="The study or pipeline it belongs to."),
         click.option(
-            "--preemptible/--no-preemptible", default=None, help="May it be made to give way?  [yes]"
+            "--preemptible/--no-preemptible",
+            default=None,
+            help="May it be made to give way?  [yes]",
         ),
-        click.option("--restartable", is_flag=True, help="Even by starting over from its beginning."),
+        click.option(
+            "--restartable", is_flag=True, help="Even by starting over from its beginning."
+        ),
         text("--grace", metavar="TIME", help="It saves itself on SIGTERM, in that time."),
         text("--checkpoint-dir", metavar="DIR", help="It saves itself on SIGTERM, there."),
         text("--workdir", metavar="DIR", help="Folder to run in, instead of this one."),
@@ -122,9 +126,7 @@ def _submit(client: Client, asked: Mapping[str, Any], is_command: bool) -> list[
     return _submit_file(client, words[0], words[1:], described(asked))
 
 
-def _submit_file(
-    client: Client, path: str, args: list[str], own: Mapping[str, Any]
-) -> list[str]:
+def _submit_file(client: Client, path: str, args: list[str], own: Mapping[str, Any]) -> list[str]:
     """What the options say goes before what the file says."""
     from dovetail.app.live.files import read
 
@@ -150,8 +152,20 @@ def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
     try:
         ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
     except Refused as error:
-        raise Refused(error.status, str(error).removeprefix("jobs[0].spec.")) from None
+        members = _with_members(client, spec) if error.status == 404 else spec
+        if members != spec:
+            return _send(client, members)
+        raise Refused(error.status, str(error).removeprefix("jobs[0].spec").lstrip(".: ")) from None
     return ids
+
+
+def _with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """To come after an array is to come after each of its members."""
+    after = spec.get("after")
+    if not isinstance(after, list):
+        return spec
+    found = [row["id"] for own in after for row in found_jobs(client, str(own))]
+    return {**spec, "after": found}
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ def span(seconds: float) -> str:
     """42 s, 12 min, 1 h 20 min, 3 d 4 h."""
     seconds = max(seconds, 0.0)
     if seconds < 9.95:
-        return f"{seconds:.1f} s" if 0.05 <= seconds else "0 s"
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "0 s"
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     if seconds < HOUR - MINUTE / 2:

@@ -41,7 +41,7 @@ class DidNotStart(DovetailError):
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
 @click.option("--foreground", is_flag=True, help="Stay here; Ctrl-C stops it.")
 @click.pass_obj
-def up(home: str | None, system: bool, foreground: bool, **asked: Any) -> None:
+def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> None:
     """Start the daemon. Jobs of a daemon before it go on."""
     if asked["group"] and not system:
         raise click.UsageError("--group goes with --system")
@@ -80,9 +80,9 @@ def _health(client: Client) -> dict[str, Any] | None:
 
 
 def _say_what_is_not_heeded(asked: Mapping[str, Any]) -> None:
-    if asked.pop("policy"):
+    if asked["policy"]:
         click.echo("To change its policy: dovetail policy set NAME", err=True)
-    if any(value is not None for value in asked.values()):
+    if any(value is not None for name, value in asked.items() if name != "policy"):
         click.echo("To start it anew with these options: dovetail down, then up", err=True)
 
 
@@ -175,7 +175,9 @@ def _greet(client: Client, place: Home, home: str | None, listen: str | None) ->
 def told_of(nodes: list[dict[str, Any]]) -> str:
     """`2 H200 GPUs` or `8 processor slots`."""
     told = [
-        counted(len(node["gpus"]), "processor slot" if node["kind"] == "cpu" else f"{node['kind']} GPU")
+        counted(
+            len(node["gpus"]), "processor slot" if node["kind"] == "cpu" else f"{node['kind']} GPU"
+        )
         for node in nodes
     ]
     return ", ".join(told) or "nothing to run on"
