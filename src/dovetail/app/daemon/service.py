@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, replace
+from errno import EDQUOT, ENOSPC
 from typing import Any, Final, TypeVar
 
 from dovetail.app.daemon.callers import Caller
@@ -67,11 +68,19 @@ class Service:
 
     def _change(self, change: Change[Answer]) -> Answer:
         if self._parts.store.is_full:
-            raise DiskFull(
-                f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
-                "until there is room again; what runs goes on"
-            )
-        return self._ask(change)
+            raise self._disk_full()
+        try:
+            return self._ask(change)
+        except OSError as error:
+            if error.errno not in (ENOSPC, EDQUOT):
+                raise
+            raise self._disk_full() from None
+
+    def _disk_full(self) -> DiskFull:
+        return DiskFull(
+            f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
+            "until there is room again; what runs goes on"
+        )
 
     def _ask(self, change: Change[Answer]) -> Answer:
         try:
