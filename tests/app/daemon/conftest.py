@@ -106,6 +106,9 @@ class Live:
         answer = self.ask("POST", "/v1/jobs", {"jobs": [job]})
         return str(answer["ids"][0])
 
+    def eventually(self, check: Callable[[], Any]) -> Any:
+        return eventually(check)
+
     def wait_for(self, job_id: str, *phases: str) -> Any:
         return eventually(
             lambda: (row := self.get(f"/v1/jobs/{job_id}"))["phase"] in (phases or ENDED) and row

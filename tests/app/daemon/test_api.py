@@ -358,3 +358,20 @@ def test_the_published_schema_is_up_to_date(live: Any) -> None:
     published = (ROOT / "docs" / "openapi.json").read_text()
     assert published == api.text()
     assert live.get("/openapi.json") == json.loads(published)
+
+
+def test_an_environment_goes_with_its_job_also_when_nobody_was_there(
+    start: Any, tmp_path: Path
+) -> None:
+    live = start(tmp_path)
+    kept, ended = live.submit("sleep 60"), live.submit("true")
+    live.wait_for(ended)
+    environments = tmp_path / "env"
+    live.eventually(lambda: [path.stem for path in environments.iterdir()] == [kept])
+    live.process.kill()
+    live.process.wait()
+    (environments / f"{ended}.json").write_text("{}")
+    (environments / "77.json").write_text("{}")
+    again = start(tmp_path)
+    again.eventually(lambda: [path.stem for path in environments.iterdir()] == [kept])
+    again.close()

@@ -3,7 +3,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dovetail.app.daemon.metrics import Histogram, Tally, _family
+import pytest
+
+from dovetail.app.daemon.metrics import Histogram, Tally, _family, _of_gpus, _of_jobs
+from dovetail.backends.local import machine
 from dovetail.core.entries import NodeJoined, Saved, Start, Submitted
 from dovetail.core.model import Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
@@ -80,6 +83,26 @@ def test_the_page_says_what_it_is(live: Any) -> None:
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     answer.read()
     connection.close()
+
+
+def test_every_gpu_is_told_with_its_uuid_and_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
+    for entry in (
+        NodeJoined(0.0, Node("n", 2, "H200", labels=labels)),
+        Submitted(0.0, Job(JobId("7"), gpus=2, user="ada", name="fit")),
+        Start(JobId("7"), Placement((Slice(0, 3),))),
+    ):
+        state.record(entry)
+    monkeypatch.setattr(machine, "power_watts", lambda: {"GPU-a": 612.5, "GPU-elsewhere": 1.0})
+    lines = [*_of_jobs(state, Tally(state)), *_of_gpus(state)]
+    _, samples = parse("\n".join([*lines, "# EOF", ""]))
+    job = 'job="7",name="fit",user="ada",node="n"'
+    assert samples["dovetail_job_gpu_info", f'{job},gpu="0",uuid="GPU-a"'] == 1
+    assert samples["dovetail_job_gpu_info", f'{job},gpu="1",uuid="GPU-b"'] == 1
+    watts = {key: value for key, value in samples.items() if key[0] == "dovetail_gpu_power_watts"}
+    assert watts == {("dovetail_gpu_power_watts", 'node="n",gpu="0",uuid="GPU-a"'): 612.5}
+    assert samples["dovetail_gpus", 'node="n",kind="H200",state="used"'] == 2
 
 
 def test_a_wait_is_counted_once_however_often_the_job_starts() -> None:

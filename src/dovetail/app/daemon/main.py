@@ -90,6 +90,7 @@ class Daemon:
             )
         )
         self.service.recall_arrays(self.state)
+        self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
 
@@ -150,6 +151,7 @@ class Daemon:
 
     def _sync(self) -> None:
         self.store.commit()
+        self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._take_snapshot()
 
