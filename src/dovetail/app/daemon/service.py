@@ -118,7 +118,7 @@ class Service:
             if phase is None:
                 raise NotFound(f"there is no job {other}, after which this one is to come")
             if phase in ("failed", "cancelled"):
-                raise Conflict(f"job {other}, after which this one is to come, has {phase}")
+                raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
             if phase != "finished":
                 wanted.append(other)
         return replace(member, job=replace(member.job, after=tuple(wanted)))
@@ -225,7 +225,7 @@ class Service:
         row = self._ended_row(job_id) or {}
         caller.check_owns(str(row.get("user", "")), job_id, "requeue")
         raise Conflict(
-            f"job {job_id} has {row.get('phase')} and its environment is gone: submit it again"
+            f"job {job_id} {_over(str(row.get('phase')))} and its environment is gone: submit it again"
         )
 
     def _each(
@@ -252,7 +252,7 @@ class Service:
             row = self._ended_row(job_id)
             if row is None:
                 raise NotFound(f"there is no job {job_id}")
-            raise Conflict(f"job {job_id} has {row['phase']} already")
+            raise Conflict(f"job {job_id} {_over(row['phase'])} already")
         return track
 
     def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
@@ -372,6 +372,10 @@ class Service:
         """What was submitted, without the environment."""
         text = self._parts.reader.spec(job_id)
         return None if text is None else json.loads(text)
+
+
+def _over(phase: str) -> str:
+    return "was cancelled" if phase == "cancelled" else f"has {phase}"
 
 
 def array_of(job_id: str) -> str:

@@ -72,7 +72,7 @@ class Book:
         without_secrets = member.spec.model_copy(update={"envs": {}})
         record = {
             "spec": dump(without_secrets),
-            "workdir": os.path.join(submission.workdir, member.spec.workdir),
+            "workdir": _joined(submission.workdir, member.spec.workdir),
             "umask": submission.umask,
             "index": member.index,
             "uid": caller.uid,
@@ -176,6 +176,10 @@ class Book:
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
             _give_to(caller.uid, folder)
+
+
+def _joined(folder: str, inside: str) -> str:
+    return os.path.join(folder, inside) if inside else folder
 
 
 def _give_to(uid: int, folder: Path) -> None:
