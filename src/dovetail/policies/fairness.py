@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import exp, inf, log
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
@@ -16,6 +16,13 @@ from dovetail.core.track import Track
 from dovetail.policies.placement import consolidated
 
 _Row: TypeAlias = tuple[int, int, Track]  # sequence, turn, track
+
+
+class Usage(NamedTuple):
+    gpu_s: float  # decayed, as of then
+    as_of: Seconds
+    gpus: float  # held now
+    weight: float
 
 
 def owner(job: Job) -> str:
@@ -213,6 +220,21 @@ class FairShare:
 
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _used)
+
+    def usage(self, view: View) -> dict[str, Usage]:
+        """What every user has used lately, as far as anybody has asked for it."""
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
+        return {who: Usage(a.used, a.as_of, a.gpus, a.weight) for who, a in accounts.of.items()}
+
+    def begin_with(self, view: View, usage: Mapping[str, Usage]) -> None:
+        """In a copy of a view: users have used what they had used in the original."""
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
+        for who, account in accounts.of.items():
+            if who in usage:
+                account.used, account.as_of = usage[who].gpu_s, usage[who].as_of
+                accounts.bring_up_to_date(account)
 
 
 @dataclass(frozen=True, kw_only=True)
