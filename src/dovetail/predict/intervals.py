@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import inf, log
 from statistics import NormalDist
 from typing import Final, final
 
@@ -178,13 +178,10 @@ def _outlived(done: Seconds, source: str) -> Belief:
 
 def _left_of(whole: Belief, done: Seconds) -> Belief:
     """What is left of the whole, given that so much of it is done and it has not ended."""
-    if done <= 0 or whole.exact:
-        return replace(
-            whole,
-            seconds=max(whole.seconds - done, 0.0),
-            low=max(whole.low - done, 0.0),
-            high=max(whole.high - done, 0.0),
-        )
+    if done <= 0:
+        return whole
+    if whole.exact and done < whole.seconds:
+        return exactly(whole.seconds - done, whole.source)
     over = _NORMAL.cdf(_deviations(whole, done))
     if over > _SURE:
         return _outlived(done, f"{whole.source}, which it has outlived")
@@ -197,10 +194,11 @@ def _left_of(whole: Belief, done: Seconds) -> Belief:
 
 def _deviations(belief: Belief, seconds: Seconds) -> float:
     """The inverse of `Belief.at`."""
-    if seconds > belief.seconds:
-        return _TENTH * log(seconds / belief.seconds) / log(belief.high / belief.seconds)
-    low = max(belief.low, _LEAST_S)
-    return -_TENTH * log(belief.seconds / seconds) / log(belief.seconds / low)
+    if seconds >= belief.seconds:
+        far, wide = log(seconds / belief.seconds), log(belief.high / belief.seconds)
+        return _TENTH * far / wide if wide > 0 else inf
+    far, wide = log(belief.seconds / seconds), log(belief.seconds / max(belief.low, _LEAST_S))
+    return -_TENTH * far / wide if wide > 0 else -inf
 
 
 def _at_most(belief: Belief, left: Seconds) -> Belief:
