@@ -8,7 +8,7 @@ SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 demo: .venv/installed
 	@$(BIN)/dovetail demo
 
-test: .venv/installed
+test: .venv/installed .venv/torch
 	$(BIN)/python -m pytest
 
 check: .venv/installed
@@ -30,6 +30,13 @@ bench: .venv/installed
 .venv/installed: .venv/ready pyproject.toml $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@$(BIN)/python -c 'import dovetail.core.state as s; s.__file__.endswith(".py") and print("Notice: no C compiler or no Python headers here, so the pure-Python core runs (about half as fast).")'
+	@touch $@
+
+# PyTorch without CUDA, for the tests of the SDK. Where pip does not find that build, those tests are
+# skipped and say so; PIP_EXTRA_INDEX_URL can name PyTorch's own index for it.
+.venv/torch: .venv/ready requirements-torch.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-torch.lock || \
+		echo "Notice: PyTorch without CUDA cannot be installed here, so its tests are skipped."
 	@touch $@
 
 clean:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dovetail.app.demo_command import typed_command
+from dovetail.app.typed import typed_command
 from dovetail.app.experiment import Experiment
 from dovetail.app.main import cli
 from dovetail.core.model import Job, JobId, Node

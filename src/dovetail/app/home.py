@@ -35,6 +35,11 @@ class Home:
         return self.state / "daemon.json"
 
     @property
+    def token(self) -> Path:
+        """What opens the daemon to the network."""
+        return self.state / "token"
+
+    @property
     def log(self) -> Path:
         return self.state / "daemon.log"
 

@@ -10,7 +10,7 @@ import click
 from dovetail.core.errors import DovetailError
 
 _COMMANDS = {
-    "demo": ("dovetail.app.demo_command", "demo", "Compare six policies on a generated busy day."),
+    "demo": ("dovetail.app.demo.command", "demo", "Twelve real training jobs under two policies."),
     "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
     "compare": ("dovetail.app.simulate_commands", "compare", "Run a trace under several policies."),
     "policies": ("dovetail.app.policies_command", "policies", "List the policies and parameters."),

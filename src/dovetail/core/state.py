@@ -517,8 +517,7 @@ class State(View):
             case Stayed():
                 self._stayed(track, entry)
             case Displaced():
-                self._release(self._held(entry.job_id), 0.0)
-                self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+                self._displace(self._held(entry.job_id), entry.reason)
 
     def _saved(self, track: Track, saved: Saved) -> None:
         track.rung = saved.rung
@@ -531,6 +530,13 @@ class State(View):
         track.process = track.placement is not None  # it may have been started again meanwhile
         if track.process:
             track.run += 1
+
+    def _displace(self, track: Track, reason: str) -> None:
+        if track.phase is Phase.STARTING and track.first_start_at == track.started_at:
+            track.first_start_at = -1.0  # it never really began
+        self._release(track, 0.0)
+        track.reason = reason
+        self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
 
     def _pin(self, track: Track, reason: str) -> None:
         track.pinned = reason

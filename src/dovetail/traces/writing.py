@@ -38,12 +38,16 @@ def write(path: str | PathLike[str], arrivals: Iterable[Arrival]) -> None:
         raise BadInput(
             f"cannot write {target!r}: end the name in .csv or .jsonl, then .gz if wished"
         )
-    jobs = list(arrivals)
     try:
         with _opened(target) as text:
-            (_write_jsonl if suffix == "jsonl" else _write_csv)(text, jobs)
+            write_text(text, arrivals, suffix)
     except UnicodeEncodeError as error:
         raise BadInput(f"cannot write {target!r}: {error.object!r} is no proper text") from None
+
+
+def write_text(text: TextIO, arrivals: Iterable[Arrival], form: str) -> None:
+    """As `jsonl`, else as CSV."""
+    (_write_jsonl if form == "jsonl" else _write_csv)(text, list(arrivals))
 
 
 @contextmanager

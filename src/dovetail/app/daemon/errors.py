@@ -18,4 +18,8 @@ class Conflict(DovetailError):
 
 
 class Unavailable(DovetailError):
-    """Not now: the disk is full, or the daemon is about to stop."""
+    """Not now: the daemon is busy, or about to stop."""
+
+
+class DiskFull(Unavailable):
+    """Not before there is room for it."""

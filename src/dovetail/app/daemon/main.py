@@ -10,14 +10,18 @@ import threading
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final
 
+from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
+from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.world import LocalMachine, Machine
@@ -46,6 +50,8 @@ class Settings:
     policy: str | None = None  # None: the one of last time
     slots: int | None = None
     suspended_gb: float | None = None
+    listen: str | None = None  # HOST:PORT, for who has the token
+    group: str | None = None  # whose members may use the system's daemon
 
 
 class Daemon:
@@ -54,7 +60,10 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         make_folders(home)
+        self.settings: Final = settings
         self.home: Final = home
+        self.version: Final = version()
+        self._began: Final = monotonic()
         self.store: Final = Store.open(home.journal)
         if self.store.notice:
             log.warning("%s", self.store.notice)
@@ -62,9 +71,12 @@ class Daemon:
         self.state: Final = recover(self.store)
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
+        self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
-        self.chosen: Final = Chosen(settings.policy or self.state.policy or DEFAULT, self.state)
+        self.chosen: Final = Chosen(
+            settings.policy or self.state.policy or DEFAULT, self.state, self.tally.decisions.add
+        )
         self.world: Final = LocalMachine(
             Machine(machine_nodes(settings.slots), home.runs, _suspended_limit(settings)),
             self.state,
@@ -99,7 +111,23 @@ class Daemon:
     def stop(self) -> None:
         self.world.stop()
 
+    @property
+    def uptime_s(self) -> float:
+        return monotonic() - self._began
+
+    def stop_and_end_jobs(self) -> None:
+        """Cancel what there is, wait until its processes are gone, then stop."""
+        everybody = caller_of(0, 0)
+        jobs = self.service.look(lambda view, now: list(view.tracks))
+        if jobs:
+            self.service.cancel(jobs, everybody)
+        live = self.home.runs / "live"
+        while live.exists() and any(live.iterdir()):
+            sleep(0.05)
+        self.stop()
+
     def _ended(self, track: Track) -> None:
+        self.tally.count_end(track)
         self.service.ended(track)
 
     def _replace_policy(self, error: Exception) -> None:
@@ -118,6 +146,7 @@ class Daemon:
 
     def _write(self, entry: JournalEntry, now: Seconds) -> None:
         self.store.add(encode(entry, now).rstrip("\n"))
+        self.tally.count(entry, now)
 
     def _sync(self) -> None:
         self.store.commit()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from time import perf_counter
 
 from dovetail.core.entries import Action
 from dovetail.core.loop import Policy
@@ -38,7 +39,8 @@ def services_of(view: View) -> tuple[float, ...]:
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
 
-    def __init__(self, text: str, view: View) -> None:
+    def __init__(self, text: str, view: View, took: Callable[[float], None]) -> None:
+        self._took = took  # told the seconds of every decision
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
         self._policy: Policy = make(text, services_of(view))
@@ -61,4 +63,6 @@ class Chosen:
         self.trouble = f"policy {broken!r} failed ({trouble}); {FALLBACK!r} decides instead"
 
     def decide(self, view: View) -> Iterable[Action]:
-        return self._policy.decide(view)
+        began = perf_counter()
+        yield from self._policy.decide(view)
+        self._took(perf_counter() - began)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, replace
@@ -14,14 +15,14 @@ from typing import Any, Final, TypeVar
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
-from dovetail.app.daemon.errors import Conflict, NotFound, Unavailable
+from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
 from dovetail.app.daemon.submissions import Book, Member, Submission, members
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.backends.local.world import LocalMachine
-from dovetail.backends.store import Filter, Reader, Store
+from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -66,7 +67,7 @@ class Service:
 
     def _change(self, change: Change[Answer]) -> Answer:
         if self._parts.store.is_full:
-            raise Unavailable(
+            raise DiskFull(
                 f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
                 "until there is room again; what runs goes on"
             )
@@ -274,7 +275,7 @@ class Service:
 
     def set_policy(self, text: str, caller: Caller) -> str:
         if not caller.admin:
-            raise Conflict("only an administrator may change the policy")
+            raise NotAllowed("only an administrator may change the policy")
 
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             self._parts.chosen.set(text, view)
@@ -288,18 +289,27 @@ class Service:
 
     def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
         if not caller.admin:
-            raise Conflict("only an administrator may set quotas")
+            raise NotAllowed("only an administrator may set quotas")
         self._change(lambda view, now: ([TenantSet(now, tenant)], None))
 
     # --------------------------------------------------------------------------------- looking at it
 
-    def jobs(self, user: str | None = None, limit: int = 200) -> dict[str, Any]:
-        """Those that have not ended: what runs first, then the queue in order of submission."""
+    def jobs(
+        self, user: str | None = None, limit: int = 200, name: str | None = None
+    ) -> dict[str, Any]:
+        """Those that have not ended: what runs first, then the queue in order of submission. `name`
+        may be a pattern."""
+        named = re.compile(fnmatch.translate(name)) if name is not None else None
 
         def look(view: View, now: Seconds) -> dict[str, Any]:
             waiting = (t for t in view.tracks.values() if t.placement is None)
             tracks = [*view.running.values(), *waiting]
-            chosen = [t for t in tracks if user is None or t.job.user == user]
+            chosen = [
+                track
+                for track in tracks
+                if (user is None or track.job.user == user)
+                and (named is None or named.match(track.job.name))
+            ]
             return {
                 "jobs": [row_of(track, self._parts.clock) for track in chosen[:limit]],
                 "total": len(chosen),
@@ -318,15 +328,20 @@ class Service:
         row = self._look(look) or self._ended_row(job_id)
         if row is None:
             raise NotFound(f"there is no job {job_id}")
-        record = self._parts.book.record(job_id) or {}
+        record = self.record(job_id) or {}
         return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
 
     def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
-        return [json.loads(ended.row) for ended in self._parts.reader.history(only, limit)]
+        return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
+
+    @staticmethod
+    def row_of_ended(ended: Ended) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(ended.row)
+        return row
 
     def _ended_row(self, job_id: str) -> dict[str, Any] | None:
         found = self._parts.reader.history(Filter(job_id=job_id), 1)
-        return json.loads(found[0].row) if found else None
+        return self.row_of_ended(found[0]) if found else None
 
     def look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
         """Anything else that only reads the state: be brief, the loop waits."""
@@ -345,7 +360,9 @@ class Service:
         return self._parts.chosen
 
     def record(self, job_id: str) -> Mapping[str, Any] | None:
-        return self._parts.book.record(job_id)
+        """What was submitted, without the environment."""
+        text = self._parts.reader.spec(job_id)
+        return None if text is None else json.loads(text)
 
 
 def array_of(job_id: str) -> str:

@@ -46,6 +46,7 @@ _LONGEST_ROUND_S = 1.0
 _CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
 _ENOEXEC = 8
 
+_PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -140,6 +141,50 @@ def send(pid: int, started: int, signum: int) -> bool:
             os.close(handle)
 
 
+def send_to_groups(root: int, stats: list[Stat], signum: int) -> bool:
+    """One signal to each process group of these descendants of `root`. False: some were refused.
+
+    A group is signalled in one stroke, so that nobody is born between and forgotten: not even a fork
+    bomb is faster. Nobody else is hit, as a job is a session of its own and its orphans come to us.
+    """
+    keeper = read_stat(root)
+    alone = []  # not yet in a session of its own; or just dying: 0, 1 and -1 would mean many others
+    groups: dict[int, list[Stat]] = {}
+    for stat in stats:
+        if stat.group <= 1 or keeper is None or stat.group == keeper.group:
+            alone.append(stat)
+        else:
+            groups.setdefault(stat.group, []).append(stat)
+    allowed = [send_if_allowed(stat, signum) for stat in alone]
+    allowed += [_send_to_group(group, members, signum) for group, members in groups.items()]
+    return all(allowed)
+
+
+def _send_to_group(group: int, members: list[Stat], signum: int) -> bool:
+    """As long as one member is in it, the group's number is not given to others."""
+    if any(_is_still_in(group, member) for member in members):
+        try:
+            os.killpg(group, signum)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False
+    return True
+
+
+def _is_still_in(group: int, member: Stat) -> bool:
+    now = read_stat(member.pid)
+    return now is not None and now.started == member.started and now.group == group
+
+
+def send_if_allowed(stat: Stat, signum: int) -> bool:
+    try:
+        send(stat.pid, stat.started, signum)
+    except PermissionError:
+        return False
+    return True
+
+
 def _handle(pid: int) -> int | None:
     try:
         return os.pidfd_open(pid)
@@ -180,12 +225,16 @@ class Log:
         self.write(b"")  # a last chance for the note
 
     def _note_what_was_dropped(self) -> None:
+        self._finish_note()
         if self._dropped:
             text = (
                 f"\n[dovetail: {self._dropped} bytes of output are missing here: {self._reason}]\n"
             )
-            self._note += text.encode()
-            self._dropped = 0
+            self._note = text.encode()[self._put(memoryview(text.encode())) :]
+            self._dropped = 0  # only now: where not a byte of the note was written, it is made anew
+            self._finish_note()
+
+    def _finish_note(self) -> None:
         while self._note:
             self._note = self._note[self._put(memoryview(self._note)) :]
 
@@ -203,7 +252,10 @@ class Log:
         self._size = os.fstat(self._fd).st_size
 
     def _rotate(self) -> None:
-        os.rename(self._path, self._path + ".1")
+        with suppress(FileNotFoundError):
+            os.unlink(self._path + ".1")  # a rename onto it would send our bytes to the disk first
+        with suppress(FileNotFoundError):  # somebody took it away: we begin anew
+            os.rename(self._path, self._path + ".1")
         os.close(self._fd)
         self._fd = -1
         self._open()
@@ -285,15 +337,28 @@ def _enter(folder: str) -> None:
 
 
 def _execute(argv: list[str], env: dict[str, str]) -> None:
-    try:
-        os.execvpe(argv[0], argv, env)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND) from error
-    except PermissionError as error:
-        raise CannotRun(f"cannot start: {argv[0]!r} is not executable") from error
-    except OSError as error:
-        hint = " (does it lack a #! line?)" if error.errno == _ENOEXEC else ""
-        raise CannotRun(f"cannot start {argv[0]!r}: {error.strerror}{hint}") from error
+    """As os.execvpe does, which would import a module first: our user may not be able to read it."""
+    refused: OSError | None = None
+    for path in _candidates(argv[0], env):
+        try:
+            os.execve(path, argv, env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if path == argv[0] or os.path.exists(path):  # not: a folder that is closed to us
+                refused = refused or error
+    if refused is None:
+        raise CannotRun(f"cannot start: {_why_not_found(argv[0])}", _NOT_FOUND)
+    if isinstance(refused, PermissionError):
+        raise CannotRun(f"cannot start: {argv[0]!r} is not executable")
+    hint = " (does it lack a #! line?)" if refused.errno == _ENOEXEC else ""
+    raise CannotRun(f"cannot start {argv[0]!r}: {refused.strerror}{hint}")
+
+
+def _candidates(command: str, env: dict[str, str]) -> list[str]:
+    if "/" in command:
+        return [command]
+    return [os.path.join(folder, command) for folder in env.get("PATH", os.defpath).split(":")]
 
 
 def _why_not_found(command: str) -> str:
@@ -407,6 +472,7 @@ class Keeper:
     def _reap(self) -> bool:
         """Take note of all that have ended. False: nobody is left, dead or alive."""
         _forget_wake_ups(self._wake)
+        self._end_group_of_main()
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -419,6 +485,12 @@ class Keeper:
             if pid == self._main and self._status is None:
                 self._status = status
 
+    def _end_group_of_main(self) -> None:
+        """When the main process has ended and is not yet buried: until then the number is its own."""
+        if self._status is None and os.waitid(os.P_PID, self._main, _PEEK) is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._main, signal.SIGKILL)
+
     def _end_the_rest(self) -> None:
         """Every process left behind is our descendant (orphans come to us): end them all.
 
@@ -426,8 +498,9 @@ class Keeper:
         """
         patience_s = 0.01
         while self._reap():
+            _hurry()
             left = stop_descendants(os.getpid())
-            allowed = [_send_if_allowed(stat, signal.SIGKILL) for stat in left]
+            allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
             if left and not any(allowed):
                 return self._leave_behind(left)
             select.select([self._wake], [], [], patience_s)
@@ -489,17 +562,14 @@ def stop_descendants(root: int) -> list[Stat]:
         new = [stat for stat in everybody if (stat.pid, stat.started) not in stopped]
         if not new:
             return everybody
-        for stat in new:
-            _send_if_allowed(stat, signal.SIGSTOP)
-            stopped.add((stat.pid, stat.started))
+        send_to_groups(root, new, signal.SIGSTOP)
+        stopped.update((stat.pid, stat.started) for stat in new)
 
 
-def _send_if_allowed(stat: Stat, signum: int) -> bool:
-    try:
-        send(stat.pid, stat.started, signum)
-    except PermissionError:
-        return False
-    return True
+def _hurry() -> None:
+    """Ahead of all that we are about to end, where we may (as root): else a fork bomb outruns us."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
 def _wake_up_on_children() -> int:
@@ -580,15 +650,18 @@ def _one_line(problem: BaseException) -> str:
     return " ".join(f"{type(problem).__name__}: {problem}".split())
 
 
-def take_lock(folder: str) -> int | None:
-    """The lock of this run, held until we end; None if another has it."""
-    fd = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
+def may_begin(folder: str) -> bool:
+    """Whether this run is ours: we hold its lock (until we end) and nobody has begun it.
+
+    Another who holds the lock may die before it has begun: we leave only when it has.
+    """
+    lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    while not os.path.exists(os.path.join(folder, KEEPER)):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not os.path.exists(os.path.join(folder, KEEPER))
+        time.sleep(0.005)
+    return False
 
 
 def main(folder: str) -> None:
@@ -599,8 +672,8 @@ def main(folder: str) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in _SURVIVED:
         signal.signal(number, signal.SIG_IGN)
-    if take_lock(folder) is None or os.path.exists(os.path.join(folder, KEEPER)):
-        return  # another keeper runs it, or has run it
+    if not may_begin(folder):
+        return
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
 

@@ -57,21 +57,9 @@ def signal_each(processes: Iterable[Process], signum: int) -> None:
 def terminate(keeper_pid: int, signum: int = signal.SIGTERM) -> None:
     """One signal to every process of the job, as a rule SIGTERM.
 
-    By process groups: then a child born meanwhile is not forgotten. All members of such a group are
-    descendants, since the job is a session of its own. A frozen job gets it when it is thawed.
+    A frozen job gets it when it is thawed.
     """
-    ours = os.getpgid(0)
-    groups: dict[int, Stat] = {}
-    ungrouped = []
-    keepers = read_stat(keeper_pid)
-    for stat in _living(keeper_pid):
-        if keepers is None or stat.group in (keepers.group, ours):
-            ungrouped.append(Process(stat.pid, stat.started))  # it has not got so far yet
-        else:
-            groups.setdefault(stat.group, stat)
-    for group, member in groups.items():
-        _signal_group(group, member, signum)
-    signal_each(ungrouped, signum)
+    keeper.send_to_groups(keeper_pid, _living(keeper_pid), signum)
 
 
 def kill(keeper_pid: int, within_s: float = _PATIENCE_S) -> list[Process]:
@@ -105,8 +93,8 @@ def freeze(keeper_pid: int, within_s: float = _PATIENCE_S) -> int:
     """Stop every process of the job where it is; the bytes of memory that it holds meanwhile.
 
     With the freezer where the job has a cgroup (v2) of its own which we may write, else by SIGSTOP in
-    rounds until nobody runs, also of those born meanwhile. Parents are stopped before their children,
-    so that none of them sees a child stop. Raises NotFrozen, and undoes it, where that is impossible.
+    rounds until nobody runs, also of those born meanwhile. Where that is impossible it is undone, and
+    NotFrozen raised.
     """
     try:
         if group := _own_cgroup(keeper_pid):
@@ -147,15 +135,15 @@ def _stop_in_rounds(keeper_pid: int, within_s: float) -> None:
             return  # the signal waits for them: they stop before they run any of their own code
         if waited > within_s:
             raise NotFrozen(f"process {next(iter(moving)).pid} does not stop")
-        for process in moving:
-            keeper.send(process.pid, process.started, signal.SIGSTOP)
+        if not keeper.send_to_groups(keeper_pid, list(moving), signal.SIGSTOP):
+            raise NotFrozen("some of its processes are another user's")
         time.sleep(_ROUND_S)
 
 
-def _moving(keeper_pid: int) -> dict[Process, set[str]]:
+def _moving(keeper_pid: int) -> dict[Stat, set[str]]:
     """The processes that are not wholly stopped, with the states of their threads that are not."""
     states = {stat: _moving_threads(stat) for stat in _living(keeper_pid)}
-    return {Process(stat.pid, stat.started): found for stat, found in states.items() if found}
+    return {stat: found for stat, found in states.items() if found}
 
 
 def _moving_threads(stat: Stat) -> set[str]:
@@ -173,6 +161,7 @@ def _freeze_cgroup(group: Path, within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while "frozen 1" not in (group / "cgroup.events").read_text():
         if time.monotonic() > deadline:
+            (group / "cgroup.freeze").write_text("0")
             raise NotFrozen(f"{group} does not come to rest")
         time.sleep(_ROUND_S)
 
@@ -229,14 +218,13 @@ def leftovers(job_id: str, runs_folder: Path) -> list[Process]:
     Known by the environment they were started with: DOVETAIL_JOB_ID, and DOVETAIL_REPORT under
     `runs_folder` (other daemons have other folders). One that has wiped its environment is not found.
     """
-    job_folder = Path(os.path.abspath(runs_folder)) / job_id
-    marks = (f"DOVETAIL_JOB_ID={job_id}".encode(), b"DOVETAIL_REPORT=" + bytes(job_folder) + b"/")
+    job_folder = Path(runs_folder) / job_id
     table = all_processes()
     kept = _kept(job_folder, table)
     return [
         Process(stat.pid, stat.started)
         for stat in table.values()
-        if stat.pid not in kept and not stat.has_ended and _is_marked(stat.pid, *marks)
+        if stat.pid not in kept and not stat.has_ended and _is_of(job_folder, stat.pid)
     ]
 
 
@@ -257,13 +245,17 @@ def _kept(job_folder: Path, table: Mapping[int, Stat]) -> set[int]:
     return kept
 
 
-def _is_marked(pid: int, job: bytes, report: bytes) -> bool:
+def _is_of(job_folder: Path, pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
+            pairs = (variable.partition(b"=") for variable in file.read().split(b"\0"))
     except OSError:  # gone, or another user's
         return False
-    return job in variables and any(variable.startswith(report) for variable in variables)
+    env = {name: value for name, _, value in pairs}
+    if env.get(b"DOVETAIL_JOB_ID") != os.fsencode(job_folder.name):
+        return False
+    report = os.path.realpath(env.get(b"DOVETAIL_REPORT", b""))
+    return report.startswith(os.fsencode(os.path.realpath(job_folder)) + b"/")
 
 
 # ------------------------------------------------------------------------------------- below
@@ -285,13 +277,6 @@ def _kill_all(who_is_left: Callable[[], list[Process]], within_s: float) -> list
         signal_each(left, signal.SIGKILL)
         time.sleep(_ROUND_S)
     return []
-
-
-def _signal_group(group: int, member: Stat, signum: int) -> None:
-    now = read_stat(member.pid)  # as long as it is in the group, the group's number is its own
-    if now is not None and now.started == member.started and now.group == group:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signum)
 
 
 def _proportional_bytes(stat: Stat) -> int:

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,12 +49,16 @@ class Launch:
             raise BadInput("there is no command to run; give one after --")
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        return json.dumps({**content, "env": dict(self.env)}, default=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: with an exit code, or by a signal. `failure`: why it could not run, or ""."""
+    """How a run ended: with an exit code, or by a signal.
+
+    `failure` says in one line why it could not run or what else went wrong; "" as a rule.
+    """
 
     code: int | None
     signal: int | None
@@ -94,7 +100,7 @@ class Run:
         return True
 
     def trouble(self) -> str:
-        """What the keeper said last when it failed before it could begin (no room on the disk), or ""."""
+        """What the keeper said when it failed before it could begin (no room on the disk), or ""."""
         try:
             lines = (self.folder / keeper.TROUBLE).read_text(errors="replace").split("\n")
         except OSError:
@@ -159,7 +165,7 @@ class Run:
         command = [sys.executable, "-I", "-S", "-X", "utf8", _keeper_script(), str(self.folder)]
         # Where Python itself was built against libraries elsewhere, it does not start without this.
         env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-        with open(self.folder / keeper.TROUBLE, "wb") as trouble:
+        with open(self.folder / keeper.TROUBLE, "wb", opener=_for_us_alone) as trouble:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -172,8 +178,7 @@ class Run:
 
     def _write(self, name: str, text: str) -> None:
         temporary = self.folder / f"{name}.tmp"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with open(temporary, "w", encoding="utf-8", opener=_for_us_alone) as file:
             file.write(text)
         temporary.rename(self.folder / name)
 
@@ -187,7 +192,7 @@ class Run:
 
     def _pid_if_alive(self, pid: str, started: str) -> int | None:
         known = self._read_keeper()
-        if known is None or known["boot"] != keeper.boot_id():
+        if known is None or known["boot"] != _this_boot():
             return None
         process = Process(known[pid], known[started])
         return process.pid if processes.is_alive(process.pid, process.started) else None
@@ -198,6 +203,15 @@ class Run:
             _children.pop(self.folder, None)
 
 
+@cache
+def _this_boot() -> str:
+    return keeper.boot_id()
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def _reap_all() -> None:
     for folder, child in list(_children.items()):
         if child.poll() is not None:
@@ -206,5 +220,10 @@ def _reap_all() -> None:
 
 def _keeper_script() -> str:
     """Compiled already, as we have imported it ourselves: that saves 5 ms of 25."""
-    compiled = keeper.__cached__
-    return compiled if os.path.exists(compiled) else str(keeper.__file__)
+    source = str(keeper.__file__)
+    compiled = cache_from_source(source)
+    try:
+        is_fresh = os.path.getmtime(compiled) >= os.path.getmtime(source)
+    except OSError:
+        is_fresh = False
+    return compiled if is_fresh else source

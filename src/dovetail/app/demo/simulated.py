@@ -1,19 +1,17 @@
-"""`dovetail demo`: six policies on a generated day of a busy cluster, in half a minute."""
+"""`dovetail demo --simulated`: six policies on a generated day of a busy cluster, in half a minute."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from pathlib import Path
 
 import click
 
 from dovetail import traces
 from dovetail.app.experiment import Experiment
-from dovetail.app.outputs import REPORT, named, prepare_comparison, write_comparison
+from dovetail.app.outputs import REPORT, prepare_comparison, write_comparison
 from dovetail.app.parallel import simulate_all
 from dovetail.app.table import table, told
+from dovetail.app.typed import typed_command
 from dovetail.traces.clusters import read_cluster
 
 CLUSTER = "8x8"
@@ -23,16 +21,7 @@ BUSY_DAY = traces.Recipe(
 )
 
 
-@click.command()
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    callback=named,
-    default="demo-report",
-    show_default=True,
-    help="For the results.",
-)
-def demo(out: Path) -> None:
+def busy_day(out: Path) -> None:
     """Compare six policies on a generated day of a busy 64-GPU cluster."""
     arrivals = traces.generate(BUSY_DAY)
     span_h = (arrivals[-1].at - arrivals[0].at) / 3600
@@ -49,12 +38,3 @@ def demo(out: Path) -> None:
         f"\nReport: {(out / REPORT).resolve()}\n"
         f"Your own jobs: {typed_command()} compare jobs.csv --cluster 8x8 --policies fifo,srtf,las"
     )
-
-
-def typed_command() -> str:
-    """The command as it can be typed here: by its name if the shell finds it, else by its path."""
-    typed, name = Path(sys.argv[0]), "dovetail"
-    found = shutil.which(name)
-    if typed.name != name or not typed.exists() or (found and typed.samefile(found)):
-        return name
-    return min(os.path.relpath(typed), str(typed), key=len)

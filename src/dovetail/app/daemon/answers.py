@@ -1,0 +1,301 @@
+"""What the API takes and gives, as its published schema tells it. Times are seconds since 1970."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    PlainValidator,
+    StringConstraints,
+    WithJsonSchema,
+)
+
+from dovetail.app.spec.complaint import Complaint
+from dovetail.app.spec.fields import LARGEST_PRIORITY
+from dovetail.app.spec.model import JobSpec
+from dovetail.app.spec.texts import LONGEST_NAME, label
+
+JOB_ID = r"^[0-9]{1,18}(\.[0-9]{1,10})?$"
+MOST_SUBMISSIONS = 10_000
+MOST_IDS = 10_000
+LARGEST_NUMBER = 1e15
+_MOST_ENVIRONMENT_CHARACTERS = 4_000_000
+
+
+def _text(**limits: object) -> dict[str, object]:
+    return {"type": "string", **limits}
+
+
+def _job_id(text: str) -> str:
+    if not re.fullmatch(JOB_ID[1:-1], text, re.ASCII):
+        raise ValueError("is not a job id, such as 12 or 12.3")
+    return text
+
+
+def _wanted(text: str) -> str:
+    """Ids, the number of an array for all its members, or a pattern for the caller's own jobs."""
+    if not 1 <= len(text) <= LONGEST_NAME or not text.isprintable():
+        raise ValueError("is neither a job id nor a pattern, such as 12, 12.3 or 'train-*'")
+    return text
+
+
+JobId = Annotated[str, AfterValidator(_job_id), WithJsonSchema(_text(pattern=JOB_ID))]
+Wanted = Annotated[
+    str, AfterValidator(_wanted), WithJsonSchema(_text(minLength=1, maxLength=LONGEST_NAME))
+]
+Phase = Literal["queued", "starting", "running", "suspended", "finished", "failed", "cancelled"]
+
+
+def _environment(given: object) -> dict[str, str]:
+    """Its values may be secrets: no message shows one. They may also be no proper text, as the system
+    allows, and must reach the job as they are."""
+    if not isinstance(given, Mapping):
+        raise Complaint("environment: a table of names and texts is needed")
+    for name, value in given.items():
+        if not (name and "=" not in name and "\0" not in name):
+            raise Complaint("environment: a variable has a name that no process can be given")
+        if not isinstance(value, str) or "\0" in value:
+            raise Complaint("environment: a variable has a value that is not a text without NUL")
+    if sum(len(name) + len(value) for name, value in given.items()) > _MOST_ENVIRONMENT_CHARACTERS:
+        raise Complaint("environment: it is larger than any process can be given")
+    return dict(given)
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or "\0" in path:
+        raise ValueError("is not an absolute path")
+    return path
+
+
+def _tenant_name(name: str) -> str:
+    found = label(name)
+    if not found:
+        raise ValueError("is empty; a tenant needs a name")
+    return found
+
+
+TenantName = Annotated[
+    str,
+    AfterValidator(_tenant_name),
+    WithJsonSchema(_text(minLength=1, maxLength=LONGEST_NAME)),
+]
+Environment = Annotated[
+    dict[str, str],
+    PlainValidator(_environment),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}}),
+]
+Workdir = Annotated[
+    str,
+    StringConstraints(max_length=4096),
+    AfterValidator(_absolute),
+    WithJsonSchema(_text(pattern="^/", maxLength=4096)),
+]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SubmissionAsked(_Asked):
+    spec: JobSpec
+    environment: Environment = Field(
+        default={}, repr=False, description="Kept in a private file, told to nobody."
+    )
+    workdir: Workdir = Field(description="The folder it was submitted in.")
+    umask: int = Field(default=0o022, ge=0, le=0o777)
+
+
+class SubmissionsAsked(_Asked):
+    jobs: list[SubmissionAsked] = Field(min_length=1, max_length=MOST_SUBMISSIONS)
+
+
+class JobsAsked(_Asked):
+    """Some jobs: by `ids`, or all of the caller's that have not ended."""
+
+    ids: list[Wanted] = Field(default=[], max_length=MOST_IDS)
+    mine: bool = False
+
+
+class PriorityAsked(JobsAsked):
+    priority: float = Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, allow_inf_nan=False)
+
+
+class PolicyAsked(_Asked):
+    policy: str = Field(min_length=1, max_length=500, examples=["srtf"])
+
+
+class TenantAsked(_Asked):
+    name: TenantName
+    gpu_quota: float | None = Field(
+        default=None, ge=0, le=LARGEST_NUMBER, description="GPUs at once; null for no limit."
+    )
+    weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER)
+
+
+# ----------------------------------------------------------------------------------------- answers
+
+
+class Problem(BaseModel):
+    error: str = Field(description="One line: what could not be done, why, and the way out.")
+
+
+class Ids(BaseModel):
+    ids: list[str]
+
+
+class Held(BaseModel):
+    """GPUs of one node."""
+
+    node: int
+    gpus: list[int]
+
+
+class Report(BaseModel):
+    at: FiniteFloat
+    step: float | None
+    metrics: dict[str, float | str]
+
+
+class GivingWay(BaseModel):
+    """How it last gave way, and what that took."""
+
+    rung: str
+    save_s: float
+    restore_s: float | None
+    parked_bytes: int
+
+
+class JobRow(BaseModel):
+    id: JobId
+    name: str
+    user: str
+    tenant: str
+    phase: Phase
+    exit_code: int | None
+    gpus: int
+    share: float
+    kinds: list[str]
+    priority: float
+    preemptions: int
+    attempts: int
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    run_s: float
+    lost_gpu_s: float
+    placement: list[Held]
+    last_report: Report | None
+    preemption: GivingWay | None
+    reason: str
+    time_limit_s: float | None
+    deadline: float | None
+    after: list[str]
+    group: str
+
+
+class JobDetails(JobRow):
+    spec: dict[str, Any] | None = Field(
+        description="As submitted, without its variables; null if it is somebody else's."
+    )
+    workdir: str | None
+    log: str | None
+
+
+class PolicyTold(BaseModel):
+    policy: str
+    trouble: str = Field(description="Why the one that was asked for does not decide, if so.")
+
+
+class Jobs(PolicyTold):
+    jobs: list[JobRow]
+    total: int
+    running: int
+    waiting: int
+
+
+class Past(BaseModel):
+    jobs: list[JobRow]
+
+
+class Counts(BaseModel):
+    running: int
+    waiting: int
+
+
+class Health(PolicyTold):
+    version: str
+    uptime_s: float
+    pid: int
+    jobs: Counts
+    full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
+    notice: str = Field(description="What the operator should know of the journal.")
+    seq: int = Field(description="Of the last entry of the journal.")
+
+
+class Why(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    text: str
+
+
+class Span(BaseModel):
+    expected: float | None
+    low: float | None
+    high: float | None
+
+
+class Forecast(BaseModel):
+    starts: dict[str, Span]
+    ends: dict[str, Span]
+
+
+class Occupant(BaseModel):
+    job: str
+    name: str
+    user: str
+    share: float
+
+
+class Gpu(BaseModel):
+    index: int
+    uuid: str | None = Field(description="null for a processor slot.")
+    jobs: list[Occupant]
+    strangers: bool = Field(description="Do processes use it that are not ours?")
+
+
+class NodeRow(BaseModel):
+    id: str
+    kind: str
+    gpus: list[Gpu]
+    free: int
+    up: bool
+    open: bool
+    gpu_memory_gb: float
+    gpu_watts: float
+    cpus: float | None
+    memory_gb: float | None
+
+
+class Nodes(BaseModel):
+    nodes: list[NodeRow]
+
+
+class TenantRow(BaseModel):
+    name: str
+    gpu_quota: float | None
+    weight: float
+    gpus: float | None = Field(description="GPUs it holds now.")
+
+
+class Tenants(BaseModel):
+    tenants: list[TenantRow]
+
+
+class Stopping(BaseModel):
+    stopping: bool

@@ -1,0 +1,83 @@
+"""Endpoints about what has happened: jobs that ended, and the journal as it grows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Header, Query, Response
+from starlette.responses import StreamingResponse
+
+from dovetail.app.daemon import events
+from dovetail.app.daemon.answers import LARGEST_NUMBER, Past
+from dovetail.app.daemon.api_jobs import MOST_ROWS, Text
+from dovetail.app.daemon.asking import AskedDaemon, router
+from dovetail.app.daemon.problems import Answer, problems
+from dovetail.backends.store import Filter
+
+routes = router("past")
+Time = Annotated[float | None, Query(ge=0, le=LARGEST_NUMBER, description="Seconds since 1970.")]
+LARGEST_SEQ = (1 << 63) - 1
+
+
+@routes.get("/v1/history", response_model=Past, responses=problems(503))
+def history(
+    daemon: AskedDaemon,
+    user: Text = None,
+    name: Text = None,
+    since: Time = None,
+    until: Time = None,
+    limit: Annotated[int, Query(ge=0, le=MOST_ROWS)] = 100,
+) -> Response:
+    """Jobs that have ended, the newest first."""
+    return Answer({"jobs": daemon.service.history(Filter(user, name, since, until), limit)})
+
+
+@routes.get(
+    "/v1/history/trace",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/csv": {}, "application/jsonl": {}}},
+        **problems(503),
+    },
+)
+def history_trace(
+    daemon: AskedDaemon,
+    user: Text = None,
+    name: Text = None,
+    since: Time = None,
+    until: Time = None,
+    format: Literal["csv", "jsonl"] = "csv",
+) -> Response:
+    """What has run, for `dovetail simulate`: no commands, no environment. Jobs that never ran are
+    left out."""
+    from dovetail.app.daemon import past
+
+    text = past.trace(daemon.service, Filter(user, name, since, until), format)
+    return Response(text, media_type="text/csv" if format == "csv" else "application/jsonl")
+
+
+@routes.get(
+    "/v1/events",
+    response_class=Response,
+    responses={200: {"content": {"text/event-stream": {}}}, **problems()},
+)
+async def journal(
+    daemon: AskedDaemon,
+    after: Annotated[int | None, Query(ge=0, le=LARGEST_SEQ)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=30)] = None,
+) -> Response:
+    """The entries of the journal as server-sent events, from the one after `after`, or after the
+    Last-Event-ID, or from now on; `after=0` gives all that is kept. It does not end."""
+    last = daemon.store.last_seq
+    seq = _seq(last_event_id) if _seq(last_event_id) is not None else after
+    return StreamingResponse(
+        events.stream(
+            daemon.reader, lambda: daemon.store.last_seq, last if seq is None else min(seq, last)
+        ),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store"},
+    )
+
+
+def _seq(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None

@@ -1,0 +1,62 @@
+"""What every endpoint is given: the daemon and the caller, and a strict reading of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.routing import APIRoute
+
+from dovetail.app.daemon.callers import Caller
+from dovetail.app.daemon.problems import Answer
+
+if TYPE_CHECKING:
+    from dovetail.app.daemon.main import Daemon
+
+
+async def _daemon(request: Request) -> Any:
+    return request.app.state.daemon
+
+
+async def _caller(request: Request) -> Any:
+    return request.state.caller
+
+
+if TYPE_CHECKING:
+    AskedDaemon = Daemon
+    Asking = Caller
+else:
+    AskedDaemon = Annotated[object, Depends(_daemon)]
+    Asking = Annotated[object, Depends(_caller)]
+
+
+class StrictRequest(Request):
+    """JSON has no NaN and no Infinity, though Python reads them."""
+
+    async def json(self) -> Any:
+        try:
+            return json.loads(await self.body(), parse_constant=_refuse)
+        except RecursionError:
+            raise json.JSONDecodeError("nested too deeply", "", 0) from None
+        except UnicodeDecodeError:
+            raise json.JSONDecodeError("not UTF-8", "", 0) from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{constant} is no number in JSON", "", 0)
+
+
+class StrictRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
+
+
+def router(tag: str) -> APIRouter:
+    return APIRouter(route_class=StrictRoute, default_response_class=Answer, tags=[tag])

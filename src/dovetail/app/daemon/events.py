@@ -1,0 +1,32 @@
+"""The journal as server-sent events: what there is after some entry, then what comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from time import monotonic
+
+from starlette.concurrency import run_in_threadpool
+
+from dovetail.backends.store import Reader
+
+_LOOK_EVERY_S = 0.1
+_HEARTBEAT_EVERY_S = 15.0
+
+
+async def stream(reader: Reader, last_seq: Callable[[], int], seq: int) -> AsyncIterator[str]:
+    """`last_seq` says cheaply whether there is anything to read. A heartbeat is a comment; it lets
+    both sides notice that the other is gone."""
+    yield f"retry: 1000\nid: {seq}\n\n"
+    told_at = monotonic()
+    while True:
+        lines = await run_in_threadpool(reader.some_lines_after, seq) if last_seq() > seq else []
+        if lines:
+            seq = lines[-1][0]
+            told_at = monotonic()
+            yield "".join(f"id: {number}\ndata: {line}\n\n" for number, line in lines)
+            continue
+        if monotonic() - told_at > _HEARTBEAT_EVERY_S:
+            told_at = monotonic()
+            yield ": still here\n\n"
+        await asyncio.sleep(_LOOK_EVERY_S)

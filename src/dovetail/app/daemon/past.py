@@ -1,0 +1,69 @@
+"""What has run, as a trace that the simulator reads: no commands, no environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+from dovetail.app.daemon.service import Service
+from dovetail.app.spec import jobs
+from dovetail.app.spec.model import read
+from dovetail.backends.store import Ended, Filter
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
+from dovetail.models.workload import Arrival
+from dovetail.traces.writing import write_text
+
+_AT_ONCE = 1000
+
+
+def trace(service: Service, only: Filter, form: str) -> str:
+    """CSV or JSON lines. Time begins with the first submission."""
+    rows = sorted(
+        (row for row in _rows(service, only) if row["started_at"] is not None),
+        key=lambda row: (row["submitted_at"], row["id"]),
+    )
+    start = rows[0]["submitted_at"] if rows else 0.0
+    text = StringIO()
+    write_text(text, [_arrival(service, row, start) for row in rows], form)
+    return text.getvalue()
+
+
+def _rows(service: Service, only: Filter) -> Iterator[dict[str, Any]]:
+    before: Ended | None = None
+    while page := service.reader.history(only, _AT_ONCE, before):
+        for ended in page:
+            yield service.row_of_ended(ended)
+        before = page[-1]
+
+
+def _arrival(service: Service, row: Mapping[str, Any], start: Seconds) -> Arrival:
+    """It lasted as long as it worked: what saving, restoring and repeating took is not its own."""
+    job = _job(service, row)
+    if job.deadline is not None:
+        job = replace(job, deadline=max(job.deadline - start, 0.0))
+    held = job.gpus * job.share / WHOLE_GPU
+    lost_s = row["lost_gpu_s"] / held if held else 0.0
+    return Arrival(row["submitted_at"] - start, job, max(row["run_s"] - lost_s, 0.0))
+
+
+def _job(service: Service, row: Mapping[str, Any]) -> Job:
+    """As its user described it; by what the history tells if that is no longer known."""
+    record = service.record(row["id"])
+    if record is not None:
+        job = jobs.to_job(read(record["spec"]), row["id"], row["user"], row["submitted_at"])
+        return replace(job, name=row["name"], priority=row["priority"], retries=0, after=())
+    return Job(
+        JobId(row["id"]),
+        gpus=row["gpus"],
+        share=round(row["share"] * WHOLE_GPU),
+        kinds=tuple(row["kinds"]),
+        cpus=0.0 if row["gpus"] else 1.0,
+        user=row["user"],
+        tenant=row["tenant"],
+        name=row["name"],
+        group=row["group"],
+        priority=row["priority"],
+        deadline=row["deadline"],
+    )

@@ -1,0 +1,89 @@
+"""From errors to answers: always one clear line of JSON, with the status that says whose turn it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from dovetail.app.daemon.answers import Problem
+from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.spec.explain import told
+from dovetail.backends.store import JournalDamaged, JournalFull, JournalUnusable
+from dovetail.core.errors import BadInput, DovetailError
+
+STATUS: dict[type[DovetailError], int] = {
+    BadInput: 400,
+    NotAllowed: 403,
+    NotFound: 404,
+    Conflict: 409,
+    Unavailable: 503,
+    DiskFull: 507,
+    JournalFull: 507,
+    JournalDamaged: 503,
+    JournalUnusable: 503,
+}
+_SENTENCES = {
+    404: "there is no such page; /openapi.json lists them",
+    405: "this page does not know that method; /openapi.json lists them",
+}
+
+
+class Answer(JSONResponse):
+    """ASCII, so that no text that a user has found a way to hand in cannot be told."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For the schema: what an endpoint may answer instead."""
+    return {status: {"model": Problem} for status in (401, 403, 413, 422, *statuses)}
+
+
+def explain_errors(app: FastAPI) -> None:
+    app.add_exception_handler(DovetailError, _could_not)
+    app.add_exception_handler(RequestValidationError, _not_understood)
+    app.add_exception_handler(HTTPException, _no_such_page)
+    app.add_exception_handler(Exception, _bug)
+
+
+async def _could_not(request: Request, error: Exception) -> Answer:
+    for kind in type(error).__mro__:
+        if kind in STATUS:
+            return Answer({"error": _one_line(str(error))}, STATUS[kind])
+    raise error
+
+
+async def _not_understood(request: Request, error: Exception) -> Answer:
+    assert isinstance(error, RequestValidationError)
+    return Answer({"error": _one_line(_sentence(error))}, 422)
+
+
+def _sentence(error: RequestValidationError) -> str:
+    found = error.errors()
+    if found[0]["type"] == "json_invalid":
+        return f"the request is not JSON: {found[0]['ctx']['error']} at byte {found[0]['loc'][-1]}"
+    if found[0]["loc"] == ("body",):
+        return "the request needs a JSON object as its body, with Content-Type: application/json"
+    return told([{**one, "loc": one["loc"][1:] or one["loc"]} for one in found])
+
+
+async def _no_such_page(request: Request, error: Exception) -> Answer:
+    assert isinstance(error, HTTPException)
+    sentence = _SENTENCES.get(error.status_code, str(error.detail))
+    headers = dict(error.headers) if error.headers else None
+    return Answer({"error": _one_line(sentence)}, error.status_code, headers)
+
+
+async def _bug(request: Request, error: Exception) -> Answer:
+    """The server logs it with its traceback."""
+    return Answer({"error": "a mistake in Dovetail: its log, daemon.log, says more"}, 500)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

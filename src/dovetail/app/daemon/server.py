@@ -1,0 +1,110 @@
+"""The HTTP server: uvicorn on our sockets, silent while nobody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_uid, token_in
+from dovetail.app.daemon.api import make_app
+from dovetail.app.daemon.callers import group_number
+from dovetail.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from dovetail.app.daemon.main import Daemon
+
+DEFAULT_GROUP = "dovetail"
+_READ_WITHIN_S = 1.0
+_REFUSAL = b'{"error":"this daemon is not yours: only its user and root may ask it"}'
+_REFUSED = (
+    b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b"content-length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
+)
+
+
+def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
+    """Answers until the process ends. `announce` is called once anybody can connect."""
+    listen, home = daemon.settings.listen, daemon.home
+    token = token_in(home.token) if listen else None
+    access = Access(os.geteuid(), home.system, token)
+    sockets = [_unix_socket(daemon), *([listen_at(listen)] if listen else [])]
+    config = Config(
+        make_app(daemon, access),
+        http=_guarded_by(access),
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+    )
+    QuietServer(config, announce).run(sockets)
+
+
+def _unix_socket(daemon: Daemon) -> socket.socket:
+    home = daemon.home
+    if not home.system:
+        return listen_on(home.socket)
+    home.socket.parent.mkdir(mode=0o755, exist_ok=True)
+    return listen_on(home.socket, 0o660, _group(daemon.settings.group or DEFAULT_GROUP))
+
+
+def _group(name: str) -> int:
+    try:
+        return group_number(name)
+    except KeyError:
+        raise BadInput(
+            f"there is no group {name!r} to open the socket to; make it (groupadd {name}), or name "
+            "another with --group"
+        ) from None
+
+
+class QuietServer(Server):
+    """Uvicorn looks ten times a second whether it shall stop. Ours ends with its process."""
+
+    def __init__(self, config: Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        self._announce()
+        await asyncio.Event().wait()
+
+
+def _guarded_by(access: Access) -> type[H11Protocol]:
+    class Guarded(H11Protocol):
+        """Looks at who connects before it reads a byte. Each request carries its caller, or None
+        if it came over the network and still has to show the token."""
+
+        _refused = False
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            connection: Any = transport.get_extra_info("socket")
+            caller = None
+            if connection.family == socket.AF_UNIX:
+                caller = access.of_peer(peer_uid(connection))
+                self._refused = caller is None
+            self.app_state = {**self.app_state, "caller": caller}
+            if self._refused:
+                self._refuse()
+
+        def _refuse(self) -> None:
+            """Nothing they send is looked at; they get a moment to read why."""
+            self.transport.write(_REFUSED)
+            self.transport.write_eof()
+            self.loop.call_later(_READ_WITHIN_S, self.transport.close)
+
+        def data_received(self, data: bytes) -> None:
+            if not self._refused:
+                super().data_received(data)
+
+    return Guarded
