@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dovetail.app.typed import typed_command
 from dovetail.app.experiment import Experiment
 from dovetail.app.main import cli
+from dovetail.app.typed import typed_command
 from dovetail.core.model import Job, JobId, Node
 from dovetail.models.workload import Arrival
 from dovetail.policies import registry

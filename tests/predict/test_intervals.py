@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+
 from dovetail.core.model import WHOLE_GPU, Estimate, Job, Placement, Shape, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.predict.intervals import Belief, Experience, exactly

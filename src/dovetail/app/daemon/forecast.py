@@ -33,10 +33,10 @@ from dovetail.predict.intervals import Belief, Experience
 SCENARIOS = 16
 _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
 _TURNS_TO_SIMULATE = 20_000
-_FEWEST_SCENARIOS = 4
+_FEWEST_SCENARIOS = 2
 _LOW, _HIGH = 0.1, 0.9
-_MOST_TURNS = 50_000  # of one run; policies that let jobs take turns have many
-_MOST_SECONDS = 2.0  # of processor time, likewise
+_MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
+_MOST_SECONDS = 1.0  # of processor time, likewise
 _FRESH_S = 2.0  # a forecast serves everybody who asks within that time
 _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
 _NORMAL = NormalDist()

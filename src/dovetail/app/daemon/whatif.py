@@ -163,10 +163,13 @@ def _sizes_below(job: Job, room: Room) -> Sequence[int]:
 
 
 def _might_give_way(state: State, track: Track) -> list[Track]:
+    """Running jobs whose GPUs would be enough, the smallest and latest first; then the head of line."""
+    lacking = track.shape.gpus * track.shape.share / WHOLE_GPU
+    if track.shape.share == WHOLE_GPU:
+        lacking -= max([pool.free for pool in state.room.eligible(track.shape)], default=0)
     running = [t for t in state.running.values() if not t.pinned and t is not track]
     running.sort(key=lambda t: (t.holds, -t.started_at, t.sequence))
-    enough = [t for t in running if t.holds >= track.shape.gpus * track.shape.share / WHOLE_GPU]
-    others = [t for t in running if t not in enough]
+    enough = [t for t in running if t.holds >= lacking]
     waiting = [t for t in state.tracks.values() if t.placement is None and not t.barred]
     first = [t for t in waiting[:2] if t is not track]
-    return [*enough[: _MOST_PAUSED - 2], *others[-2:], *first]
+    return [*enough[:_MOST_PAUSED], *first]
