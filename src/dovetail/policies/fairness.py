@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
 from dovetail.core.plan import Place, Plan
-from dovetail.core.state import ENDS, RECALLS, RUNS, SETTLES, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 from dovetail.policies.placement import consolidated
 
@@ -60,7 +60,7 @@ class Accounts:
     """One account for each user; usage halves every `half_life_s`."""
 
     def __init__(self, view: View, half_life_s: Seconds) -> None:
-        self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS
+        self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS | PARKS
         self._view: Final = view
         self._decay: Final = log(2.0) / half_life_s
         self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
@@ -94,6 +94,9 @@ class Accounts:
 
     def ends(self, track: Track) -> None:
         self._release(self.account(track.job), track)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)  # for what is kept here it is as good as gone
 
     def recall(self, track: Track) -> None:
         """Usage from before there was an account, decayed as if used up when the job last stopped."""

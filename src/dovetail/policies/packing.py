@@ -13,7 +13,7 @@ from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Slice
 from dovetail.core.orders import Order, OrderBy, WaitingRow
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.state import ENDS, RUNS, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Phase, Track
 from dovetail.policies.keys import BySubmission
 from dovetail.policies.placement import consolidated
@@ -139,7 +139,7 @@ class _Packed:
     """Who shares which GPUs because we put them there, and where that has changed."""
 
     def __init__(self) -> None:
-        self.watches = WAITS | RUNS | ENDS
+        self.watches = WAITS | RUNS | ENDS | PARKS
         self._mates: dict[tuple[Slice, ...], list[Track]] = {}
         self._place_of: dict[int, tuple[Slice, ...]] = {}  # by sequence
         self._changed: dict[tuple[Slice, ...], None] = {}  # a dict, for its order
@@ -149,6 +149,9 @@ class _Packed:
 
     def ends(self, track: Track) -> None:
         self._leave(track)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)  # for what is kept here it is as good as gone
 
     def settle(self) -> None:
         """Nothing is ever tried out."""

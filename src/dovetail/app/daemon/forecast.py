@@ -24,7 +24,7 @@ from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import Action, Event, Released
 from dovetail.core.loop import Backend, run
 from dovetail.core.model import Job, JobId, Placement, Seconds
-from dovetail.core.state import ENDS, RUNS, WAITS, State, View
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, State, View
 from dovetail.core.track import Phase, Track
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
@@ -268,7 +268,7 @@ class Watch:
     """An index that notes when jobs start and end, and whose GPUs they get."""
 
     def __init__(self) -> None:
-        self.watches = WAITS | RUNS | ENDS
+        self.watches = WAITS | RUNS | ENDS | PARKS
         self.started: Final[dict[JobId, Seconds]] = {}  # the first time from now on
         self.ended: Final[dict[JobId, Seconds]] = {}
         self.just_ended: Final[list[JobId]] = []
@@ -313,6 +313,10 @@ class Watch:
             at = self._leave(job_id, ended=False)
             if job_id not in self.started:  # it has run since the beginning
                 self.gives_way.setdefault(job_id, (at, None))
+
+    def parks(self, track: Track) -> None:
+        if track.job.id in self._on:
+            self._leave(track.job.id, ended=False)
 
     def ends(self, track: Track) -> None:
         job_id = track.job.id
