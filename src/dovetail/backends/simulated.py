@@ -36,7 +36,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant, gpus_of
 from dovetail.models.failures import NodeFailures
-from dovetail.models.workload import Arrival
+from dovetail.models.workload import Arrival, Going
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
 Interference: TypeAlias = Callable[[Job, Job], float]
@@ -89,6 +89,9 @@ class SimulatedCluster:
     `speed` says how fast a job really runs on a placement (1 = as the trace says), `interference` how
     fast the first job runs when it shares a GPU with the second. `node_events` are failures, repairs,
     joining, draining and leaving.
+
+    With jobs that are `going` the world begins in the middle, at `now`, and somebody else knows of
+    its nodes and of those jobs already.
     """
 
     def __init__(
@@ -101,6 +104,8 @@ class SimulatedCluster:
         failures: NodeFailures | None = None,
         speed: Speed | None = None,
         interference: Interference | None = None,
+        going: Sequence[Going] = (),
+        now: Seconds = 0.0,
     ) -> None:
         self._nodes: Final[list[Node]] = []
         self._arrivals: Final = list(arrivals)
@@ -111,8 +116,8 @@ class SimulatedCluster:
         self._lives: Final[dict[str, _Life]] = {}
         self._rows: Final[list[_Row]] = []
         self._made = 0
-        self._now: Seconds = 0.0
-        self._wake_at: Seconds = inf
+        self._now: Seconds = now
+        self._wake_at: Seconds = now if going else inf
         self._idle_wakes = 0
         self._idle_turns = 0
         self._busy: Final[
@@ -126,15 +131,36 @@ class SimulatedCluster:
         self._left: Final[set[str]] = set()
         self._fruitless_failures = 0
         # Where one job may have to wait until another is saved, a start is confirmed when it is real.
-        self._prompt: Final = not any([a.job.interruption.save_s > 0 for a in arrivals])
+        self._prompt: Final = not going and not any(
+            [a.job.interruption.save_s > 0 for a in arrivals]
+        )
         for number, event in enumerate(self._node_events):
             self._push(event.at, _NODE, None, number)
         for node in nodes:
             self._nodes.append(node)
-            self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
+            if not going:
+                self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
             self._expect_failure(node.id)
+        for one in going:
+            self._take_up(one)
         for tenant in tenants:
             self._reports.append(TenantSet(self._now, tenant))
+
+    def _take_up(self, going: Going) -> None:
+        """A job whose life began before this world did."""
+        life = self._lives[going.job.id] = _Life(Arrival(self._now, going.job, going.left_s))
+        life.stint = int(going.has_run)
+        placement = going.placement
+        if placement is None:
+            return
+        life.placement = placement
+        life.rate = going.speed
+        life.working_since = self._now if going.works_from is None else going.works_from
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        if going.works_from is not None:
+            self._push(life.working_since, _STARTED, life, life.stint)
+        self._push_end(life)
 
     # ------------------------------------------------------------------------------------- observe
 

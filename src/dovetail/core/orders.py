@@ -174,6 +174,10 @@ class Order:
                 del self._waiting[lane]
         return heads
 
+    def rows(self) -> list[WaitingRow]:
+        """All that wait, as they lie, stale rows among them."""
+        return [row for heap in self._waiting.values() for row in heap]
+
     def first(self) -> Track | None:
         """The first of all, where there are no lanes."""
         heap = self._waiting.get(0)

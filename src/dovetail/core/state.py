@@ -55,6 +55,7 @@ RUNS: Final = 2
 ENDS: Final = 4
 SETTLES: Final = 8
 RECALLS: Final = 16
+PARKS: Final = 32
 NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
 
 
@@ -86,6 +87,13 @@ class Recalling(Index, Protocol):
         """What the job has had before this index was made."""
 
 
+class Parking(Index, Protocol):
+    """An index that keeps what is not found stale by itself; it watches `PARKS`."""
+
+    def parks(self, track: Track) -> None:
+        """The job neither runs nor waits in line, and has not ended: its user has paused it."""
+
+
 class IndexSpec(Protocol):
     """Says which index is wanted. Kept by the policy as a field, so it is always the same object."""
 
@@ -115,6 +123,7 @@ class View:
         self._on_wait: list[Index] = []
         self._on_run: list[Index] = []
         self._on_end: list[Index] = []
+        self._on_park: list[Parking] = []
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
@@ -172,6 +181,8 @@ class View:
         ):
             if watches & flag:
                 told.append(index)
+        if watches & PARKS:
+            self._on_park.append(cast(Parking, index))
         return index
 
     def forget_indexes(self, but: Collection[IndexSpec] = ()) -> None:
@@ -183,6 +194,7 @@ class View:
                 for told in (self._on_wait, self._on_run, self._on_end, self._on_settle):
                     if index in told:
                         told.remove(index)
+                self._on_park = [other for other in self._on_park if other is not index]
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""
@@ -591,6 +603,7 @@ class State(View):
         if was_in_line and track.held:
             self.waiting_count -= 1
             track.turn += 1
+            self._park(track)
         elif waits and not was_in_line and not track.barred:
             track.turn += 1
             self._line_up(track)
@@ -668,8 +681,14 @@ class State(View):
         track.ticket = self._tickets
         if phase is SUSPENDED:
             self.suspended_count += 1
-        if not track.barred:
+        if track.barred:
+            self._park(track)
+        else:
             self._line_up(track)
+
+    def _park(self, track: Track) -> None:
+        for index in self._on_park:
+            index.parks(track)
 
     def _refuse(self, entry: Refuse) -> None:
         track = self._track(entry.job_id)

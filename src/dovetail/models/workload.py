@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from dovetail.core.model import Job, Seconds
+from dovetail.core.model import Job, Placement, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +25,15 @@ class Arrival:
             )
         if not (isfinite(self.work_s) and self.work_s >= 0):
             raise ValueError(f"job {self.job.id!r} runs for {self.work_s} s; give 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A job in the middle of its life, and the truth about the rest of it."""
+
+    job: Job
+    left_s: Seconds  # work to be done yet, at speed 1
+    has_run: bool = False  # so that its next start must restore something
+    placement: Placement | None = None  # None while it waits
+    works_from: Seconds | None = None  # when it will be at work on its GPUs; None: it is already
+    speed: float = 1.0

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import exp, inf, log
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
 from dovetail.core.plan import Place, Plan
-from dovetail.core.state import ENDS, RECALLS, RUNS, SETTLES, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 from dovetail.policies.placement import consolidated
 
 _Row: TypeAlias = tuple[int, int, Track]  # sequence, turn, track
+
+
+class Usage(NamedTuple):
+    gpu_s: float  # decayed, as of then
+    as_of: Seconds
+    gpus: float  # held now
+    weight: float
 
 
 def owner(job: Job) -> str:
@@ -53,7 +60,7 @@ class Accounts:
     """One account for each user; usage halves every `half_life_s`."""
 
     def __init__(self, view: View, half_life_s: Seconds) -> None:
-        self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS
+        self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS | PARKS
         self._view: Final = view
         self._decay: Final = log(2.0) / half_life_s
         self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
@@ -87,6 +94,9 @@ class Accounts:
 
     def ends(self, track: Track) -> None:
         self._release(self.account(track.job), track)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)  # for what is kept here it is as good as gone
 
     def recall(self, track: Track) -> None:
         """Usage from before there was an account, decayed as if used up when the job last stopped."""
@@ -213,6 +223,21 @@ class FairShare:
 
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _used)
+
+    def usage(self, view: View) -> dict[str, Usage]:
+        """What every user has used lately, as far as anybody has asked for it."""
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
+        return {who: Usage(a.used, a.as_of, a.gpus, a.weight) for who, a in accounts.of.items()}
+
+    def begin_with(self, view: View, usage: Mapping[str, Usage]) -> None:
+        """In a copy of a view: users have used what they had used in the original."""
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
+        for who, account in accounts.of.items():
+            if who in usage:
+                account.used, account.as_of = usage[who].gpu_s, usage[who].as_of
+                accounts.bring_up_to_date(account)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,6 +96,23 @@ class ListScheduler:
             return plan.actions
         return self._with_wake(view, order, plan)
 
+    @property
+    def key(self) -> Key:
+        """What decides who goes first."""
+        return self._spec.key
+
+    @property
+    def preemptive(self) -> bool:
+        return self._preemptive
+
+    @property
+    def strict(self) -> bool:
+        return self._strict
+
+    def line(self, view: View) -> list[WaitingRow]:
+        """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
+        return self._order_in(view).rows()
+
     def _order_in(self, view: View) -> Order:
         """The view's order for our key, looked up once per view and not at every decision."""
         order = view.index(self._spec)

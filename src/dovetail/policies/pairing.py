@@ -70,7 +70,7 @@ class PairScheduler:
             if len(mates) == 1 and _may_grow(view.room, mates[0]):
                 actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
             elif len(mates) == 2 and all([track.phase is Phase.RUNNING for track in mates]):
-                if partners.pay(packed):
+                if partners.pay(packed) or mates[1].pinned:
                     del partners.changed[packed.slices]
                 else:
                     actions.append(Preempt(mates[1].job.id))
@@ -105,8 +105,8 @@ class PairScheduler:
         for track in partners.spread.values():
             assert track.placement is not None
             nodes = len(track.placement.slices)
-            if (nodes - 1) * widest < track.placement.gpus:
-                continue  # it needs them all
+            if (nodes - 1) * widest < track.placement.gpus or track.pinned:
+                continue  # it needs them all, or cannot be moved
             better = self._place(view.room, track.shape)
             if better is not None and len(better.slices) < nodes:
                 return [Preempt(track.job.id), Start(track.job.id, better)]

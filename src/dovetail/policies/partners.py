@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Start
 from dovetail.core.model import Slice
-from dovetail.core.state import ENDS, RUNS, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
 
 _ROUNDING = 1e-9
@@ -43,7 +43,7 @@ class Partners:
     """The index behind packing. A job that made way in so many pairs that did not pay is left alone."""
 
     def __init__(self, threshold: float, trials: int) -> None:
-        self.watches = WAITS | RUNS | ENDS
+        self.watches = WAITS | RUNS | ENDS | PARKS
         self._threshold: Final = threshold
         self._trials: Final = trials
         self.hosts: Final[dict[int, BySequence]] = {}  # by lane: on GPUs of their own
@@ -80,6 +80,10 @@ class Partners:
         self._leave(track)
         self._stand(track, None)
         self._in_vain.pop(track.sequence, None)
+
+    def parks(self, track: Track) -> None:
+        self._leave(track)
+        self._stand(track, None)
 
     def settle(self) -> None:
         """Nothing is ever tried out."""

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape
 from dovetail.core.room import Pool, Room
-from dovetail.core.state import ENDS, RUNS, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
 from dovetail.policies.outlook import Outlook, pool_of
 from dovetail.policies.profile import Profile, earliest_in_all
@@ -42,7 +42,7 @@ class Reservations:
     """The index behind conservative backfilling. Amounts are in thousandths of a GPU."""
 
     def __init__(self, view: View, predictor: Predictor) -> None:
-        self.watches = WAITS | RUNS | ENDS
+        self.watches = WAITS | RUNS | ENDS | PARKS
         self._view: Final = view
         self._outlook: Final = Outlook(view, predictor)
         self._backlog: Final = self._outlook.backlog
@@ -84,6 +84,9 @@ class Reservations:
         elif self._made.pop(track.sequence, None) is not None:
             self._stale = True
         self._outlook.leaves(track)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)  # for what is kept here it is as good as gone
 
     def settle(self) -> None:
         """What was worked out holds for the state as it is, whatever was tried."""

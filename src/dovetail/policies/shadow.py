@@ -12,7 +12,7 @@ from typing import Final, final
 from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Shape
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.state import ENDS, RUNS, WAITS, View
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
 from dovetail.policies.outlook import EndRow, Outlook
 from dovetail.predict.duration import Predictor
@@ -61,7 +61,7 @@ class Shadows:
     """The index behind EASY: what is expected of the jobs, and the last shadow while it holds."""
 
     def __init__(self, view: View, predictor: Predictor, place: Place) -> None:
-        self.watches = WAITS | RUNS | ENDS
+        self.watches = WAITS | RUNS | ENDS | PARKS
         self._view: Final = view
         self._place: Final = place
         self._outlook: Final = Outlook(view, predictor)
@@ -81,6 +81,9 @@ class Shadows:
         if self._outlook.end_of(track) is not None:
             self._known = None
         self._outlook.leaves(track)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)  # for what is kept here it is as good as gone
 
     def settle(self) -> None:
         """Nothing is ever tried out."""

@@ -256,6 +256,8 @@ class Span(BaseModel):
 
 
 class Forecast(BaseModel):
+    made_at: float
+    limited: str = Field(description="What it does not take into account.")
     starts: dict[str, Span]
     ends: dict[str, Span]
 

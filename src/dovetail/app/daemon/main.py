@@ -221,8 +221,9 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
     except Exception as error:
-        told = isinstance(error, DovetailError)
-        log.error("the API cannot be served: %s", error, exc_info=None if told else error)
+        log.error(
+            "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)
+        )
         failures.append(error)
         daemon.stop()
 

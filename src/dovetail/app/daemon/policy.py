@@ -45,6 +45,11 @@ class Chosen:
         self.trouble = ""  # why the one that was asked for does not decide
         self._policy: Policy = make(text, services_of(view))
 
+    @property
+    def policy(self) -> Policy:
+        """The one that decides now."""
+        return self._policy
+
     def set(self, text: str, view: View) -> None:
         self._policy = make(text, services_of(view))
         self.text, self.trouble = text, ""

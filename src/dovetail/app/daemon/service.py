@@ -40,7 +40,7 @@ from dovetail.core.track import Track
 
 ANSWER_WITHIN_S = 60.0
 PAUSED = "paused by its user"
-_ARRAY_FULL = "its array runs as many at once as it may"
+ARRAY_FULL = "its array runs as many at once as it may"
 
 Answer = TypeVar("Answer")
 Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
@@ -140,7 +140,7 @@ class Service:
         late = [member.job.id for member in found[limit:]]
         if late:
             self._arrays[array_of(late[0])] = late
-            yield from (Held(now, job_id, _ARRAY_FULL) for job_id in late)
+            yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
 
     def ended(self, track: Track) -> None:
         """A job has ended: its environment goes, and its array may go on."""
@@ -152,7 +152,7 @@ class Service:
     def recall_arrays(self, view: View) -> None:
         """After a restart: who waits for a turn in its array."""
         for track in view.tracks.values():
-            if track.held == _ARRAY_FULL:
+            if track.held == ARRAY_FULL:
                 self._arrays.setdefault(array_of(track.job.id), []).append(track.job.id)
 
     @staticmethod
@@ -160,7 +160,7 @@ class Service:
         while late:
             job_id = late.pop(0)
             track = view.tracks.get(job_id)
-            if track is not None and track.held == _ARRAY_FULL:
+            if track is not None and track.held == ARRAY_FULL:
                 return [Released(now, job_id)]
         return []
 

@@ -1,0 +1,420 @@
+"""When jobs will start and end: the policy itself, run ahead of time in the simulator.
+
+A likeness of the live state is set going with the time that each job is believed to take: once with
+the middle of every belief, which gives what is expected, and then with times drawn from the beliefs,
+which gives the interval. Draws are the same whenever they are made, so that answers do not flicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from random import Random
+from statistics import NormalDist
+from threading import Lock
+from time import monotonic, thread_time
+from typing import Any, Final, TypeAlias, final
+from weakref import WeakKeyDictionary
+
+from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
+from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.backends.simulated import SimulatedCluster
+from dovetail.core.entries import Action, Event, Released
+from dovetail.core.loop import Backend, run
+from dovetail.core.model import Job, JobId, Placement, Seconds
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, State, View
+from dovetail.core.track import Phase, Track
+from dovetail.models.workload import Going
+from dovetail.policies.housekeeping import Housekeeping
+from dovetail.predict.intervals import Belief, Experience
+
+SCENARIOS = 16
+_JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
+_TURNS_TO_SIMULATE = 20_000
+_FEWEST_SCENARIOS = 2
+_LOW, _HIGH = 0.1, 0.9
+_MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
+_MOST_SECONDS = 1.0  # of processor time, likewise
+_FRESH_S = 2.0  # a forecast serves everybody who asks within that time
+_STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
+_NORMAL = NormalDist()
+
+Beliefs: TypeAlias = Mapping[JobId, Belief]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time, in seconds since 1970: four times of five between low and high (None: open)."""
+
+    expected: float
+    low: float
+    high: float | None
+
+    def moved(self, by: Seconds) -> Span:
+        high = None if self.high is None else self.high + by
+        return Span(self.expected + by, self.low + by, high)
+
+    def row(self) -> dict[str, float | None]:
+        return {"expected": self.expected, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What gave a job its GPUs: another ended or gave way."""
+
+    job_id: JobId
+    ended: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is expected of the jobs that have not ended. Times are seconds since 1970."""
+
+    made_at: float
+    starts: Mapping[JobId, Span]  # the next start, for those that wait; the last one for the others
+    ends: Mapping[JobId, Span]
+    releases: Mapping[JobId, Release]  # by the job that starts
+    gives_way: Mapping[JobId, tuple[float, JobId | None]]  # running ones: when, and to whom
+    beliefs: Beliefs
+    scenarios: int
+    limited: str  # what it does not take into account; "" if nothing
+
+    def start(self, job_id: str) -> Span | None:
+        """When it starts or goes on; None: it cannot be told."""
+        return self.starts.get(JobId(job_id))
+
+    def end(self, job_id: str) -> Span | None:
+        return self.ends.get(JobId(job_id))
+
+    def rows(self, ids: Iterable[str] = ()) -> dict[str, Any]:
+        """As the API tells it: of these jobs, or of all."""
+        wanted = set(ids)
+        return {
+            "made_at": self.made_at,
+            "limited": self.limited,
+            "starts": {k: v.row() for k, v in self.starts.items() if not wanted or k in wanted},
+            "ends": {k: v.row() for k, v in self.ends.items() if not wanted or k in wanted},
+        }
+
+
+# --------------------------------------------------------------------------------- asked by services
+
+
+@final
+class _Kept:
+    """The last forecast of a service; who asks while one is being made waits for it."""
+
+    def __init__(self) -> None:
+        self.lock: Final = Lock()
+        self.made_at = -inf
+        self.key: tuple[object, ...] = ()
+        self.forecast: Forecast | None = None
+
+
+_kept: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
+_kept_lock = Lock()
+
+
+def forecast(service: Asked) -> Forecast:
+    """Of the jobs as they are now, or were a moment ago."""
+    return _keeping(service, lambda: likenesses.take(service))
+
+
+def forecast_with(service: Asked, likeness: Likeness) -> Forecast:
+    """The same, where somebody has taken a likeness already."""
+    return _keeping(service, lambda: likeness)
+
+
+def _keeping(service: Asked, take: Callable[[], Likeness]) -> Forecast:
+    with _kept_lock:
+        kept = _kept.setdefault(service, _Kept())
+    with kept.lock:
+        age = monotonic() - kept.made_at
+        if kept.forecast is not None and age < _FRESH_S and kept.key[0] == service.chosen.text:
+            return kept.forecast
+        likeness = take()
+        key = (likeness.policy, likeness.still.as_of)
+        if kept.forecast is None or key != kept.key or age > _STILL_FRESH_S:
+            kept.forecast = made_of(likeness, service.clock.unix)
+            kept.key, kept.made_at = key, monotonic()
+        return kept.forecast
+
+
+def made_of(
+    likeness: Likeness,
+    unix: Callable[[Seconds], float],
+    beliefs: Beliefs | None = None,
+    scenarios: int | None = None,
+) -> Forecast:
+    """Simulate; the beliefs are those of experience unless others are given."""
+    state = likeness.state()
+    if beliefs is None:
+        beliefs = beliefs_of(state)
+    costs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
+    middle = _run(likeness, {job_id: b.seconds for job_id, b in beliefs.items()}, costs)
+    number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
+    if all(belief.exact for belief in beliefs.values()):
+        number = 0
+    others = [] if middle.cut_short else [_run(likeness, d, costs) for d in drawn(beliefs, number)]
+    starts = _spans(middle.started, [other.started for other in others])
+    ends = _spans(middle.ended, [other.ended for other in others])
+    for job_id, track in state.running.items():
+        starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
+    epoch = unix(0.0)
+    return Forecast(
+        made_at=unix(likeness.now),
+        starts={job_id: span.moved(epoch) for job_id, span in starts.items()},
+        ends={job_id: span.moved(epoch) for job_id, span in ends.items()},
+        releases={k: replace(r, at=unix(r.at)) for k, r in middle.releases.items()},
+        gives_way={k: (unix(at), to) for k, (at, to) in middle.gives_way.items()},
+        beliefs=beliefs,
+        scenarios=len(others),
+        limited="; ".join(_limits(likeness, state, middle)),
+    )
+
+
+def beliefs_of(state: State) -> Beliefs:
+    experience = Experience(state.past)
+    return {
+        track.job.id: experience.remaining(track, state.now)
+        for track in state.tracks.values()
+        if not track.held or track.held == ARRAY_FULL or track.placement is not None
+    }
+
+
+def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
+    room, found = state.room, []
+    if likeness.left_out:
+        found.append(f"{likeness.left_out:,} waiting jobs further behind are left out")
+    strangers = sum(mask.bit_count() for mask in room.occupied.values())
+    if strangers:
+        found.append(
+            f"{strangers} GPU{'' if strangers == 1 else 's'} used by processes that are not ours "
+            "are taken to stay so"
+        )
+    if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
+        found.append("nodes that are closed are taken to stay so")
+    if middle.cut_short:
+        found.append(middle.cut_short)
+    return found
+
+
+# ---------------------------------------------------------------------------------------- scenarios
+
+
+def _scenarios_for(jobs: int, turns: int) -> int:
+    """As many as are quickly done, and the same number whenever the same is asked."""
+    within = min(_JOBS_TO_SIMULATE // max(jobs, 1), _TURNS_TO_SIMULATE // max(turns, 1))
+    return max(_FEWEST_SCENARIOS, min(SCENARIOS, within))
+
+
+def drawn(beliefs: Beliefs, number: int) -> list[dict[JobId, Seconds]]:
+    """Durations for so many scenarios.
+
+    Each job's are spread evenly over its belief (one draw from every part of equal chance). Jobs whose
+    beliefs rest on the same are wrong together, by half of the variance.
+    """
+    levels = [_NORMAL.inv_cdf((i + 0.5) / number) for i in range(number)]
+    resting: dict[str, int] = {}
+    for belief in beliefs.values():
+        resting[belief.source] = resting.get(belief.source, 0) + 1
+    common = {source: _shuffled(levels, source) for source in resting}
+    durations: list[dict[JobId, Seconds]] = [{} for _ in range(number)]
+    for job_id, belief in beliefs.items():
+        deviations = _shuffled(levels, job_id)
+        if resting[belief.source] > 1:
+            pairs = zip(deviations, common[belief.source], strict=True)
+            deviations = [(own + shared) / 2**0.5 for own, shared in pairs]
+        for scenario, z in zip(durations, deviations, strict=True):
+            scenario[job_id] = belief.at(z)
+    return durations
+
+
+def _shuffled(levels: Sequence[float], seed: str) -> list[float]:
+    mixed = list(levels)
+    Random(seed).shuffle(mixed)
+    return mixed
+
+
+def _spans(
+    middle: Mapping[JobId, Seconds], others: Sequence[Mapping[JobId, Seconds]]
+) -> dict[JobId, Span]:
+    found = {}
+    for job_id, expected in middle.items():
+        times = sorted([other.get(job_id, inf) for other in others]) or [expected]
+        high = max(_quantile(times, _HIGH), expected)
+        low = min(_quantile(times, _LOW), expected)
+        found[job_id] = Span(expected, low, high if high < inf else None)
+    return found
+
+
+def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
+    place = part * (len(times) - 1)
+    below = int(place)
+    above = min(below + 1, len(times) - 1)
+    if times[above] == inf:
+        return inf if place > below else times[below]
+    return times[below] + (place - below) * (times[above] - times[below])
+
+
+# ---------------------------------------------------------------------------------------- simulating
+
+
+@final
+class Watch:
+    """An index that notes when jobs start and end, and whose GPUs they get."""
+
+    def __init__(self) -> None:
+        self.watches = WAITS | RUNS | ENDS | PARKS
+        self.started: Final[dict[JobId, Seconds]] = {}  # the first time from now on
+        self.ended: Final[dict[JobId, Seconds]] = {}
+        self.just_ended: Final[list[JobId]] = []
+        self.releases: Final[dict[JobId, Release]] = {}
+        self.gives_way: Final[dict[JobId, tuple[Seconds, JobId | None]]] = {}
+        self.cut_short = ""
+        self.turns = 0
+        self._now: Callable[[], Seconds] = lambda: 0.0
+        self._on: Final[dict[JobId, Placement]] = {}
+        self._freed: Final[dict[tuple[int, int], Release]] = {}
+        self._last: Release | None = None
+
+    def build(self, view: View) -> Watch:
+        self._now = lambda: view.now
+        self._on.update({k: t.placement for k, t in view.running.items() if t.placement})
+        return self
+
+    def runs(self, track: Track) -> None:
+        job_id, placement = track.job.id, track.placement
+        assert placement is not None
+        if job_id not in self._on and job_id not in self.started:
+            now = self._now()
+            self.started[job_id] = now
+            release = self._release_for(placement, now)
+            if release is not None:
+                self.releases[job_id] = release
+                if self.gives_way.get(release.job_id) == (now, None):
+                    self.gives_way[release.job_id] = (now, job_id)
+        self._on[job_id] = placement
+
+    def _release_for(self, placement: Placement, now: Seconds) -> Release | None:
+        """Who made the start possible: who had these GPUs until now, else who left others just now."""
+        for gpu in gpus_of(placement):
+            found = self._freed.get(gpu)
+            if found is not None and found.at == now:
+                return found
+        return self._last if self._last is not None and self._last.at == now else None
+
+    def waits(self, track: Track) -> None:
+        job_id = track.job.id
+        if job_id in self._on:
+            at = self._leave(job_id, ended=False)
+            if job_id not in self.started:  # it has run since the beginning
+                self.gives_way.setdefault(job_id, (at, None))
+
+    def parks(self, track: Track) -> None:
+        if track.job.id in self._on:
+            self._leave(track.job.id, ended=False)
+
+    def ends(self, track: Track) -> None:
+        job_id = track.job.id
+        self.just_ended.append(job_id)
+        if track.phase is not Phase.REFUSED:
+            self.ended[job_id] = self._now()
+        if job_id in self._on:
+            self._leave(job_id, ended=True)
+
+    def _leave(self, job_id: JobId, ended: bool) -> Seconds:
+        self._last = release = Release(job_id, ended, self._now())
+        for gpu in gpus_of(self._on.pop(job_id)):
+            self._freed[gpu] = release
+        return release.at
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+
+def gpus_of(placement: Placement) -> list[tuple[int, int]]:
+    return [
+        (n, gpu)
+        for n, mask in placement.slices
+        for gpu in range(mask.bit_length())
+        if mask >> gpu & 1
+    ]
+
+
+@final
+class _Ahead:
+    """The simulated world, for as long as it is worth it; in it arrays let their next member go."""
+
+    def __init__(self, world: Backend, state: State, watch: Watch) -> None:
+        self._world: Final = world
+        self._state: Final = state
+        self._watch: Final = watch
+        self._until: Final = thread_time() + _MOST_SECONDS
+        self._late: Final[dict[str, list[JobId]]] = {}
+        for track in state.tracks.values():
+            if track.held == ARRAY_FULL:
+                self._late.setdefault(array_of(track.job.id), []).append(track.job.id)
+
+    def observe(self) -> Sequence[Event]:
+        self._watch.turns += 1
+        if self._watch.turns > _MOST_TURNS or thread_time() > self._until:
+            self._watch.cut_short = "it looks only so far ahead, since there is so much to decide"
+            return ()
+        released = self._next_of_arrays()
+        return released or self._world.observe()
+
+    def _next_of_arrays(self) -> list[Event]:
+        ended = self._watch.just_ended
+        arrays = [array_of(job_id) for job_id in ended] if self._late else []
+        ended.clear()
+        late = [self._late[array] for array in arrays if self._late.get(array)]
+        return [Released(self._state.now, members.pop(0)) for members in late if members]
+
+    def act(self, action: Action) -> None:
+        self._world.act(action)
+
+
+def _run(likeness: Likeness, left_s: Mapping[JobId, Seconds], jobs: Mapping[JobId, Job]) -> Watch:
+    """Set the likeness going: every job has that much work left."""
+    state = likeness.state(jobs)
+    watch = Watch()
+    state.index(watch)
+    saving = _saving(state)
+    going = [
+        _going(track, left_s[job_id], state.now, saving)
+        for job_id, track in state.tracks.items()
+        if job_id in left_s
+    ]
+    if not going:
+        return watch
+    policies = [Housekeeping(), likeness.policy_on(state)]
+    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now)
+    try:
+        run(_Ahead(world, state, watch), policies, state)
+    except Exception as error:
+        # Somebody else's policy, or one that waits for what will not come: say as much as is known.
+        watch.cut_short = f"looking ahead has failed ({type(error).__name__}: {error})"
+    return watch
+
+
+def _saving(state: State) -> dict[Seconds, Seconds]:
+    """By the time at which jobs gave way: how long the slowest of them is in the way of others."""
+    found: dict[Seconds, Seconds] = {}
+    for track in state.tracks.values():
+        if track.phase is Phase.SUSPENDED:
+            at, save_s = track.waiting_since, track.job.interruption.save_s
+            found[at] = max(found.get(at, 0.0), save_s)
+    return found
+
+
+def _going(track: Track, left_s: Seconds, now: Seconds, saving: Mapping[Seconds, Seconds]) -> Going:
+    works_from = None
+    if track.phase is Phase.STARTING:
+        restore_s = track.restore_s if track.first_start_at < track.started_at else 0.0
+        begins = track.started_at + saving.get(track.started_at, 0.0)
+        works_from = max(begins + restore_s, now)
+    return Going(track.job, left_s, track.resumed, track.placement, works_from, track.speed)
