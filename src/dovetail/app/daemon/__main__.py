@@ -46,12 +46,10 @@ def _log_to_terminal(settings: Settings) -> None:
 
 
 def _cannot(sentence: str, telling: int | None) -> int:
-    logging.getLogger("dovetail.daemon").error("%s", sentence)
-    if telling is None:
-        print(f"dovetail: {sentence}", file=sys.stderr)
-        return 1
-    with suppress(OSError):  # nobody waits for it any more
-        os.write(telling, sentence.encode(errors="replace"))
+    print(f"dovetail: {sentence}", file=sys.stderr)
+    if telling is not None:
+        with suppress(OSError):  # nobody waits for it any more
+            os.write(telling, sentence.encode(errors="replace"))
     return 1
 
 

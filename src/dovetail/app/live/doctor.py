@@ -70,8 +70,9 @@ def _state_folder(home: Home) -> Finding:
     if not folder.exists():
         return Finding("folder", NOTE, f"{folder} is not there yet; dovetail up makes it")
     if not os.access(folder, os.W_OK | os.X_OK):
-        owner = folder.stat().st_uid
-        return Finding("folder", NOTE if home.system else BAD, f"{folder} belongs to user {owner}")
+        # A shared daemon's folder is its own; we need no more than its socket.
+        state = NOTE if os.access(home.socket, os.W_OK) else BAD
+        return Finding("folder", state, f"{folder} is another user's ({folder.stat().st_uid})")
     if not home.system and stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return Finding("folder", BAD, f"{folder} is open to others; try: chmod 700 {folder}")
     return Finding("folder", GOOD, str(folder))
@@ -122,7 +123,7 @@ def _last_words(home: Home) -> str:
         lines = home.log.read_text(errors="replace").splitlines()[-50:]
     except OSError:
         return ""
-    complaints = [line for line in lines if " ERROR " in line or " CRITICAL " in line]
+    complaints = [line for line in lines if " ERROR " in line or line.startswith("dovetail: ")]
     return f" (its last complaint: {complaints[-1][:200]})" if complaints else ""
 
 

@@ -17,6 +17,7 @@ from dovetail.app.client import Client, Unreachable
 from dovetail.app.home import Home, find_home, home_in, system_home
 from dovetail.app.live.listing import counted
 from dovetail.app.live.times import span
+from dovetail.app.typed import typed_command
 from dovetail.core.errors import BadInput, DovetailError
 
 _STARTS_WITHIN_S = 120.0
@@ -168,7 +169,7 @@ def _greet(client: Client, place: Home, home: str | None, listen: str | None) ->
         click.echo(f"  notice  {health['notice']}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
-    again = f"dovetail --home {home}" if home else "dovetail"
+    again = f"{typed_command()} --home {home}" if home else typed_command()
     click.echo(f"  try     {again} submit -- python train.py")
 
 
