@@ -53,7 +53,7 @@ def main() -> None:
             optimizer.step()
             sdk.report(run.step, loss=loss, rate=scheduler.get_last_lr()[0])
         scheduler.step()
-    print(f"done after {run.step} steps, last loss {loss.item():.4f}")
+    print(f"done after {run.step} steps")
 
 
 if __name__ == "__main__":

@@ -30,14 +30,18 @@ class Box:
         self._thread.start()
 
     def close(self) -> None:
-        self.service.cancel(mine, ME) if (mine := self.service.mine(ME)) else None
-        self.wait_for(lambda: not (self.home.runs / "live").exists() or not self._left(), 30)
+        if self._thread.is_alive():
+            self.daemon.stop_and_end_jobs()
+        self._leave()
+
+    def leave(self) -> None:
+        """The daemon stops, the jobs go on."""
         self.daemon.stop()
+        self._leave()
+
+    def _leave(self) -> None:
         self._thread.join(30)
         self.daemon.reader.close()
-
-    def _left(self) -> list[str]:
-        return os.listdir(self.home.runs / "live")
 
     def submit(self, run: str | list[str], **fields: Any) -> str:
         """A shell script, or a command as a list."""

@@ -22,6 +22,7 @@ MODULES = (
     "core/entries.py",
     "core/room.py",
     "core/track.py",
+    "core/freed.py",
     "core/state.py",
     "core/orders.py",
     "core/plan.py",
@@ -33,6 +34,8 @@ MODULES = (
     "policies/placement.py",
     "policies/keys.py",
     "policies/listing.py",
+    "policies/partners.py",
+    "policies/pairing.py",
     "backends/simulated.py",
     "traces/outcomes.py",
 )

@@ -143,6 +143,34 @@ def test_the_state_refuses_cpus_that_are_gone() -> None:
         state.record(Start("hungry", placement((0, 8))))
 
 
+@pytest.mark.parametrize(
+    ("where", "says"),
+    {
+        "another kind": (((2, 0b11),), "'old'.*of kind 'old'"),
+        "another tenant's": (((3, 0b11),), "'theirs'.*for tenant 'them' alone"),
+        "a node twice": (((0, 1), (0, 2)), "one twice"),
+        "taken on the second node": (((0, 1), (1, 1)), "cannot start job 'gang'"),
+    }.values(),
+)
+def test_the_quick_way_refuses_what_the_long_way_does(
+    where: tuple[tuple[int, int], ...], says: str
+) -> None:
+    """Without quotas, CPUs or shares in play, where most starts are waved through."""
+    state = state_after(
+        *(NodeJoined(0.0, node) for node in nodes(2, 4)),
+        NodeJoined(0.0, Node("old", 4, kind="old")),
+        NodeJoined(0.0, Node("theirs", 4, tenant="them" if "theirs" in says else "")),
+        Submitted(1.0, job("first", 1)),
+        Submitted(1.0, job("gang", 2, kinds=("gpu",) if "old" in says else ())),
+        Start("first", placement((1, 1))),
+    )
+    before = fingerprint(state)
+    with pytest.raises(IllegalEntry, match=says):
+        state.record(Start("gang", placement(*where)))
+    assert fingerprint(state) == before
+    state.record(Start("gang", placement((0, 1), (1, 2))))
+
+
 def test_the_state_refuses_more_than_a_tenants_quota() -> None:
     state = busy_state()
     state.record(Start("ours", placement((0, 0b1100))))

@@ -111,8 +111,9 @@ def test_ten_thousand_reports_of_four_processes_arrive_whole(desk: Any) -> None:
     script = """if True:
         import sys
         from dovetail import sdk
+        many = {f"a_rather_long_name_{number}": 1 / 3 for number in range(40)}
         for step in range(2500):
-            sdk.report(step, rank=int(sys.argv[1]), **{f"a_rather_long_name_{i}": 1 / 3 for i in range(40)})
+            sdk.report(step, rank=int(sys.argv[1]), **many)
     """
     ranks = [desk.start("-c", script, str(rank)) for rank in range(4)]
     assert [rank.communicate(timeout=120) for rank in ranks] == [("", "")] * 4
@@ -209,7 +210,7 @@ def test_a_report_costs_microseconds(desk: Any) -> None:
             return (perf_counter() - began) / 2000
         print(min(seconds() for _ in range(10)))
     """
-    assert float(desk.run("-c", script)[0]) < 50e-6  # about 3 on an idle machine
+    assert float(desk.run("-c", script)[0]) < 50e-6  # about 6, measured on a busy machine
 
 
 def test_the_file_is_for_its_owner_only(desk: Any) -> None:

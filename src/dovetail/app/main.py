@@ -9,13 +9,44 @@ import click
 
 from dovetail.core.errors import DovetailError
 
-_COMMANDS = {
-    "demo": ("dovetail.app.demo.command", "demo", "Twelve real training jobs under two policies."),
-    "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
-    "compare": ("dovetail.app.simulate_commands", "compare", "Run a trace under several policies."),
-    "policies": ("dovetail.app.policies_command", "policies", "List the policies and parameters."),
-    "trace": ("dovetail.app.trace_commands", "trace", "Describe or generate traces."),
+_LIVE = "dovetail.app.live"
+_SECTIONS = {
+    "To begin with": {
+        "demo": ("dovetail.app.demo.command", "demo", "Twelve real jobs under two policies."),
+    },
+    "The daemon": {
+        "up": (f"{_LIVE}.up", "up", "Start it: it finds the GPUs and runs the queue."),
+        "down": (f"{_LIVE}.up", "down", "Stop it; jobs go on."),
+        "doctor": (f"{_LIVE}.doctor", "doctor", "Say what is missing here, and how to get it."),
+        "policy": (f"{_LIVE}.policy", "policy", "Say who decides; change it while jobs run."),
+        "tenant": (f"{_LIVE}.policy", "tenant", "List tenants and set their quotas."),
+        "nodes": (f"{_LIVE}.history", "nodes", "List the GPUs and who has them."),
+        "top": (f"{_LIVE}.top", "top", "Watch it all in the terminal."),
+    },
+    "Jobs": {
+        "submit": (f"{_LIVE}.submit", "submit", "Hand in a command, a YAML file or a script."),
+        "run": (f"{_LIVE}.submit", "run", "The same, and follow it to its end."),
+        "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
+        "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
+        "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),
+        "logs": (f"{_LIVE}.logs", "logs", "Show what a job prints."),
+        "wait": (f"{_LIVE}.jobs", "wait", "Wait until jobs have ended."),
+        "cancel": (f"{_LIVE}.jobs", "cancel", "End jobs."),
+        "pause": (f"{_LIVE}.jobs", "pause", "Take jobs off their GPUs for a while."),
+        "resume": (f"{_LIVE}.jobs", "resume", "Let paused jobs go on."),
+        "requeue": (f"{_LIVE}.jobs", "requeue", "Let running jobs start over."),
+        "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
+        "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
+    },
+    "Simulation": {
+        "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
+        "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
+        "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),
+        "trace": ("dovetail.app.trace_commands", "trace", "Describe or generate traces."),
+    },
 }
+_COMMANDS = {name: own for section in _SECTIONS.values() for name, own in section.items()}
+_ALIASES = {"ps": "queue"}
 
 
 class _LazyGroup(click.Group):
@@ -25,24 +56,36 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        found = _COMMANDS.get(_ALIASES.get(cmd_name, cmd_name))
+        if found is None:
             return None
-        module, name, _ = _COMMANDS[cmd_name]
+        module, name, _ = found
         command: click.Command = getattr(import_module(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, _, about) in _COMMANDS.items()])
+        for title, section in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, about) for name, (_, _, about) in section.items()])
 
 
 @click.group(cls=_LazyGroup)
 @click.version_option(package_name="dovetail")
-def cli() -> None:
-    """Dovetail schedules deep-learning work on GPU clusters.
+@click.option(
+    "--home",
+    metavar="DIR",
+    envvar="DOVETAIL_HOME",
+    help="The daemon that keeps its things there, independent of others.",
+)
+@click.pass_context
+def cli(ctx: click.Context, home: str | None) -> None:
+    """Dovetail schedules deep-learning work, on this machine and in simulation.
 
+    \b
+    A queue for this machine:  dovetail up; dovetail submit -- python train.py
     Which policy for my jobs?  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
     """
+    ctx.obj = home
 
 
 def main() -> None:
@@ -56,7 +99,7 @@ def main() -> None:
     except click.ClickException as error:
         _explain(error)
     except DovetailError as error:
-        _fail(str(error), 1)
+        _fail(str(error), getattr(error, "exit_code", 1))
     except BrokenPipeError:
         # Whoever read our output has had enough, e.g. `| head`.
         sys.stderr.close()

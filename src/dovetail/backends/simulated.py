@@ -34,7 +34,7 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import UnfinishedRun
-from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, Tenant, gpus_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival, Going
 
@@ -48,31 +48,34 @@ _STARTED: Final = 2
 _CANCEL: Final = 3
 _NODE: Final = 4
 
-_IDLE_WAKES = 100_000  # so many wake-ups in a row without any change: the policy waits for nothing
-_FRUITLESS_FAILURES = 100_000
-_IDLE_TURNS = 100_000  # so many preemptions in a row before any work was done: nothing will be
+# So often in a row before we say that nothing will come of it:
+_IDLE_WAKES: Final = 100_000  # wake-ups without any change
+_FRUITLESS_FAILURES: Final = 100_000  # failures of nodes without any job ending
+_IDLE_TURNS: Final = 100_000  # preemptions before any work was done
 
 
 @final
 class _Life:
     """The truth about one job that has not ended."""
 
-    remaining_s: Seconds = 0.0  # work left as of the start of the current stint
-    done_s: Seconds = 0.0  # work done and not lost
-    saved_s: Seconds = 0.0  # of this: safe, because it was saved at the last preemption
-    attempt: int = 0
-    attempt_s: Seconds = 0.0  # work done in this attempt
-    stint: int = 0  # changes with every start and stop: rows of older stints are stale
-    placement: Placement | None = None
-    working_since: Seconds = 0.0
-    rate: float = 1.0
-    started: bool = False
-    gone: bool = False
+    __slots__ = (
+        *("arrival", "attempt", "attempt_s", "done_s", "gone", "job", "placement", "rate"),
+        *("remaining_s", "saved_s", "stint", "working_since"),
+    )
 
     def __init__(self, arrival: Arrival) -> None:
         self.arrival: Final = arrival
         self.job: Final = arrival.job
-        self.remaining_s = arrival.work_s
+        self.remaining_s = arrival.work_s  # work left as of the start of the current stint
+        self.done_s = 0.0  # work done and not lost
+        self.saved_s = 0.0  # of this: safe, because it was saved at the last preemption
+        self.attempt = 0
+        self.attempt_s = 0.0  # work done in this attempt
+        self.stint = 0  # changes with every start and stop: rows of older stints are stale
+        self.placement: Placement | None = None
+        self.working_since = 0.0
+        self.rate = 1.0
+        self.gone = False
 
 
 # time, order of making, what, whose (or None for a node), the stint or the number of the node event
@@ -105,7 +108,7 @@ class SimulatedCluster:
         now: Seconds = 0.0,
     ) -> None:
         self._nodes: Final[list[Node]] = []
-        self._arrivals: Final = arrivals
+        self._arrivals: Final = list(arrivals)
         self._next = 0
         self._next_at: Seconds = arrivals[0].at if arrivals else inf
         self._speed: Final = speed
@@ -166,42 +169,57 @@ class SimulatedCluster:
         """Everything that has been held back, and all that happens at the next instant."""
         events = self._reports
         self._reports = []
-        rows = self._rows
-        while rows:
-            row = rows[0]
-            life = row[3]
-            if life is None or (not life.gone and (life.stint == row[4] or row[2] == _CANCEL)):
-                break
-            heappop(rows)
-        at = rows[0][0] if rows else inf
-        if self._next_at < at:
-            at = self._next_at
-        if self._wake_at <= at and self._wake_at < inf:
-            if self._lives:  # else there is nothing to be woken for, now or later
-                at = self._wake_at
-                self._count_idle_wakes(rows, at)
-                events.append(Woke(at))
-            self._wake_at = inf
-        if at == inf or (self._failures is not None and not self._lives and self._next_at == inf):
+        if events and self._interference is not None:
+            events = [event for event in events if self._is_not_overtaken(event)]
+        rows, at = self._rows, self._next_at
+        if self._wake_at < inf:
+            at = self._wake(events, at)
+        if self._failures is not None and not self._lives and at == inf:
             return events  # failures alone do not keep the world going
-        self._now = at
         while rows and rows[0][0] <= at:
             row = heappop(rows)
-            life = row[3]
-            if row[2] == _FINISH and life is not None:
-                if life.stint == row[4] and not life.gone:
-                    job_id = life.job.id
-                    life.gone = True
-                    self._fruitless_failures = 0
-                    del self._lives[job_id]
-                    if self._sharers:
-                        self._unshare(events, life)
-                    events.append(Finished(at, job_id))
-            else:
-                self._happen(events, row)
-        while self._next_at <= at:
-            self._arrive(events)
+            life = row[3]  # as in _is_stale, written out, since it is asked at every event
+            if life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL)):
+                continue
+            self._now = at = row[0]
+            if life is None or row[2] != _FINISH:
+                self._happen(events, row[2], life, row[4])
+                continue
+            job_id = life.job.id
+            life.gone = True
+            self._fruitless_failures = 0
+            del self._lives[job_id]
+            if self._sharers:
+                self._unshare(events, life)
+            events.append(Finished(at, job_id))
+        if at < inf:
+            self._now = at
+            while self._next_at <= at:
+                self._arrive(events)
         return events
+
+    def _wake(self, events: list[Event], until: Seconds) -> Seconds:
+        """Tell that it is time to wake up, unless something else happens before."""
+        rows = self._rows
+        while rows and _is_stale(rows[0]):
+            heappop(rows)
+        at = self._wake_at
+        if at > until or (rows and at > rows[0][0]):
+            return until
+        self._wake_at = inf
+        if not self._lives:  # then there is nothing to be woken for, now or later
+            return until
+        self._count_idle_wakes(rows, at)
+        events.append(Woke(at))
+        self._now = at
+        return at
+
+    def _is_not_overtaken(self, event: Event) -> bool:
+        """A neighbour's change of speed is no news if that one was moved or stopped just after."""
+        if not isinstance(event, Paced):
+            return True
+        life = self._lives.get(event.job_id)
+        return life is not None and life.placement is not None and life.rate == event.speed
 
     def _count_idle_wakes(self, rows: list[_Row], at: Seconds) -> None:
         if at > self._now and (rows or self._next_at < inf):
@@ -215,21 +233,19 @@ class SimulatedCluster:
             )
 
     def _arrive(self, events: list[Event]) -> None:
-        arrival = self._arrivals[self._next]
-        self._next += 1
-        self._next_at = self._arrivals[self._next].at if self._next < len(self._arrivals) else inf
-        life = _Life(arrival)
-        self._lives[arrival.job.id] = life
+        arrivals, following = self._arrivals, self._next + 1
+        arrival = arrivals[following - 1]
+        self._next = following
+        self._next_at = arrivals[following].at if following < len(arrivals) else inf
+        job = arrival.job
+        life = self._lives[job.id] = _Life(arrival)
         if arrival.cancel_at is not None:
             self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-        events.append(Submitted(self._now, arrival.job))
+        events.append(Submitted(self._now, job))
 
-    def _happen(self, events: list[Event], row: _Row) -> None:
-        what, life = row[2], row[3]
+    def _happen(self, events: list[Event], what: int, life: _Life | None, number: int) -> None:
         if life is None:
-            self._node_event(events, row[4])
-        elif life.gone or (life.stint != row[4] and what != _CANCEL):
-            return
+            self._node_event(events, number)
         elif what == _STARTED:
             self._report_start(events, life)
         elif what == _FAIL:
@@ -336,9 +352,8 @@ class SimulatedCluster:
         at = now
         if self._busy:
             at = self._physically_free(placement)
-        if life.started:
+        if life.stint:  # it ran before
             at += life.job.interruption.restore_s
-        life.started = True
         life.stint += 1
         life.placement = placement
         life.working_since = at
@@ -377,7 +392,7 @@ class SimulatedCluster:
             return part
         others = [
             self._interference(life.job, other.job)
-            for gpu in _gpus_of(placement)
+            for gpu in gpus_of(placement)
             for other in self._sharers[gpu]
             if other is not life
         ]
@@ -424,7 +439,7 @@ class SimulatedCluster:
         life.placement = None
         save_s = life.job.interruption.save_s
         if save_s > 0:
-            for gpu in _gpus_of(placement):
+            for gpu in gpus_of(placement):
                 self._busy[gpu] = max(self._busy.get(gpu, 0.0), self._now + save_s)
 
     def _kill(self, events: list[Event], life: _Life) -> Seconds:
@@ -461,7 +476,7 @@ class SimulatedCluster:
     # ------------------------------------------------------------------------------------- sharing
 
     def _share(self, life: _Life, placement: Placement) -> None:
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             self._sharers.setdefault(gpu, []).append(life)
         self._slow_neighbours(self._reports, life, placement)
 
@@ -470,7 +485,7 @@ class SimulatedCluster:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             self._sharers[gpu].remove(life)
             if not self._sharers[gpu]:
                 del self._sharers[gpu]
@@ -481,7 +496,7 @@ class SimulatedCluster:
         if self._interference is None:
             return
         seen: list[_Life] = []
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             for other in self._sharers.get(gpu, ()):
                 if other is not life and other not in seen:
                     seen.append(other)
@@ -491,7 +506,7 @@ class SimulatedCluster:
     def _physically_free(self, placement: Placement) -> Seconds:
         """When the last of these GPUs has been saved by the job that had it before."""
         at = self._now
-        for gpu in _gpus_of(placement):
+        for gpu in gpus_of(placement):
             until = self._busy.get(gpu, 0.0)
             if until > self._now:  # it stays noted: whoever comes next may have to wait for it too
                 at = max(at, until)
@@ -500,10 +515,7 @@ class SimulatedCluster:
         return at
 
 
-def _gpus_of(placement: Placement) -> list[tuple[int, int]]:
-    return [
-        (n, gpu)
-        for n, mask in placement.slices
-        for gpu in range(mask.bit_length())
-        if mask >> gpu & 1
-    ]
+def _is_stale(row: _Row) -> bool:
+    """Has the job ended, or gone on in another way, since this was noted?"""
+    life = row[3]
+    return life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL))

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from json.encoder import encode_basestring_ascii as quote
+from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant, own_fields
+
+quote: Final = encode_basestring_ascii  # final, so that compiled code need not look it up
 
 
 class Entry:
     """Compares and prints by its fields, like a dataclass."""
 
+    __slots__ = ()
     tag: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
 
@@ -61,6 +64,7 @@ def _plain(value: object) -> object:
 class Submitted(Entry):
     """A user has asked for a job to run."""
 
+    __slots__ = ("at", "job")
     tag: ClassVar[str] = "submitted"
     fields: ClassVar[tuple[str, ...]] = ("at", "job")
 
@@ -79,6 +83,7 @@ class Submitted(Entry):
 class Started(Entry):
     """The job's processes are up (and restored): from now on it makes progress."""
 
+    __slots__ = ("at", "job_id")
     tag: ClassVar[str] = "started"
     fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
 
@@ -94,6 +99,7 @@ class Started(Entry):
 class Finished(Entry):
     """The job has done all it had to do."""
 
+    __slots__ = ("at", "job_id")
     tag: ClassVar[str] = "finished"
     fields: ClassVar[tuple[str, ...]] = ("at", "job_id")
 
@@ -437,6 +443,7 @@ class Woke(Entry):
 class Start(Entry):
     """Give the job these GPUs. They are its own from this moment; `Started` confirms."""
 
+    __slots__ = ("job_id", "placement")
     tag: ClassVar[str] = "start"
     fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
 
@@ -453,6 +460,7 @@ class Preempt(Entry):
     """Take the GPUs away and keep the progress. They may be given to another job at once: the
     backend lets that one begin when they are physically free."""
 
+    __slots__ = ("job_id",)
     tag: ClassVar[str] = "preempt"
     fields: ClassVar[tuple[str, ...]] = ("job_id",)
 

@@ -57,7 +57,7 @@ from dovetail.core.model import (
     Tenant,
 )
 
-_LINES_AT_ONCE = 4096
+_LINES_AT_ONCE: Final = 4096
 
 
 @final
@@ -72,12 +72,12 @@ class JournalWriter:
 
     def add(self, entry: JournalEntry, now: Seconds) -> None:
         if now != self._now:
+            if len(self._lines) >= _LINES_AT_ONCE:
+                self.flush()
             self._now = now
-            self._at = f'{{"at":{now!r},'
-        lines = self._lines
-        lines.append(entry.line(self._at))
-        if len(lines) >= _LINES_AT_ONCE:
-            self.flush()
+            text = repr(now)  # as in `opening`, written out, since this is every second line
+            self._at = f'{{"at":{text},'
+        self._lines.append(entry.line(self._at))
 
     def flush(self) -> None:
         self._write("".join(self._lines))
@@ -86,7 +86,8 @@ class JournalWriter:
 
 def opening(at: Seconds) -> str:
     """How the line of an entry at that time begins."""
-    return f'{{"at":{at!r},'
+    text = repr(at)  # not inside the braces: compiled, `!r` goes the long way through str.format
+    return f'{{"at":{text},'
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:

@@ -35,24 +35,25 @@ def run(
     journal: Journal | None = None,
 ) -> None:
     """Observe, record, decide, record, act; until the world has nothing more to tell."""
-    observe, act, record, room = backend.observe, backend.act, state.record, state.room
+    observe, act, room = backend.observe, backend.act, state.room
+    deciders = [policy.decide for policy in policies]
     while True:
         events = observe()
         if not events:
             return
         for event in events:
-            record(event)
+            state.record(event)
             if journal is not None:
                 journal(event, state.now)
         if state.unplaceable:
             refuse_unplaceable(backend, state, journal)
         wake = inf
-        for policy in policies:
-            for action in policy.decide(state):
+        for decide in deciders:
+            for action in decide(state):
                 if isinstance(action, Wake):
                     wake = min(wake, action.at)
                     continue
-                record(action)
+                state.record(action)
                 if journal is not None:
                     journal(action, state.now)
                 act(action)

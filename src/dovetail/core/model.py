@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, NewType, final
 JobId = NewType("JobId", str)
 Seconds = float
 
-WHOLE_GPU = 1000  # shares of a GPU are counted in thousandths
+WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,7 @@ class Shape:
         self.plain: Final = (
             job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
+        self.anyhow: Final = self.plain and not job.kinds  # any GPUs will do
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:
@@ -231,9 +232,12 @@ class Placement:
     def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU) -> None:
         self.slices: Final = slices
         self.share: Final = share
-        self.gpus: Final = sum([piece.mask.bit_count() for piece in slices])
-        slices_text = "".join([f",[{piece.node},{piece.mask}]" for piece in slices])
-        self.text: Final = f"[{share}{slices_text}]"  # as JSON: the share, then nodes and masks
+        gpus, text = 0, f"[{share}"
+        for n, mask in slices:
+            gpus += mask.bit_count()
+            text += f",[{n},{mask}]"
+        self.gpus: Final = gpus
+        self.text: Final = text + "]"  # as JSON: the share, then nodes and masks
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -250,6 +254,16 @@ class Placement:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Placement, (self.slices, self.share)
+
+
+def gpus_of(placement: Placement) -> list[tuple[int, int]]:
+    """Its GPUs one by one, as pairs of a node and a GPU."""
+    return [
+        (n, gpu)
+        for n, mask in placement.slices
+        for gpu in range(mask.bit_length())
+        if mask >> gpu & 1
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from dovetail.core.room import Pool
 from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
 
-_PAST = 1e-6  # seconds: an edge is to be passed, not just reached
-_NOBODY = 1 << 60  # more GPUs than anybody has
+_PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
+_NOBODY: Final = 1 << 60  # more GPUs than anybody has
 
 
 @final
@@ -181,14 +181,16 @@ class Order:
             rows.extend(heap)  # as a whole: compiled, a row taken in hand is made anew
         return rows
 
-    def first(self) -> WaitingRow | None:
+    def first(self) -> Track | None:
         """The first of all, where there are no lanes."""
         heap = self._waiting.get(0)
-        if heap is None:
-            return None
-        while heap and heap[0][3].turn != heap[0][2]:
+        while heap:
+            row = heap[0]
+            track = row[3]
+            if track.turn == row[2]:
+                return track
             heappop(heap)
-        return heap[0] if heap else None
+        return None
 
     def next_needs(self) -> int:
         """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
@@ -196,7 +198,11 @@ class Order:
         number = len(heap)
         if number == 1:
             return _NOBODY
-        row = heap[1] if number == 2 or heap[1] < heap[2] else heap[2]
+        row = heap[1]
+        if number > 2:
+            other = heap[2]
+            if other[0] < row[0] or (other[0] == row[0] and other[1] < row[1]):
+                row = other
         track = row[3]
         return track.shape.gpus if track.turn == row[2] and track.shape.plain else 0
 

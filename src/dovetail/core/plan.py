@@ -25,6 +25,7 @@ class Plan:
         self._kept: set[int] = set()  # which of the actions were taken back
         self._stop_at: dict[JobId, int] = {}  # which of them stops a job
         self.started: Final[list[Track]] = []
+        self.within_reach: Final[dict[int, float]] = {}  # by pool: GPUs, free or to be made free
         self._place: Final = place
 
     def place(self, track: Track) -> Placement | None:

@@ -65,8 +65,8 @@ class Room:
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
         self._lowest: dict[tuple[int, int], int] = {}
-        self._single: dict[tuple[int, int], Placement] = {}
-        self._first: dict[tuple[int, int, int], Placement] = {}
+        self._single: list[dict[int, Placement]] = []  # per node: by the mask
+        self._first: list[list[dict[int, Placement]]] = []  # per node and count: by what is free
 
     # ------------------------------------------------------------------------------ what there is
 
@@ -87,6 +87,8 @@ class Room:
         self.cpus.append(node.cpus)
         self.memory_gb.append(node.memory_gb)
         self.open.append(False)
+        self._single.append({})
+        self._first.append([{} for _ in range(node.gpus + 1)])
         self.partitioned = self.partitioned or bool(node.tenant)
         self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
@@ -164,10 +166,11 @@ class Room:
         ]
 
     def within_quota(self, shape: Shape) -> bool:
-        tenant = self.tenants.get(shape.tenant)
-        if tenant is None:
-            return True
-        return self.held[shape.tenant] + _gpus_counted(shape) <= tenant.gpu_quota + _ROUNDING
+        return self._quota_has(shape.tenant, _gpus_counted(shape))
+
+    def _quota_has(self, name: str, gpus: float) -> bool:
+        tenant = self.tenants.get(name)
+        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + _ROUNDING
 
     def why_never(self, shape: Shape) -> str:
         """Why a job of this shape could not even start on the empty cluster; "" if it could."""
@@ -209,7 +212,8 @@ class Room:
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
-        if self.tenants and not self.within_quota(shape):
+        gpus = placement.gpus * placement.share / WHOLE_GPU
+        if self.tenants and not self._quota_has(shape.tenant, gpus):
             return False
         return shape.plain or all(
             [self.host_has(n, shape, mask.bit_count()) for n, mask in placement.slices]
@@ -237,19 +241,18 @@ class Room:
 
     def first_gpus(self, n: int, count: int) -> Placement:
         """The placement on the node's first `count` free GPUs."""
-        key = (n, self.free[n], count)
-        placement = self._first.get(key)
+        kept, free = self._first[n][count], self.free[n]
+        placement = kept.get(free)
         if placement is None:
-            placement = self._first[key] = self.single(n, self.lowest(n, count))
+            placement = kept[free] = self.single(n, self.lowest(n, count))
         return placement
 
     def single(self, n: int, mask: int) -> Placement:
         """The placement on one node; the same few come up again and again, so they are kept."""
-        key = (n, mask)
-        placement = self._single.get(key)
+        kept = self._single[n]
+        placement = kept.get(mask)
         if placement is None:
-            placement = Placement((Slice(n, mask),))
-            self._single[key] = placement
+            placement = kept[mask] = Placement((Slice(n, mask),))
         return placement
 
     # ---------------------------------------------------------------------------- taking and giving
@@ -275,11 +278,14 @@ class Room:
 
     def is_plainly_free(self, placement: Placement, shape: Shape) -> bool:
         """A quick yes for the usual case; a no means that `check` has to look more closely."""
-        slices = placement.slices
-        if len(slices) != 1 or not shape.plain or placement.share != WHOLE_GPU or self.tenants:
+        if not shape.anyhow or placement.share != WHOLE_GPU or self.tenants_matter:
             return False
-        n, mask = slices[0]
-        return 0 <= n < len(self.free) and self.free[n] & mask == mask and self.open[n]
+        free, slices = self.free, placement.slices
+        for n, mask in slices:
+            if not 0 <= n < len(free) or free[n] & mask != mask or not self.open[n]:
+                return False
+        number = len(slices)
+        return number == 1 or 0 < number == len({piece[0] for piece in slices})
 
     def take(self, placement: Placement, shape: Shape) -> None:
         if placement.share == WHOLE_GPU:
@@ -292,8 +298,9 @@ class Room:
                 count[n] = after
                 if self.open[n]:
                     pool, bit = self.pool_of[n], self.bit[n]
-                    pool.by_count[before] ^= bit
-                    pool.by_count[after] ^= bit
+                    by_count = pool.by_count
+                    by_count[before] ^= bit
+                    by_count[after] ^= bit
                     pool.free += after - before
         else:
             for n, mask in placement.slices:
@@ -313,8 +320,9 @@ class Room:
                 count[n] = after
                 if self.open[n]:
                     pool, bit = self.pool_of[n], self.bit[n]
-                    pool.by_count[before] ^= bit
-                    pool.by_count[after] ^= bit
+                    by_count = pool.by_count
+                    by_count[before] ^= bit
+                    by_count[after] ^= bit
                     pool.free += after - before
         else:
             for n, mask in placement.slices:

@@ -107,7 +107,9 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     for row in saved["past"]:
         track = _restored_track(state, row)
         state.past.append(track)
-        state._ended[track.job.id] = track.phase
+        state._seen.add(track.job.id)
+        if track.phase is not Phase.FINISHED:
+            state._unfinished[track.job.id] = track.phase
     for row in saved["tracks"]:
         _restore_live(state, _restored_track(state, row))
     for job_id in saved["running"]:
@@ -142,11 +144,13 @@ def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
     if "on" in row:
         track.placement = placement_from(row["on"])
     track.awaits = tuple(JobId(other) for other in row.get("awaits", ()))
+    track.barred = bool(track.held or track.awaits)
     return track
 
 
 def _restore_live(state: State, track: Track) -> None:
     state._tracks[track.job.id] = track
+    state._seen.add(track.job.id)
     for other in track.awaits:
         state._dependants.setdefault(other, []).append(track)
     if track.placement is not None:

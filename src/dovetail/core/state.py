@@ -48,7 +48,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
 from dovetail.core.room import Room
-from dovetail.core.track import Phase, Track
+from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
 WAITS: Final = 1
 RUNS: Final = 2
@@ -108,7 +108,8 @@ class View:
         self.room: Final = Room()
         self._tracks: dict[JobId, Track] = {}
         self._running: dict[JobId, Track] = {}
-        self._ended: dict[JobId, Phase] = {}
+        self._seen: set[JobId] = set()  # every job ever submitted
+        self._unfinished: dict[JobId, Phase] = {}  # those that ended otherwise, and how
         self.past: Final[deque[Track]] = deque(maxlen=past)
         self._remembers: Final = past > 0
         self._dependants: dict[JobId, list[Track]] = {}
@@ -146,7 +147,9 @@ class View:
 
     @property
     def ended(self) -> Mapping[JobId, Phase]:
-        return self._ended
+        """How every job ended that did; put together when asked for, which is not at every event."""
+        gone = self._seen.difference(self._tracks)
+        return {job_id: self._unfinished.get(job_id, FINISHED) for job_id in gone}
 
     @property
     def shapes(self) -> Collection[tuple[Shape, str]]:
@@ -224,7 +227,7 @@ class State(View):
                     finished = self._may_end(entry.job_id)
                 else:
                     self._release(finished, 0.0)
-                self._end(finished, Phase.FINISHED, "")
+                self._end(finished, FINISHED)
             elif isinstance(entry, Started):
                 self._advance(entry.at)
                 self._started(entry.job_id)
@@ -310,8 +313,8 @@ class State(View):
     def _track(self, job_id: JobId) -> Track:
         track = self._tracks.get(job_id)
         if track is None:
-            known = self._ended.get(job_id)
-            what = "is not known" if known is None else f"has ended ({known.value})"
+            how = self._unfinished.get(job_id, FINISHED).value
+            what = f"has ended ({how})" if job_id in self._seen else "is not known"
             raise IllegalEntry(f"job {job_id!r} {what} at t={self.now:g}")
         return track
 
@@ -324,13 +327,15 @@ class State(View):
     def _may_end(self, job_id: JobId) -> Track:
         """A waiting job can end only if it has run: while it gave way, or while it was parked."""
         track = self._track(job_id)
-        if track.phase is not Phase.SUSPENDED:
+        if track.phase is not SUSPENDED:
             raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
         return track
 
     def _submitted(self, job: Job) -> None:
-        if job.id in self._tracks or job.id in self._ended:
-            raise IllegalEntry(f"job {job.id!r} is submitted twice; job ids must differ")
+        job_id, seen = job.id, self._seen
+        if job_id in seen:
+            raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
+        seen.add(job_id)
         found = self._simple_shapes.get(job.gpus) if job.simple else None
         if found is None:
             found = self._shape_of(job)
@@ -338,14 +343,22 @@ class State(View):
         self._tickets += 1
         track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
-        self._tracks[job.id] = track
+        self._tracks[job_id] = track
         if why_never:
-            self.unplaceable[job.id] = why_never
-        if job.after:
-            self._await(track)
-        if not job.preemptible:
+            self.unplaceable[job_id] = why_never
+        if job.simple:
+            self.waiting_count += 1
+            for index in self._on_wait:
+                index.waits(track)
+        else:
+            self._line_up_if_allowed(track)
+
+    def _line_up_if_allowed(self, track: Track) -> None:
+        if not track.job.preemptible:
             track.pinned = NOT_PREEMPTIBLE
-        if not track.awaits:
+        if track.job.after:
+            self._await(track)
+        if not track.barred:
             self._line_up(track)
 
     def _line_up(self, track: Track) -> None:
@@ -356,21 +369,23 @@ class State(View):
     def _await(self, track: Track) -> None:
         """Keep the job out of the queue until those it comes after have finished."""
         for other in track.job.after:
-            phase = self._ended.get(other)
+            phase = self._unfinished.get(other)
             if other in self._tracks:
                 track.awaits = (*track.awaits, other)
                 self._dependants.setdefault(other, []).append(track)
-            elif phase is not Phase.FINISHED:
+            elif phase is not None or other not in self._seen:
                 what = "is not known" if phase is None else f"has ended ({phase.value})"
                 self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
                 track.awaits = (*track.awaits, other)
+        track.barred = bool(track.awaits)
 
     def _tell_dependants(self, ended: Track) -> None:
         for track in self._dependants.pop(ended.job.id, ()):
             if track.ended_at >= 0:
                 continue
-            if ended.phase is Phase.FINISHED:
+            if ended.phase is FINISHED:
                 track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
+                track.barred = bool(track.held or track.awaits)
                 if not track.barred:
                     self._line_up(track)
             else:
@@ -405,16 +420,16 @@ class State(View):
             if not room.is_plainly_free(placement, shape):
                 self._check_room(job_id, placement, shape)
             room.take(placement, shape)
-        if track.phase is Phase.SUSPENDED:
+        if track.phase is SUSPENDED:
             self.suspended_count -= 1
         if not track.process:
             track.run += 1
             track.process = True
         if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
-            track.phase = Phase.RUNNING
+            track.phase = RUNNING
             track.working_since = now
         else:
-            track.phase = Phase.STARTING
+            track.phase = STARTING
             track.working_since = -1.0
         track.placement = placement
         track.holds = (
@@ -446,9 +461,9 @@ class State(View):
 
     def _started(self, job_id: JobId) -> None:
         track = self._held(job_id)
-        if track.phase is not Phase.STARTING and track.working_since != track.started_at:
+        if track.phase is not STARTING and track.working_since != track.started_at:
             raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
-        track.phase = Phase.RUNNING
+        track.phase = RUNNING
         track.working_since = self.now
 
     def _preempt(self, job_id: JobId) -> None:
@@ -458,7 +473,7 @@ class State(View):
         self._release(track, 0.0)
         track.preemptions += 1
         track.rung = ""
-        self._wait_again(track, Phase.SUSPENDED)
+        self._wait_again(track, SUSPENDED)
 
     def _interrupted(self, entry: Interrupted) -> None:
         track = self._track(entry.job_id)
@@ -472,7 +487,7 @@ class State(View):
         track.reason = entry.reason
         if was_waiting:
             self._step_out(track)
-        self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+        self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
 
     @staticmethod
     def _forget_processes(track: Track) -> None:
@@ -483,7 +498,7 @@ class State(View):
 
     def _step_out(self, track: Track) -> None:
         """Leave the queue, for good or to line up elsewhere in it."""
-        if track.phase is Phase.SUSPENDED:
+        if track.phase is SUSPENDED:
             self.suspended_count -= 1
         if not track.barred:
             self.waiting_count -= 1
@@ -544,11 +559,11 @@ class State(View):
             track.run += 1
 
     def _displace(self, track: Track, reason: str) -> None:
-        if track.phase is Phase.STARTING and track.first_start_at == track.started_at:
+        if track.phase is STARTING and track.first_start_at == track.started_at:
             track.first_start_at = -1.0  # it never really began
         self._release(track, 0.0)
         track.reason = reason
-        self._wait_again(track, Phase.SUSPENDED if track.executed_s > 0 else Phase.QUEUED)
+        self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
 
     def _pin(self, track: Track, reason: str) -> None:
         track.pinned = reason
@@ -566,7 +581,7 @@ class State(View):
         track.preemptions -= 1
         track.pinned = entry.reason
         track.process = True
-        track.phase = Phase.RUNNING
+        track.phase = RUNNING
         track.placement = entry.placement
         track.holds = entry.placement.gpus * entry.placement.share / WHOLE_GPU
         track.started_at = track.working_since = self.now
@@ -584,6 +599,7 @@ class State(View):
         waits = track.placement is None
         was_in_line = waits and not track.barred
         track.held = entry.reason if isinstance(entry, Held) else ""
+        track.barred = bool(track.held or track.awaits)
         if was_in_line and track.held:
             self.waiting_count -= 1
             track.turn += 1
@@ -615,9 +631,10 @@ class State(View):
 
     def _release(self, track: Track, lost_s: Seconds) -> None:
         """Take the GPUs back; the account of this stint is closed."""
-        assert track.placement is not None
-        if not self.room.drafted or not self.room.confirm(False, track.placement, track.shape):
-            self.room.give(track.placement, track.shape)
+        room, placement = self.room, track.placement
+        assert placement is not None
+        if not room.drafted or not room.confirm(False, placement, track.shape):
+            room.give(placement, track.shape)
         self._settle_stint(track, lost_s)
         track.placement = None
         track.holds = 0.0
@@ -645,22 +662,24 @@ class State(View):
 
     def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
         """Book the GPU-seconds held and the progress made since the last time this was done."""
-        held = self.now - track.started_at
-        worked = self.now - track.working_since if track.working_since >= 0 else 0.0
+        now, since, speed = self.now, track.working_since, track.speed
+        held = now - track.started_at
+        worked = now - since if since >= 0 else 0.0
         track.held_s += held
         track.held_gpu_s += track.holds * held
-        track.executed_s += worked * track.speed
+        track.executed_s += worked * speed
         if lost_s:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
-        track.lost_gpu_s += track.holds * (held - worked + lost_s / track.speed)
+        if lost_s or worked != held:
+            track.lost_gpu_s += track.holds * (held - worked + lost_s / speed)
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
         track.waiting_since = self.now
         self._tickets += 1
         track.ticket = self._tickets
-        if phase is Phase.SUSPENDED:
+        if phase is SUSPENDED:
             self.suspended_count += 1
         if track.barred:
             self._park(track)
@@ -694,7 +713,7 @@ class State(View):
         elif self._may_end(entry.job_id):
             self._lose(track, entry.lost_s)
             self._step_out(track)
-            track.phase = Phase.STARTING  # neither here nor there: it ends or lines up below
+            track.phase = STARTING  # neither here nor there: it ends or lines up below
         self._forget_processes(track)
         track.exit_code = entry.exit_code
         track.attempts += 1
@@ -702,11 +721,11 @@ class State(View):
             self._end(track, Phase.FAILED, entry.reason)
         else:
             track.reason = entry.reason
-            self._wait_again(track, Phase.QUEUED)
+            self._wait_again(track, QUEUED)
 
-    def _end(self, track: Track, phase: Phase, reason: str) -> None:
-        job_id = track.job.id
-        if track.phase is Phase.QUEUED or track.phase is Phase.SUSPENDED:
+    def _end(self, track: Track, phase: Phase, reason: str = "") -> None:
+        job_id, before = track.job.id, track.phase
+        if before is QUEUED or before is SUSPENDED:
             self._step_out(track)
         track.turn += 1
         track.phase = phase
@@ -715,7 +734,8 @@ class State(View):
         del self._tracks[job_id]
         if self.unplaceable:
             self.unplaceable.pop(job_id, None)
-        self._ended[job_id] = phase
+        if phase is not FINISHED:
+            self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
         if self._dependants:

@@ -22,33 +22,52 @@ class Phase(Enum):
     REFUSED = "refused"
 
 
+# The frequent ones by name: a lookup in an Enum costs as much as a call.
+QUEUED: Final = Phase.QUEUED
+STARTING: Final = Phase.STARTING
+RUNNING: Final = Phase.RUNNING
+SUSPENDED: Final = Phase.SUSPENDED
+FINISHED: Final = Phase.FINISHED
+
+
 @final
 class Track:
     """Changed by the state alone. Seconds and GPU-seconds are as of the last change of phase."""
 
-    # Defaults stand here because most jobs never change most of them: it halves the cost of a track.
-    placement: Placement | None = None  # None while it waits
-    holds: float = 0.0  # GPUs in its hands now, a share counted as a part
-    first_start_at: Seconds = -1.0
-    started_at: Seconds = -1.0  # when it was last given GPUs
-    working_since: Seconds = -1.0  # when it last began to make progress; -1 if not yet
-    ended_at: Seconds = -1.0
-    speed: float = 1.0  # how fast it was last seen to make progress on its present GPUs
-    executed_s: Seconds = 0.0  # progress so far, in seconds at speed 1
-    held_s: Seconds = 0.0  # time it had GPUs in its hands
-    held_gpu_s: float = 0.0  # GPU-seconds it had in its hands
-    forgiven_gpu_s: float = 0.0  # of these: not held against it any more (see Promote)
-    lost_gpu_s: float = 0.0  # of these: saving, restoring, and work done twice
-    preemptions: int = 0
-    attempts: int = 0  # how often it died by its own fault
-    turn: int = 0  # changes whenever its place in an order does; marks stale index rows
-    reason: str = ""
+    __slots__ = (
+        "__dict__",  # for what most jobs never have: see the defaults below
+        "attempts",
+        "barred",
+        "ended_at",
+        "executed_s",
+        "first_start_at",
+        "forgiven_gpu_s",
+        "held_gpu_s",
+        "held_s",
+        "holds",
+        "job",
+        "lost_gpu_s",
+        "phase",
+        "pinned",
+        "placement",
+        "preemptions",
+        "process",
+        "reason",
+        "run",
+        "sequence",
+        "shape",
+        "speed",
+        "started_at",
+        "submitted_at",
+        "ticket",
+        "turn",
+        "waiting_since",
+        "working_since",
+    )
+
     exit_code: int | None = None
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
-    pinned: str = ""  # why it cannot be made to give way now
-    process: bool = False  # are there processes of its last launch, as far as we know?
-    run: int = 0  # which launch of its processes is the last
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
@@ -63,18 +82,33 @@ class Track:
         self.shape = shape
         self.sequence: Final = sequence  # order of submission: the last word in every tie
         self.submitted_at: Final = at
-        self.phase = Phase.QUEUED
+        self.phase = QUEUED
         self.waiting_since = at
         self.ticket = ticket  # its place in the order of beginning to wait
+        self.placement: Placement | None = None  # None while it waits
+        self.holds = 0.0  # GPUs in its hands now, a share counted as a part
+        self.first_start_at = -1.0
+        self.started_at = -1.0  # when it was last given GPUs
+        self.working_since = -1.0  # when it last began to make progress; -1 if not yet
+        self.ended_at = -1.0
+        self.speed = 1.0  # how fast it was last seen to make progress on its present GPUs
+        self.executed_s = 0.0  # progress so far, in seconds at speed 1
+        self.held_s = 0.0  # time it had GPUs in its hands
+        self.held_gpu_s = 0.0  # GPU-seconds it had in its hands
+        self.forgiven_gpu_s = 0.0  # of these: not held against it any more (see Promote)
+        self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
+        self.preemptions = 0
+        self.attempts = 0  # how often it died by its own fault
+        self.turn = 0  # changes whenever its place in an order does; marks stale index rows
+        self.reason = ""
+        self.barred = False  # is it kept out of the queue: held, or awaiting others?
+        self.pinned = ""  # why it cannot be made to give way now
+        self.process = False  # are there processes of its last launch, as far as we know?
+        self.run = 0  # which launch of its processes is the last
 
     @property
     def waiting(self) -> bool:
         return self.placement is None
-
-    @property
-    def barred(self) -> bool:
-        """Is it kept out of the queue, by its user or until other jobs have finished?"""
-        return bool(self.held or self.awaits)
 
     @property
     def restore_s(self) -> Seconds:

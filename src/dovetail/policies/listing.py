@@ -13,9 +13,11 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
+from dovetail.core.freed import Freed
+from dovetail.core.model import Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool
+from dovetail.core.room import Pool, Room
 from dovetail.core.state import View
 from dovetail.core.track import Track
 
@@ -29,7 +31,8 @@ class ListScheduler:
     strict: a job that does not fit blocks all behind it; otherwise it is skipped.
     preemptive: running jobs that stand behind a waiting one give way to it ...
     gain: ... if their key is larger by more than this;
-    running_first: at equal keys the running job stays (otherwise the tie-breaker decides).
+    running_first: at equal keys the running job stays (otherwise the tie-breaker decides);
+    pairs: jobs may share GPUs that they asked for alone, and only together do they free them.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class ListScheduler:
         preemptive: bool = False,
         gain: float = 0.0,
         running_first: bool = False,
+        pairs: bool = False,
     ) -> None:
         self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
         self._queued: Final = bool(getattr(key, "queued", False))
@@ -49,6 +53,7 @@ class ListScheduler:
         self._preemptive: Final = preemptive
         self._gain: Final = gain
         self._running_first: Final = running_first
+        self._pairs: Final = pairs
         self._rising: Final = bool(getattr(key, "rising", False))
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
@@ -118,23 +123,18 @@ class ListScheduler:
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""
         starts: list[Action] = []
-        room, row = view.room, order.first()
-        while row is not None:
-            track = row[3]
+        room, track = view.room, order.first()
+        while track is not None:
             shape = track.shape
-            left = room.most_free()
-            if shape.plain and shape.gpus > left:
-                break
             placement = self._place(room, shape)
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
-            if shape.plain and len(room.pools) == 1:
-                left -= shape.gpus
-            if order.next_needs() > left:
+            if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
                 break  # no other can start: nothing need be drafted
             room.draft_take(placement, shape)
-            row = order.pass_over(track)
+            order.pass_over(track)
+            track = order.first()
         return starts
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
@@ -173,21 +173,26 @@ class ListScheduler:
         Stopped ones line up again with everybody else: what is left may be enough for them.
         """
         track, now = row[3], view.now
-        # Counting is enough where all is whole GPUs; else what a stop frees has to be tried out.
-        plain = track.shape.plain and not view.room.shares
+        # Where all is whole GPUs, counting is enough; else what a stop frees has to be tried out.
+        plain = track.shape.plain and (self._pairs or not view.room.shares)
         wanted, promised = track.shape.gpus, float(pool.free)
+        if plain and wanted > plan.within_reach.get(pool.index, inf):
+            return []  # another that stands before this one has looked in vain for no more
+        freed = Freed(view.room)
         found: list[RunningRow] = []
         while True:
             worst = order.worst(pool)
             if worst is None or not self._gives_way(worst[5] * now - worst[0], worst, row):
                 order.take_back(len(found))
+                if plain:
+                    plan.within_reach[pool.index] = promised
                 return []
             order.lend(pool, worst)
             found.append(worst)
-            promised += worst[4].holds
+            promised += freed.add(worst[4])
             if plain and promised < wanted:
                 continue
-            needed = _needed(found, promised - wanted) if plain else found
+            needed = _needed(found, promised - wanted, freed) if plain else found
             for victim in needed:
                 plan.stop(victim[4])
             placement = plan.place(track)
@@ -224,16 +229,23 @@ class ListScheduler:
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
 
 
-def _needed(found: list[RunningRow], surplus: float) -> list[RunningRow]:
+def _left(room: Room, shape: Shape) -> int:
+    """No job of whole GPUs that asks for more than this can start after one of that shape."""
+    left = room.most_free()
+    return left - shape.gpus if shape.plain and len(room.pools) == 1 else left
+
+
+def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
     """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
     first, as long as enough remains."""
-    if surplus <= 0 or len(found) == 1:
+    if len(found) == 1 or (surplus <= 0 and not freed.some_shared):
         return found
     needed = [found[-1]]
     for row in reversed(found[:-1]):
-        holds = row[4].holds
-        if holds <= surplus:
-            surplus -= holds
+        lost = freed.loses(row[4])
+        if lost <= surplus:
+            surplus -= lost
+            freed.remove(row[4])
         else:
             needed.append(row)
     return needed

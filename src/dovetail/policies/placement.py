@@ -25,7 +25,8 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
     if not shape.plain or room.tenants:
         return _place(room, shape, _fewest_nodes)
     gpus = shape.gpus
-    for pool in room.eligible(shape):
+    pools: list[Pool] | None = shape.pools
+    for pool in pools or room.eligible(shape):
         if pool.free >= gpus:
             by_count = pool.by_count
             for k in range(gpus, pool.width + 1):
@@ -81,14 +82,14 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
         while nodes and gpus >= k:
             n = (nodes & -nodes).bit_length() - 1
             nodes ^= room.bit[n]
-            slices.append(Slice(n, room.free[n]))
+            slices.append(room.single(n, room.free[n]).slices[0])
             gpus -= k
         if not gpus:
             break
         if nodes:
             tight = [by_count[size] & among for size in range(gpus, k) if by_count[size] & among]
             n = _first_node(tight[0] if tight else nodes)
-            slices.append(Slice(n, room.lowest(n, gpus)))
+            slices.append(room.first_gpus(n, gpus).slices[0])
             break
     return Placement(tuple(slices))
 

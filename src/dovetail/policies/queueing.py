@@ -281,8 +281,7 @@ class RoundRobin(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        key = ByService(Queues(()), rotate_s=self.slice_s, by_turn=True)
-        return _in_steps(key, self.place)
+        return in_turns(self.slice_s, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +320,12 @@ def _running_after(view: View, actions: Sequence[Action]) -> list[Track]:
         elif isinstance(action, Start):
             running[action.job_id] = view.tracks[action.job_id]
     return list(running.values())
+
+
+def in_turns(slice_s: Seconds, place: Place, *, pairs: bool = False) -> ListScheduler:
+    """Time slices; `pairs`: some jobs may share GPUs that they asked for alone."""
+    key = ByService(Queues(()), rotate_s=slice_s, by_turn=True)
+    return ListScheduler(key, place, preemptive=True, running_first=True, pairs=pairs)
 
 
 def _in_steps(key: ByService, place: Place) -> ListScheduler:

@@ -67,7 +67,8 @@ class Resumable:
         while self.step < total:
             yield self.step
             self.step += 1
-            self.pause_if_asked()
+            if self.step < total:  # else it is done, and need not be started again
+                self.pause_if_asked()
 
     def epochs(self, total: int) -> Iterator[int]:
         """Count epochs. What stands behind the inner loop is run again if it was interrupted."""
@@ -77,7 +78,8 @@ class Resumable:
             self.epoch += 1
             self._done = 0
             self._epoch_chance = None
-            self.pause_if_asked()
+            if self.epoch < total:
+                self.pause_if_asked()
 
     def batches(self, loader: Iterable[Batch]) -> Iterator[Batch]:
         """The batches of this epoch, without those that were done before an interruption.
@@ -87,7 +89,8 @@ class Resumable:
         """
         self._begin()
         self._sources = chance.sources(loader)
-        if hasattr(sampler := getattr(loader, "sampler", None), "set_epoch"):
+        sampler: Any = getattr(loader, "sampler", None)
+        if hasattr(sampler, "set_epoch"):  # DistributedSampler: it shuffles by the epoch's number
             sampler.set_epoch(self.epoch)
         if self._epoch_chance is None:
             self._settle()

@@ -8,11 +8,11 @@ from typing import Final, final
 
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.state import ENDS, RUNS, WAITS, View
-from dovetail.core.track import Phase, Track
+from dovetail.core.track import FINISHED, Phase, Track
 from dovetail.traces.record import JobRow, Stint
 
-_TELL_EVERY = 256  # jobs
-_REFUSALS_SHOWN = 3
+_TELL_EVERY: Final = 256  # jobs
+_REFUSALS_SHOWN: Final = 3
 
 
 @final
@@ -72,7 +72,7 @@ class Outcomes:
         self.ended += 1
         phase = track.phase
         stayed = track.ended_at - track.submitted_at
-        if phase is Phase.FINISHED:
+        if phase is FINISHED:
             self.completion_s.append(stayed)
         else:
             self.counts[phase] = self.counts.get(phase, 0) + 1

@@ -24,6 +24,9 @@ from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import Home, home_in
 folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
 system = settings.pop("system", False)
+if settings.pop("harmless", False):  # whatever is asked for, nothing is run
+    from dovetail.app.daemon import submissions
+    submissions.argv = lambda spec, folder: ("/bin/true",)
 home = Home(folder, folder / "dovetail.sock", system=True) if system else home_in(folder)
 serve(Settings(home, **settings), ready)
 """
@@ -53,7 +56,7 @@ class Live:
             [sys.executable, "-c", _MAIN, *arguments], pass_fds=[telling]
         )
         os.close(telling)
-        told, _, _ = select.select([listening], [], [], 30)
+        told, _, _ = select.select([listening], [], [], 60)
         is_up = bool(told) and os.read(listening, 1) == b"1"
         os.close(listening)
         if not is_up:
@@ -103,6 +106,9 @@ class Live:
         answer = self.ask("POST", "/v1/jobs", {"jobs": [job]})
         return str(answer["ids"][0])
 
+    def eventually(self, check: Callable[[], Any]) -> Any:
+        return eventually(check)
+
     def wait_for(self, job_id: str, *phases: str) -> Any:
         return eventually(
             lambda: (row := self.get(f"/v1/jobs/{job_id}"))["phase"] in (phases or ENDED) and row
@@ -118,7 +124,7 @@ class Live:
         self.process.wait(20)
 
 
-def eventually(check: Callable[[], Any], within_s: float = 20.0) -> Any:
+def eventually(check: Callable[[], Any], within_s: float = 60.0) -> Any:
     end = time.monotonic() + within_s
     while not (found := check()):
         assert time.monotonic() < end, "it did not happen in time"
@@ -142,6 +148,7 @@ def start() -> Iterator[Callable[..., Live]]:
             live.close()
         finally:
             live.process.kill()
+            live.process.wait()
 
 
 @pytest.fixture(scope="module")

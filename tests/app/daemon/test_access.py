@@ -123,7 +123,7 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot open the socket .*No such file"):
+    with pytest.raises(BadInput, match=r"cannot open the socket .*No such file"):
         listen_on(tmp_path / "no" / "s")
 
 

@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     FiniteFloat,
     PlainValidator,
+    StrictBool,
     StringConstraints,
     WithJsonSchema,
 )
@@ -109,7 +110,7 @@ class SubmissionAsked(_Asked):
         default={}, repr=False, description="Kept in a private file, told to nobody."
     )
     workdir: Workdir = Field(description="The folder it was submitted in.")
-    umask: int = Field(default=0o022, ge=0, le=0o777)
+    umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
 
 
 class SubmissionsAsked(_Asked):
@@ -120,11 +121,11 @@ class JobsAsked(_Asked):
     """Some jobs: by `ids`, or all of the caller's that have not ended."""
 
     ids: list[Wanted] = Field(default=[], max_length=MOST_IDS)
-    mine: bool = False
+    mine: StrictBool = False
 
 
 class PriorityAsked(JobsAsked):
-    priority: float = Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, allow_inf_nan=False)
+    priority: float = Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, strict=True)
 
 
 class PolicyAsked(_Asked):
@@ -134,9 +135,13 @@ class PolicyAsked(_Asked):
 class TenantAsked(_Asked):
     name: TenantName
     gpu_quota: float | None = Field(
-        default=None, ge=0, le=LARGEST_NUMBER, description="GPUs at once; null for no limit."
+        default=None,
+        ge=0,
+        le=LARGEST_NUMBER,
+        strict=True,
+        description="GPUs at once; null for no limit.",
     )
-    weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER)
+    weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER, strict=True)
 
 
 # ----------------------------------------------------------------------------------------- answers

@@ -81,7 +81,7 @@ def why(job_id: Id, daemon: AskedDaemon) -> Response:
 
 @routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 501, 503))
 def forecast(
-    daemon: AskedDaemon, ids: Annotated[str, Query(max_length=100_000, examples=["12,13"])] = ""
+    daemon: AskedDaemon, ids: Annotated[str, Query(max_length=4000, examples=["12,13"])] = ""
 ) -> Response:
     """When jobs are expected to start and to end, with an interval. No ids: all of them."""
     found = _part("forecast", "forecast")

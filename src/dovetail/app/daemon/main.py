@@ -90,6 +90,7 @@ class Daemon:
             )
         )
         self.service.recall_arrays(self.state)
+        self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
 
@@ -150,6 +151,7 @@ class Daemon:
 
     def _sync(self) -> None:
         self.store.commit()
+        self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._take_snapshot()
 
@@ -196,24 +198,32 @@ def _from_snapshot(store: Store) -> tuple[State, int]:
 
 def serve(settings: Settings, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
+    os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
     daemon = Daemon(settings)
+    failures: list[Exception] = []
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
-    threading.Thread(target=_serve_api, args=(daemon, ready), name="api", daemon=True).start()
+    threading.Thread(
+        target=_serve_api, args=(daemon, ready, failures), name="api", daemon=True
+    ).start()
     daemon.run()
+    if failures:
+        raise failures[0]  # the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)
     settings.home.socket.unlink(missing_ok=True)
 
 
-def _serve_api(daemon: Daemon, ready: int | None) -> None:
+def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> None:
     # Imported here: it takes longer than all the rest, and the jobs need not wait for it.
     from dovetail.app.daemon import server
 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
-    except Exception:
-        log.exception("the API cannot be served")
+    except Exception as error:
+        if not isinstance(error, DovetailError):
+            log.exception("the API cannot be served")
+        failures.append(error)
         daemon.stop()
 
 

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 
 from dovetail.app.daemon.answers import Problem
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.spec.complaint import shown
 from dovetail.app.spec.explain import told
 from dovetail.backends.store import JournalDamaged, JournalFull, JournalUnusable
 from dovetail.core.errors import BadInput, DovetailError
@@ -61,16 +62,25 @@ async def _could_not(request: Request, error: Exception) -> Answer:
 
 async def _not_understood(request: Request, error: Exception) -> Answer:
     assert isinstance(error, RequestValidationError)
-    return Answer({"error": _one_line(_sentence(error))}, 422)
+    try:
+        sentence = _sentence(error)
+    except Exception:  # raised further, it would take what was sent, secrets and all, into the log
+        sentence = "the request is not one that /openapi.json describes"
+    return Answer({"error": _one_line(sentence)}, 422)
 
 
 def _sentence(error: RequestValidationError) -> str:
-    found = error.errors()
-    if found[0]["type"] == "json_invalid":
-        return f"the request is not JSON: {found[0]['ctx']['error']} at byte {found[0]['loc'][-1]}"
-    if found[0]["loc"] == ("body",):
+    first = error.errors()[0]
+    kind, (where, *path) = first["type"], first["loc"]
+    if kind == "json_invalid":
+        return f"the request is not JSON: {first['ctx']['error']} at byte {path[-1]}"
+    if where == "body" and not path:
         return "the request needs a JSON object as its body, with Content-Type: application/json"
-    return told([{**one, "loc": one["loc"][1:] or one["loc"]} for one in found])
+    if kind == "extra_forbidden" and "spec" not in path:
+        return f"there is no field {shown(str(path[-1]))} in such a request"
+    start = path.index("spec") + 1 if "spec" in path[:-1] else 0
+    source = f"jobs[{path[1]}].spec" if start else ""
+    return told([{**first, "loc": tuple(path[start:])}], source)
 
 
 async def _no_such_page(request: Request, error: Exception) -> Answer:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
 
 DEFAULT_GROUP = "dovetail"
+KEEP_ALIVE_S = 60
 _READ_WITHIN_S = 1.0
 _REFUSAL = b'{"error":"this daemon is not yours: only its user and root may ask it"}'
 _REFUSED = (
@@ -44,6 +45,7 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
         access_log=False,
         server_header=False,
         date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
     QuietServer(config, announce).run(sockets)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, replace
+from errno import EDQUOT, ENOSPC
 from typing import Any, Final, TypeVar
 
 from dovetail.app.daemon.callers import Caller
@@ -67,11 +68,19 @@ class Service:
 
     def _change(self, change: Change[Answer]) -> Answer:
         if self._parts.store.is_full:
-            raise DiskFull(
-                f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
-                "until there is room again; what runs goes on"
-            )
-        return self._ask(change)
+            raise self._disk_full()
+        try:
+            return self._ask(change)
+        except OSError as error:
+            if error.errno not in (ENOSPC, EDQUOT):
+                raise
+            raise self._disk_full() from None
+
+    def _disk_full(self) -> DiskFull:
+        return DiskFull(
+            f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
+            "until there is room again; what runs goes on"
+        )
 
     def _ask(self, change: Change[Answer]) -> Answer:
         try:
@@ -109,7 +118,7 @@ class Service:
             if phase is None:
                 raise NotFound(f"there is no job {other}, after which this one is to come")
             if phase in ("failed", "cancelled"):
-                raise Conflict(f"job {other}, after which this one is to come, has {phase}")
+                raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
             if phase != "finished":
                 wanted.append(other)
         return replace(member, job=replace(member.job, after=tuple(wanted)))
@@ -216,7 +225,7 @@ class Service:
         row = self._ended_row(job_id) or {}
         caller.check_owns(str(row.get("user", "")), job_id, "requeue")
         raise Conflict(
-            f"job {job_id} has {row.get('phase')} and its environment is gone: submit it again"
+            f"job {job_id} {_over(str(row.get('phase')))} and its environment is gone: submit it again"
         )
 
     def _each(
@@ -243,7 +252,7 @@ class Service:
             row = self._ended_row(job_id)
             if row is None:
                 raise NotFound(f"there is no job {job_id}")
-            raise Conflict(f"job {job_id} has {row['phase']} already")
+            raise Conflict(f"job {job_id} {_over(row['phase'])} already")
         return track
 
     def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
@@ -363,6 +372,10 @@ class Service:
         """What was submitted, without the environment."""
         text = self._parts.reader.spec(job_id)
         return None if text is None else json.loads(text)
+
+
+def _over(phase: str) -> str:
+    return "was cancelled" if phase == "cancelled" else f"has {phase}"
 
 
 def array_of(job_id: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
 from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.state import View
 
 LOG = "log"
 
@@ -63,13 +65,14 @@ class Book:
         self._home = home
         self._store = store
         self._orders: dict[JobId, Order] = {}
+        self._over: list[Path] = []  # environments that nobody needs any more
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
         job_id = member.job.id
         without_secrets = member.spec.model_copy(update={"envs": {}})
         record = {
             "spec": dump(without_secrets),
-            "workdir": os.path.join(submission.workdir, member.spec.workdir),
+            "workdir": _joined(submission.workdir, member.spec.workdir),
             "umask": submission.umask,
             "index": member.index,
             "uid": caller.uid,
@@ -80,15 +83,29 @@ class Book:
         self._orders[job_id] = self._order(job_id, record)
 
     def _write_environment(self, job_id: str, environment: Mapping[str, str]) -> None:
-        self._home.environments.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._home.environment(job_id)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump(dict(environment), file)
+            file.write(json.dumps(dict(environment)))  # ten times as fast as json.dump
 
     def forget_environment(self, job_id: str) -> None:
-        self._home.environment(job_id).unlink(missing_ok=True)
+        """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
+        the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
+        self._over.append(self._home.environment(job_id))
+
+    def sweep(self) -> None:
+        """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
+        waits for it to be done."""
+        if self._over:
+            over, self._over = self._over, []
+            threading.Thread(target=_remove, args=(over,), name="sweep").start()
+
+    def sweep_strays(self, view: View) -> None:
+        """After a restart: environments whose job has ended, or was never taken on."""
+        found = self._home.environments.glob("*.json")
+        self._over += [path for path in found if path.stem not in view.tracks]
+        self.sweep()
 
     def environment(self, job_id: str) -> dict[str, str] | None:
         try:
@@ -161,6 +178,10 @@ class Book:
             _give_to(caller.uid, folder)
 
 
+def _joined(folder: str, inside: str) -> str:
+    return os.path.join(folder, inside) if inside else folder
+
+
 def _give_to(uid: int, folder: Path) -> None:
     """A job of another user reads its scripts and writes its reports and checkpoints."""
     gid, _ = groups_of(uid)
@@ -171,3 +192,8 @@ def _give_to(uid: int, folder: Path) -> None:
 
 def _inside(folder: Path) -> Iterator[Path]:
     yield from (path for path in folder.iterdir() if not path.name.isdigit())
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

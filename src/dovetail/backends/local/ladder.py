@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -184,10 +186,12 @@ def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
 def _cooperate(run: Run, manners: Manners) -> Used:
     if not saves_itself(manners):
         raise CannotGiveWay("it does not save itself when asked")
-    keeper = run.keeper_pid()
-    if keeper is not None:
-        run.ask_to_stop()
-        processes.terminate(keeper)
+    run.ask_to_stop()
+    main = run.main_pid()
+    if main is not None:
+        # To it alone: workers that die of a signal would take it down before it has saved.
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(main, signal.SIGTERM)
     if not _ends_within(run, manners.grace_s):
         raise CannotGiveWay(f"asked to save itself, it went on for {manners.grace_s:g} s")
     return Used(COOPERATE, 0.0, 0, False)

@@ -75,6 +75,14 @@ class Stage:
             life.want = Want.AWAY
             life.booked = None
 
+    def want_share(self, job_id: JobId, placement: Placement) -> None:
+        """Another share of the GPUs it has: a matter of the book alone."""
+        life = self.lives.get(job_id)
+        if life is not None:
+            life.booked = placement
+            if life.stands is not None:
+                life.stands = placement
+
     def want_end(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:

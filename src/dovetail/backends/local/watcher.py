@@ -23,6 +23,8 @@ from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
 _PROBE_EVERY_S = 5.0
+_SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is like
+HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
 _LINES_AT_ONCE = 500  # of one job: the others want to be heard too
 _BYTES_AT_ONCE = 1 << 18
 _LONGEST_LINE = 1 << 16
@@ -71,7 +73,7 @@ class Watcher:
         self._by_fd: dict[int, JobId] = {}
         self._bell, self._ring = os.pipe()
         self._poll.register(self._bell, select.POLLIN)
-        self._probed_at = 0.0
+        self._probe_at = 0.0
         self._over = False
         self._thread: Final = threading.Thread(target=self._look, name="watcher", daemon=True)
 
@@ -94,6 +96,7 @@ class Watcher:
             self._watched[job_id] = _Watched(run, reports, upto, pidfd)
             self._by_fd[pidfd] = job_id
             self._poll.register(pidfd, select.POLLIN)
+        self._probe_at = monotonic() + _SETTLES_IN_S
         os.write(self._ring, b".")
 
     def _look(self) -> None:
@@ -106,8 +109,8 @@ class Watcher:
                     self._see_end(fd)
             for job_id, watched in list(self._watched.items()):
                 self._read_reports(job_id, watched, _LINES_AT_ONCE)
-            if self._watched and monotonic() - self._probed_at > _PROBE_EVERY_S:
-                self._probed_at = monotonic()
+            if self._watched and monotonic() > self._probe_at:
+                self._probe_at = monotonic() + _PROBE_EVERY_S
                 self._probe()
 
     def _see_end(self, fd: int) -> None:
@@ -135,6 +138,8 @@ class Watcher:
                 data = file.read(_BYTES_AT_ONCE)
         except OSError:
             return False
+        if HELLO in data:
+            self._probe_at = 0.0  # it says what it can do: that may change who can give way
         reports, upto = parse_reports(data, watched.upto, most, job_id)
         progressed = upto > watched.upto
         watched.upto = upto

@@ -24,7 +24,18 @@ from dovetail.backends.local.probing import Probed, Prober
 from dovetail.backends.local.stage import Done, Stage
 from dovetail.backends.local.telling import Teller
 from dovetail.backends.local.watcher import Ended, Told, Watcher
-from dovetail.core.entries import Action, Cancelled, Event, Preempt, Refuse, Start, Stop, Wake, Woke
+from dovetail.core.entries import (
+    Action,
+    Cancelled,
+    Event,
+    Preempt,
+    Refuse,
+    Resize,
+    Start,
+    Stop,
+    Wake,
+    Woke,
+)
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.state import View
@@ -199,6 +210,8 @@ class LocalMachine:
                 self._stage.want_run(action.job_id, action.placement)
             elif isinstance(action, Preempt):
                 self._stage.want_away(action.job_id)
+            elif isinstance(action, Resize):
+                self._stage.want_share(action.job_id, action.placement)
             elif isinstance(action, Stop | Refuse):
                 self._stage.want_end(action.job_id)
         if decided:

@@ -1,0 +1,50 @@
+"""A job followed from the terminal it was submitted from."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from dovetail.app.client import Client, Refused
+from dovetail.app.live.follow import ending, exit_code, log_bytes, wait_for, write_out
+from dovetail.app.live.rows import reason_to_wait
+
+_INTERRUPTED = 130
+
+
+def attend(client: Client, job_id: str) -> int:
+    """Shows its log until it has ended; the exit code to end with."""
+    _say_if_it_waits(client, job_id)
+    try:
+        write_out(log_bytes(client, job_id))
+        row = wait_for(client, job_id)
+    except KeyboardInterrupt:
+        return _cancel(client, job_id)
+    if row["phase"] != "finished":
+        _say(ending(row))
+    return exit_code(row)
+
+
+def _say_if_it_waits(client: Client, job_id: str) -> None:
+    if not sys.stderr.isatty():
+        return
+    row = client.get(f"/v1/jobs/{job_id}")
+    _say(f"job {job_id} {row['phase']}{reason_to_wait(row)}; Ctrl-C cancels it")
+
+
+def _cancel(client: Client, job_id: str) -> int:
+    """Ctrl-C once cancels and waits for the end; twice leaves at once."""
+    _say(f"cancelling job {job_id}; Ctrl-C again leaves without waiting for its end")
+    try:
+        client.post("/v1/jobs/cancel", {"ids": [job_id]})
+        for _ in log_bytes(client, job_id, tail=0):
+            pass
+        _say(ending(wait_for(client, job_id)))
+    except Refused as error:  # it ended by itself in the meantime
+        _say(str(error))
+    return _INTERRUPTED
+
+
+def _say(text: str) -> None:
+    click.echo(f"dovetail: {text}", err=True)

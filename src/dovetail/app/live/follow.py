@@ -1,0 +1,99 @@
+"""Following a job to its end, also across a daemon that goes down and comes up again meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from dovetail.app.client import BrokenOff, Client, Unreachable
+from dovetail.app.live.rows import ENDED
+from dovetail.app.live.times import span
+from dovetail.core.errors import DovetailError
+
+FAILED = 3
+_FIRST_LOOK_S, _MOST_S = 0.05, 1.0
+_AWAY_S = 30.0  # a daemon that restarts is back sooner
+_REMEMBERED = 16 << 20  # bytes of a log that are surely not rotated away yet
+
+
+class TooLate(DovetailError):
+    """It has not ended in the time there was."""
+
+
+def wait_for(client: Client, job_id: str, until: float | None = None) -> dict[str, Any]:
+    """The row of the job when it has ended. `until` is a time of the monotonic clock."""
+    pause = _FIRST_LOOK_S
+    while True:
+        row = patiently(client, f"/v1/jobs/{job_id}")
+        if row["phase"] in ENDED:
+            return row
+        left = None if until is None else until - time.monotonic()
+        if left is not None and left <= 0:
+            raise TooLate(f"job {job_id} is still {row['phase']}")
+        time.sleep(pause if left is None else min(pause, left))
+        pause = min(pause * 1.5, _MOST_S)
+
+
+def patiently(client: Client, path: str) -> dict[str, Any]:
+    """What the daemon says there, if need be when it is back."""
+    found: dict[str, Any]
+    gives_up = time.monotonic() + _AWAY_S
+    while True:
+        try:
+            found = client.get(path)
+            return found
+        except Unreachable:
+            if time.monotonic() > gives_up:
+                raise
+        time.sleep(0.5)
+
+
+def log_bytes(client: Client, job_id: str, tail: int | None = None) -> Iterator[bytes]:
+    """The log as it grows, until the job has ended."""
+    told = 0
+    while True:
+        try:
+            for chunk in _after(client, job_id, tail, told):
+                told += len(chunk)
+                yield chunk
+            return
+        except BrokenOff:
+            patiently(client, f"/v1/jobs/{job_id}")
+
+
+def _after(client: Client, job_id: str, tail: int | None, told: int) -> Iterator[bytes]:
+    """Once some was told, what follows it; a very long log is gone on with at its end."""
+    path = f"/v1/jobs/{job_id}/log"
+    if not told:
+        yield from client.stream(path, follow=True, tail=tail)
+    elif tail is not None or told > _REMEMBERED:
+        yield from client.stream(path, follow=True, tail=0)
+    else:
+        for chunk in client.stream(path, follow=True):
+            new, told = chunk[told:], max(told - len(chunk), 0)
+            if new:
+                yield new
+
+
+def write_out(chunks: Iterator[bytes]) -> None:
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+
+
+def ending(row: dict[str, Any]) -> str:
+    """`job 7 (train) finished after 3 min`"""
+    told = f"job {row['id']} ({row['name']}) {row['phase']}"
+    if row["started_at"] is not None:
+        told += f" after {span(row['run_s'])}"
+    return f"{told}: {row['reason']}" if row["reason"] and row["phase"] != "finished" else told
+
+
+def exit_code(row: dict[str, Any]) -> int:
+    """The job's own where it has one."""
+    if row["phase"] == "finished":
+        return 0
+    code = row["exit_code"]
+    return code if code is not None and 0 < code < 256 else FAILED

@@ -1,0 +1,202 @@
+"""`dovetail queue`, `show`, `why`, and the commands that change jobs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client
+from dovetail.app.live.listing import Column, has_colours, ids_text, is_terminal, table
+from dovetail.app.live.reach import (
+    MOST_ROWS,
+    as_json,
+    found_jobs,
+    job_id,
+    job_ids,
+    print_json,
+    print_lines,
+    with_client,
+    with_forecast,
+)
+from dovetail.app.live.rows import DEFAULT, chosen
+
+SHOWN = 200
+_REDRAW_S = 2.0
+_HOME_AND_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+
+
+@click.command()
+@click.option("--user", help="Only this user's jobs.")
+@click.option("--name", metavar="PATTERN", help="Only jobs of that name, such as 'train-*'.")
+@click.option("--limit", type=click.IntRange(1, MOST_ROWS), help=f"Rows at most.  [{SHOWN}]")
+@click.option("--all", "all_", is_flag=True, help=f"All rows (up to {MOST_ROWS:,}).")
+@click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,submitted,note.")
+@click.option("--watch", is_flag=True, help="Again every two seconds, until Ctrl-C.")
+@as_json
+@with_client
+def queue(
+    client: Client,
+    user: str | None,
+    name: str | None,
+    limit: int | None,
+    all_: bool,
+    columns: str | None,
+    watch: bool,
+    as_json: bool,
+) -> None:
+    """Jobs that have not ended: first what runs, then what waits, in order."""
+    shown = chosen(columns, DEFAULT)
+    most = MOST_ROWS if all_ else limit or (MOST_ROWS if as_json else SHOWN)
+    asked = {"user": user, "name": name, "limit": most}
+    while True:
+        found = client.get("/v1/jobs", **asked)
+        found["jobs"] = with_forecast(client, found["jobs"])
+        if as_json:
+            print_json(found["jobs"])
+        else:
+            _print_queue(found, shown, watch)
+        if not watch:
+            return
+        time.sleep(_REDRAW_S)
+
+
+def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) -> None:
+    if watch and is_terminal():
+        click.echo(_HOME_AND_CLEAR, nl=False, color=True)
+    rows = found["jobs"]
+    if rows or not is_terminal():
+        print_lines(table(columns, rows, colours=has_colours()))
+    if is_terminal():
+        click.echo(("\n" if rows else "") + summary(found))
+    if found["total"] > len(rows):
+        click.echo(f"… and {found['total'] - len(rows):,} more: dovetail queue --all", err=True)
+    if found["trouble"]:
+        click.echo(f"dovetail: {found['trouble']}", err=True)
+
+
+def summary(found: dict[str, Any]) -> str:
+    """2 running, 5 waiting · policy fair-share"""
+    if not found["running"] + found["waiting"]:
+        return "No job runs or waits. Submit one: dovetail submit -- python train.py"
+    return f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
+
+
+# ------------------------------------------------------------------------------------- one of them
+
+
+@click.command()
+@job_id
+@as_json
+@with_client
+def show(client: Client, job_id: str, as_json: bool) -> None:
+    """Everything about one job; for the number of an array, its members."""
+    rows = with_forecast(client, found_jobs(client, job_id))
+    if as_json:
+        print_json(rows[0] if rows[0]["id"] == job_id else rows)
+    elif rows[0]["id"] == job_id:
+        from dovetail.app.live.details import details
+
+        print_lines(details(rows[0], time.time()))
+    else:
+        print_lines(table(chosen(None, DEFAULT), rows, colours=has_colours()))
+
+
+@click.command()
+@job_id
+@as_json
+@with_client
+def why(client: Client, job_id: str, as_json: bool) -> None:
+    """What a job waits for, who is ahead and why, and what would let it start."""
+    found = client.get(f"/v1/jobs/{job_id}/why")
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(found["text"].rstrip("\n"))
+
+
+# ------------------------------------------------------------------------------------ changing them
+
+
+@click.command()
+@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
+@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
+@with_client
+def cancel(client: Client, ids: Sequence[str], mine: bool) -> None:
+    """End jobs: by id (12, 7.3), array (7) or pattern ('train-*')."""
+    _change(client, "cancel", "Cancelled", ids, mine)
+
+
+@click.command()
+@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
+@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
+@with_client
+def pause(client: Client, ids: Sequence[str], mine: bool) -> None:
+    """Take jobs off their GPUs, or keep them in the queue, until they are resumed."""
+    _change(client, "pause", "Paused", ids, mine)
+
+
+@click.command()
+@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
+@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
+@with_client
+def resume(client: Client, ids: Sequence[str], mine: bool) -> None:
+    """Let paused jobs go on when it is their turn."""
+    _change(client, "resume", "Resumed", ids, mine)
+
+
+@click.command()
+@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
+@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
+@with_client
+def requeue(client: Client, ids: Sequence[str], mine: bool) -> None:
+    """Stop running jobs and let them start over from the queue."""
+    _change(client, "requeue", "Requeued", ids, mine)
+
+
+def _change(client: Client, verb: str, done: str, ids: Sequence[str], mine: bool) -> None:
+    if mine == bool(ids):
+        raise click.UsageError(f"say which jobs to {verb}: ids or patterns, or --mine")
+    asked: dict[str, object] = {"mine": True} if mine else {"ids": list(ids)}
+    changed: list[str] = client.post(f"/v1/jobs/{verb}", asked)["ids"]
+    click.echo(f"{done} {ids_text(changed)}." if changed else f"There is no job to {verb}.")
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("priority", type=float)
+@with_client
+def prio(client: Client, ids: Sequence[str], priority: float) -> None:
+    """Change the priority of jobs: higher goes first, 0 is what jobs have."""
+    changed = client.post("/v1/jobs/priority", {"ids": list(ids), "priority": priority})["ids"]
+    click.echo(f"Priority {priority:g} for {ids_text(changed)}.")
+
+
+# --------------------------------------------------------------------------------------- waiting
+
+
+@click.command()
+@job_ids
+@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up after that.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+@with_client
+def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool) -> None:
+    """Until jobs have ended. 0: all have finished; 3: one has failed; 124: time is up."""
+    from dovetail.app.live.follow import TooLate, ending, wait_for
+
+    until = None if timeout is None else time.monotonic() + timeout
+    wanted = [row["id"] for own in ids for row in found_jobs(client, own)]
+    well = True
+    try:
+        for own in wanted:
+            row = wait_for(client, own, until)
+            well = well and row["phase"] == "finished"
+            if not quiet:
+                click.echo(ending(row))
+    except TooLate as late:
+        click.echo(f"dovetail: {late}", err=True)
+        sys.exit(124)
+    sys.exit(0 if well else 3)

@@ -1,0 +1,170 @@
+"""Tables for people: they fit the terminal, or 100 columns where there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+WIDTH = 100
+_GAP = 2
+_NARROWEST = 2
+_CUT = "…"
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """A title, how to tell its cell from a row, and how far it may shrink (None: not at all)."""
+
+    title: str
+    cell: Callable[[Row], str]
+    right: bool = False
+    least: int | None = None
+    style: Callable[[Row], str] | None = None
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def width() -> int:
+    if not is_terminal():
+        return WIDTH
+    import shutil
+
+    return shutil.get_terminal_size((WIDTH, 24)).columns
+
+
+def has_colours() -> bool:
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def table(
+    columns: Sequence[Column], rows: Sequence[Row], room: int | None = None, colours: bool = False
+) -> list[str]:
+    """A line of titles and one line per row."""
+    cells = [[clean(column.cell(row)) for column in columns] for row in rows]
+    titles = [column.title for column in columns]
+    natural = [
+        max(map(columns_of, column), default=0) for column in zip(titles, *cells, strict=True)
+    ]
+    widths = fitted(
+        natural, [column.least for column in columns], width() if room is None else room
+    )
+    lines = [paint(_line(titles, columns, widths), "bold" if colours else "")]
+    for row, own in zip(rows, cells, strict=True):
+        styles = [c.style(row) if colours and c.style else "" for c in columns]
+        lines.append(_line(own, columns, widths, styles))
+    return lines
+
+
+def fitted(
+    natural: Sequence[int], least: Sequence[int | None], room: int, gap: int = _GAP
+) -> list[int]:
+    """The widest columns that may shrink give way first; if that is not enough, all of them."""
+    widths = list(natural)
+    room -= gap * (len(widths) - 1)
+    _shrink(widths, [w if low is None else low for w, low in zip(widths, least, strict=True)], room)
+    _shrink(widths, [_NARROWEST] * len(widths), room)
+    return widths
+
+
+def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
+    while sum(widths) > room:
+        can = [i for i in range(len(widths)) if widths[i] > least[i]]
+        if not can:
+            return
+        widths[max(can, key=widths.__getitem__)] -= 1
+
+
+def _line(
+    cells: Sequence[str],
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    styles: Sequence[str] = (),
+) -> str:
+    found = [
+        paint(padded(cut(cell, width), width, column.right), style)
+        for cell, column, width, style in zip(
+            cells, columns, widths, styles or [""] * len(cells), strict=True
+        )
+    ]
+    return (" " * _GAP).join(found).rstrip()
+
+
+def cut(text: str, room: int) -> str:
+    if columns_of(text) <= room:
+        return text
+    kept = text[: max(room - 1, 0)]
+    while kept and columns_of(kept) > room - 1:
+        kept = kept[:-1]
+    return kept + _CUT[: max(room, 0)]
+
+
+def padded(text: str, room: int, right: bool = False) -> str:
+    blank = " " * (room - columns_of(text))
+    return blank + text if right else text + blank
+
+
+def columns_of(text: str) -> int:
+    """The columns of a terminal that it takes up; Chinese characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def clean(text: str) -> str:
+    """Nothing that a job calls itself may steer the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+# ------------------------------------------------------------------------------------------ colours
+
+STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36}
+PHASE_STYLES = {
+    "running": "green",
+    "starting": "cyan",
+    "suspended": "yellow",
+    "failed": "red",
+    "cancelled": "dim",
+}
+
+
+def paint(text: str, style: str) -> str:
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style else text
+
+
+def phase_style(row: Row) -> str:
+    return PHASE_STYLES.get(row["phase"], "")
+
+
+# ------------------------------------------------------------------------------------------- wording
+
+
+def counted(number: int, thing: str) -> str:
+    """1 job, 2,000 jobs."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def ids_text(ids: Sequence[str]) -> str:
+    """`job 7`, `jobs 7, 8 and 9`, `12 jobs: 1, 2, 3, …`"""
+    if len(ids) == 1:
+        return f"job {ids[0]}"
+    if len(ids) <= 8:
+        return f"jobs {', '.join(ids[:-1])} and {ids[-1]}"
+    return f"{len(ids):,} jobs: {', '.join(ids[:5])}, …, {ids[-1]}"
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """0-3,6"""
+    pieces: list[list[int]] = []
+    for number in sorted(numbers):
+        if pieces and pieces[-1][-1] == number - 1:
+            pieces[-1][1:] = [number]
+        else:
+            pieces.append([number])
+    return ",".join("-".join(map(str, piece)) for piece in pieces)

@@ -1,0 +1,99 @@
+"""`dovetail policy` and `dovetail tenant`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client
+from dovetail.app.live.listing import Column, table
+from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
+from dovetail.app.live.rows import number
+
+
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def policy(ctx: click.Context, as_json: bool) -> None:
+    """Say which policy decides; `policy set NAME` changes it, and stops no job."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(_say_policy, as_json=as_json)
+
+
+@with_client
+def _say_policy(client: Client, as_json: bool) -> None:
+    found = client.get("/v1/policy")
+    if as_json:
+        print_json(found)
+        return
+    click.echo(found["policy"])
+    if found["trouble"]:
+        click.echo(f"dovetail: {found['trouble']}", err=True)
+
+
+@policy.command("set")
+@click.argument("name")
+@with_client
+def set_policy(client: Client, name: str) -> None:
+    """NAME is one of `dovetail policies`, with parameters if need be: las:quantum=600."""
+    before = client.get("/v1/policy")["policy"]
+    now = client.put("/v1/policy", {"policy": name})["policy"]
+    click.echo(f"{now} decides now, in place of {before}.")
+
+
+# ----------------------------------------------------------------------------------------- tenants
+
+_COLUMNS = (
+    Column("TENANT", lambda row: str(row["name"]), least=12),
+    Column("QUOTA", lambda row: number(row["gpu_quota"]) or "none", right=True),
+    Column("WEIGHT", lambda row: number(row["weight"]), right=True),
+    Column("HOLDS", lambda row: number(row["gpus"]) or "0", right=True),
+)
+
+
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def tenant(ctx: click.Context, as_json: bool) -> None:
+    """List the tenants; `tenant set NAME --quota N` gives one a quota of GPUs."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(_list_tenants, as_json=as_json)
+
+
+@with_client
+def _list_tenants(client: Client, as_json: bool) -> None:
+    found = client.get("/v1/tenants")["tenants"]
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(table(_COLUMNS, found))
+
+
+@tenant.command("set")
+@click.argument("name")
+@click.option("--quota", metavar="GPUS", help="GPUs at once, or none.")
+@click.option("--weight", type=click.FloatRange(0, min_open=True), help="Of its fair share.  [1]")
+@with_client
+def set_tenant(client: Client, name: str, quota: str | None, weight: float | None) -> None:
+    """What is not named stays as it is."""
+    known: dict[str, Any] = next(
+        (row for row in client.get("/v1/tenants")["tenants"] if row["name"] == name), {}
+    )
+    asked = {
+        "name": name,
+        "gpu_quota": known.get("gpu_quota") if quota is None else _quota(quota),
+        "weight": known.get("weight", 1.0) if weight is None else weight,
+    }
+    client.put("/v1/tenants", asked)
+    limit = "no quota" if asked["gpu_quota"] is None else f"a quota of {asked['gpu_quota']:g} GPUs"
+    click.echo(f"Tenant {name} has {limit} and weight {asked['weight']:g}.")
+
+
+def _quota(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"--quota {text}: write a number of GPUs, or none") from None

@@ -1,0 +1,92 @@
+"""From a command to the daemon: which one, which of its jobs, and to print what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client, Refused
+from dovetail.app.home import find_home
+
+MOST_ROWS = 10_000  # that the daemon tells at once
+_MOST_FORECASTS = 500  # more would not fit the line that asks for them
+
+
+def _checked(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
+    for own in [given] if isinstance(given, str) else given:
+        if not (own.isascii() and own.replace(".", "", 1).isdigit() and own[0] != "."):
+            raise click.BadParameter(f"{own!r} is not a job id, such as 12 or 12.3")
+    return given
+
+
+job_id = click.argument("job_id", metavar="ID", callback=_checked)
+job_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True, callback=_checked)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+def with_client(command: Callable[..., None]) -> Callable[..., None]:
+    """The first argument of the command becomes a client of the daemon that `--home` names."""
+
+    @click.pass_obj
+    def connected(home: str | None, *args: Any, **options: Any) -> None:
+        client = Client(find_home(home))
+        try:
+            command(client, *args, **options)
+        finally:
+            client.close()
+
+    return update_wrapper(connected, command)
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_lines(lines: list[str]) -> None:
+    click.echo("\n".join(lines))
+
+
+def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
+    """The job of that id; for the number of an array all its members, also those that ended."""
+    try:
+        return [client.get(f"/v1/jobs/{wanted}")]
+    except Refused as error:
+        members = _members(client, wanted) if error.status == 404 and wanted.isdigit() else []
+        if not members:
+            raise
+    return sorted(members, key=lambda row: int(row["id"].partition(".")[2]))
+
+
+def _members(client: Client, array: str) -> list[dict[str, Any]]:
+    rows = {row["id"]: row for row in _known(client) if row["id"].startswith(f"{array}.")}
+    return list(rows.values())
+
+
+def _known(client: Client) -> Iterator[dict[str, Any]]:
+    """Those that live last: one that ends meanwhile is then told as it was, not left out."""
+    yield from client.get("/v1/history", limit=MOST_ROWS)["jobs"]
+    yield from client.get("/v1/jobs", limit=MOST_ROWS)["jobs"]
+    yield from client.get("/v1/history", limit=100)["jobs"]
+
+
+def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rows, with what is expected of them where the daemon can say."""
+    waiting = [row["id"] for row in rows if row["ended_at"] is None][:_MOST_FORECASTS]
+    if not waiting:
+        return rows
+    try:
+        found = client.get("/v1/forecast", ids=",".join(waiting))
+    except Refused:
+        return rows
+    return [
+        {
+            **row,
+            "expected_start": found["starts"].get(row["id"]),
+            "expected_end": found["ends"].get(row["id"]),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,133 @@
+"""The columns of listings: what each tells of a row that the daemon sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from dovetail.app.live.listing import Column, Row, numbers_text, phase_style
+from dovetail.app.live.times import about, ago, clock, span
+
+ENDED = ("finished", "failed", "cancelled")
+DEFAULT = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "note")
+HISTORY = ("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran", "note")
+
+
+def chosen(text: str | None, default: tuple[str, ...]) -> list[Column]:
+    """The columns named by `-o id,name`."""
+    names = [own.strip() for own in text.split(",")] if text else list(default)
+    for name in names:
+        if name not in COLUMNS:
+            raise click.BadParameter(f"{name!r} is not a column; there are {', '.join(COLUMNS)}")
+    return [COLUMNS[name] for name in names]
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def gpus_text(row: Row) -> str:
+    """How many, or which part of one."""
+    return f"{row['share']:.3g}" if row["share"] != 1.0 and row["gpus"] else str(row["gpus"])
+
+
+def where(row: Row) -> str:
+    """The GPUs it holds; the node is named only where there are several."""
+    pieces = row["placement"]
+    if not pieces:
+        return ""
+    if len(pieces) == 1 and pieces[0]["gpus"]:
+        return f"on {numbers_text(pieces[0]['gpus'])}"
+    return " ".join(f"{piece['node']}:{numbers_text(piece['gpus'])}" for piece in pieces)
+
+
+def progress(row: Row, most: int = 3) -> str:
+    """`step 1200  loss 0.231`"""
+    report = row["last_report"]
+    if not report:
+        return ""
+    told = [] if report["step"] is None else [f"step {number(report['step'])}"]
+    for name, value in list(report["metrics"].items())[:most]:
+        told.append(f"{name} {value if isinstance(value, str) else format(value, '.4g')}")
+    return " ".join(told)
+
+
+def note(row: Row) -> str:
+    """The one thing to know beside the phase."""
+    told = [where(row), progress(row), "" if row["phase"] == "finished" else row["reason"]]
+    return "; ".join(own for own in told if own)
+
+
+def lasted(row: Row) -> float:
+    """How long it has been in its phase: it has run so long, or waited so long."""
+    if row["phase"] in ("running", "suspended") or row["phase"] in ENDED:
+        return float(row["run_s"])
+    return time.time() - float(row["submitted_at"])
+
+
+def waited(row: Row) -> str:
+    until = row["started_at"] or row["ended_at"] or time.time()
+    return span(until - row["submitted_at"])
+
+
+def expected(row: Row) -> str:
+    """`end in ~12 min`, `start in ~3 min`; nothing where nobody knows."""
+    now = time.time()
+    for what in ("start", "end"):
+        found: Mapping[str, Any] | None = row.get(f"expected_{what}")
+        if found and found.get("expected") is not None:
+            return f"{what} {about(found['expected'], now)}"
+    return ""
+
+
+def _limit(row: Row) -> str:
+    return "" if row["time_limit_s"] is None else span(row["time_limit_s"])
+
+
+def _when(field: str) -> Column:
+    def tell(row: Row) -> str:
+        at = row[f"{field}_at"]
+        return "" if at is None else clock(at, time.time())
+
+    return Column(field.upper(), tell)
+
+
+COLUMNS = {
+    "id": Column("ID", lambda row: str(row["id"])),
+    "name": Column("NAME", lambda row: str(row["name"]), least=12),
+    "user": Column("USER", lambda row: str(row["user"]), least=8),
+    "tenant": Column("TENANT", lambda row: str(row["tenant"]), least=8),
+    "group": Column("GROUP", lambda row: str(row["group"]), least=8),
+    "phase": Column("PHASE", lambda row: str(row["phase"]), style=phase_style),
+    "exit": Column("EXIT", lambda row: number(row["exit_code"]), right=True),
+    "gpus": Column("GPUS", gpus_text, right=True),
+    "kinds": Column("KINDS", lambda row: ",".join(row["kinds"]), least=6),
+    "prio": Column("PRIO", lambda row: number(row["priority"]), right=True),
+    "for": Column("FOR", lambda row: span(lasted(row)), right=True),
+    "ran": Column("RAN", lambda row: span(row["run_s"]), right=True),
+    "waited": Column("WAITED", waited, right=True),
+    "expected": Column("EXPECTED", expected),
+    "note": Column("NOTE", note, least=10),
+    "reason": Column("REASON", lambda row: str(row["reason"]), least=12),
+    "where": Column("WHERE", where, least=8),
+    "progress": Column("PROGRESS", lambda row: progress(row, most=9), least=12),
+    "submitted": _when("submitted"),
+    "started": _when("started"),
+    "ended": _when("ended"),
+    "age": Column("AGE", lambda row: ago(row["submitted_at"], time.time()), right=True),
+    "preemptions": Column("PREEMPTED", lambda row: str(row["preemptions"]), right=True),
+    "attempts": Column("ATTEMPTS", lambda row: str(row["attempts"]), right=True),
+    "limit": Column("LIMIT", _limit, right=True),
+    "after": Column("AFTER", lambda row: ",".join(row["after"]), least=8),
+    "deadline": Column(
+        "DEADLINE",
+        lambda row: "" if row["deadline"] is None else clock(row["deadline"], time.time()),
+    ),
+}
+
+
+def reason_to_wait(row: Row) -> str:
+    return f" ({row['reason']})" if row["reason"] and row["placement"] == [] else ""

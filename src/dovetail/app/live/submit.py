@@ -1,0 +1,266 @@
+"""`dovetail submit` and `dovetail run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client, Refused
+from dovetail.app.live.listing import counted
+from dovetail.app.live.reach import as_json, found_jobs, with_client
+from dovetail.core.errors import BadInput
+
+_OURS = "DOVETAIL_"  # variables that a job has because it is one
+_KEPT = ("DOVETAIL_HOME",)
+
+
+class _SubmitCommand(click.Command):
+    """Notes whether its words stand behind `--`: then they are a command, else a file and its
+    arguments. Options end with the first word, so that a program keeps its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        words = ctx.params.get("words") or ()
+        before = len(given) - len(words) - 1
+        ctx.meta["is_command"] = before >= 0 and given[before] == "--"
+        return rest
+
+
+def _described(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that describe a job."""
+    text = click.option
+    choices: list[Callable[..., Any]] = [
+        click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND... | FILE"),
+        text("--name", help="What listings call it."),
+        click.option("--gpus", type=click.IntRange(0), help="GPUs or slots.  [1]"),
+        text("--kind", metavar="KIND[,KIND]", help="GPU kinds of which any will do."),
+        text("--gpu-memory", metavar="SIZE", help="That each GPU must have: 20GB."),
+        text("--share", metavar="PART", help="Part of one GPU: 0.25 or 25%."),
+        text("--cpus", metavar="N", help="Processors."),
+        text("--memory", metavar="SIZE", help="Main memory: 32GB."),
+        click.option("--priority", type=float, help="Higher goes first.  [0]"),
+        text("--deadline", metavar="WHEN", help="+2h, or '2026-12-01 18:00'."),
+        text("--time-limit", metavar="TIME", help="It is stopped after that: 2h30m."),
+        text("--estimate", metavar="TIME", help="How long you think it will run."),
+        text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
+        text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
+        click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
+        text("--tenant", help="Whose quota it counts against."),
+        text("--group", help="The study or pipeline it belongs to."),
+        click.option(
+            "--preemptible/--no-preemptible",
+            default=None,
+            help="May it be made to give way?  [yes]",
+        ),
+        click.option(
+            "--restartable", is_flag=True, help="Even by starting over from its beginning."
+        ),
+        text("--grace", metavar="TIME", help="It saves itself on SIGTERM, in that time."),
+        text("--checkpoint-dir", metavar="DIR", help="It saves itself on SIGTERM, there."),
+        text("--workdir", metavar="DIR", help="Folder to run in, instead of this one."),
+        text("--env", metavar="NAME=VALUE", multiple=True, help="Besides those of this shell."),
+    ]
+    for choice in reversed(choices):
+        command = choice(command)
+    return command
+
+
+_SETTINGS = {"allow_interspersed_args": False}
+
+
+@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
+@_described
+@click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
+@as_json
+@click.pass_context
+@with_client
+def submit(client: Client, ctx: click.Context, quiet: bool, as_json: bool, **asked: Any) -> None:
+    """Hand in a job: a command behind --, a YAML file, or a script (#SBATCH lines are read)."""
+    ids = _submit(client, asked, ctx.meta["is_command"])
+    whole = ids[0].partition(".")[0]
+    if as_json:
+        click.echo(json.dumps({"id": whole, "ids": ids} if "." in ids[0] else {"id": whole}))
+    elif quiet:
+        click.echo(whole)
+    elif "." in ids[0]:
+        click.echo(f"Submitted array {whole}: {counted(len(ids), 'job')}, {_first_and_last(ids)}.")
+    else:
+        click.echo(f"Submitted job {ids[0]}.")
+
+
+def _first_and_last(ids: Sequence[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+
+
+@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
+@_described
+@click.pass_context
+@with_client
+def run(client: Client, ctx: click.Context, **asked: Any) -> None:
+    """Submit a job, show what it prints, and end with its exit code. Ctrl-C cancels it."""
+    if asked["array"]:
+        raise click.UsageError("run follows one job; hand in an array with dovetail submit")
+    ids = _submit(client, asked, ctx.meta["is_command"])
+    if "." in ids[0]:
+        click.echo(f"Submitted array {ids[0].partition('.')[0]}; following {ids[0]}.", err=True)
+    from dovetail.app.live.attached import attend
+
+    sys.exit(attend(client, ids[0]))
+
+
+# ------------------------------------------------------------------------------------ what is sent
+
+
+def _submit(client: Client, asked: Mapping[str, Any], is_command: bool) -> list[str]:
+    words = list(asked["words"])
+    if not words:
+        raise click.UsageError("say what to run: -- COMMAND, or a file")
+    if is_command:
+        return _send(client, described(asked) | {"command": words})
+    return _submit_file(client, words[0], words[1:], described(asked))
+
+
+def _submit_file(client: Client, path: str, args: list[str], own: Mapping[str, Any]) -> list[str]:
+    """What the options say goes before what the file says."""
+    from dovetail.app.live.files import read
+
+    spec = read(path, args)
+    try:
+        return _send(client, merged(spec.fields, own))
+    except Refused as error:
+        if error.status == 422 and spec.explain is not None:
+            spec.explain()
+        raise
+
+
+def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
+    folder = spec.get("workdir")
+    if isinstance(folder, str):
+        spec = {**spec, "workdir": os.path.expanduser(folder)}
+    job = {
+        "spec": spec,
+        "environment": environment(os.environ),
+        "workdir": _here(),
+        "umask": _umask(),
+    }
+    try:
+        ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
+    except Refused as error:
+        members = _with_members(client, spec) if error.status == 404 else spec
+        if members != spec:
+            return _send(client, members)
+        raise Refused(error.status, str(error).removeprefix("jobs[0].spec").lstrip(".: ")) from None
+    return ids
+
+
+def _with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """To come after an array is to come after each of its members."""
+    after = spec.get("after")
+    if not isinstance(after, list):
+        return spec
+    found = [row["id"] for own in after for row in found_jobs(client, str(own))]
+    return {**spec, "after": found}
+
+
+def environment(own: Mapping[str, str]) -> dict[str, str]:
+    """As it is here, but a job submitted by a job is not taken for that one."""
+    return {k: v for k, v in own.items() if not k.startswith(_OURS) or k in _KEPT}
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise BadInput("the folder you are in has been removed; go to another first") from None
+
+
+def _umask() -> int:
+    """It can only be asked for by setting it."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
+
+
+_PLAIN = (
+    *("name", "priority", "deadline", "time_limit", "estimate", "array", "retries"),
+    *("tenant", "group", "workdir"),
+)
+_RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
+
+
+def described(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that options were given for."""
+    fields = {name: asked[name] for name in _PLAIN if asked[name] is not None}
+    resources = {name: asked[name] for name in _RESOURCES if asked[name] is not None}
+    if asked["kind"]:
+        resources["any_of"] = asked["kind"].split(",")
+    checkpoint = {"grace": asked["grace"], "dir": asked["checkpoint_dir"]}
+    checkpoint = {name: own for name, own in checkpoint.items() if own is not None}
+    after = [one for own in asked["after"] for one in own.split(",")]
+    parts: dict[str, Any] = {
+        "resources": resources,
+        "checkpoint": checkpoint,
+        "after": after,
+        "envs": dict(map(_variable, asked["env"])),
+        "preemptible": _preemptible(asked),
+    }
+    return fields | {name: own for name, own in parts.items() if own not in ({}, [], None)}
+
+
+def _preemptible(asked: Mapping[str, Any]) -> bool | str | None:
+    if asked["restartable"]:
+        if asked["preemptible"] is False:
+            raise click.UsageError("--restartable and --no-preemptible contradict each other")
+        return "restart"
+    found: bool | None = asked["preemptible"]
+    return found
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """NAME=VALUE, or the NAME of a variable that is set here."""
+    name, equals, value = text.partition("=")
+    if not equals and name not in os.environ:
+        raise click.BadParameter(f"--env {text}: write NAME=VALUE; there is no {name} here")
+    return name, value if equals else os.environ[name]
+
+
+def merged(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are joined field by field; for anything else the command line has the last word."""
+    found = {**file, **own}
+    for name in ("checkpoint", "envs"):
+        if isinstance(file.get(name), Mapping) and name in own:
+            found[name] = {**file[name], **own[name]}
+    if isinstance(file.get("resources"), Mapping) and "resources" in own:
+        found["resources"] = _merged_resources(file["resources"], own["resources"])
+    return found
+
+
+def _merged_resources(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A file names kind and number of GPUs in one field; the options name them in two."""
+    found = dict(file)
+    kinds = [*_pieces(found.pop("accelerators", None)), *_pieces(found.pop("any_of", None))]
+    counts = [count for _, count in kinds if count]
+    found["any_of"] = [kind for kind, _ in kinds if kind] or None
+    if found.get("gpus") is None and counts:
+        found["gpus"] = counts[0]
+    return {**found, **own}
+
+
+def _pieces(value: object) -> list[tuple[str, str]]:
+    """`H100:2`, `2`, `{H100: 2}` or a list of such, as kinds and numbers."""
+    if isinstance(value, Mapping):
+        return [(str(kind), str(count or "")) for kind, count in value.items()]
+    if isinstance(value, list):
+        return [piece for one in value for piece in _pieces(one)]
+    if value is None:
+        return []
+    kind, _, count = str(value).rpartition(":")
+    if kind or str(value).isdigit():
+        return [(kind, count)]
+    return [(str(value), "")]

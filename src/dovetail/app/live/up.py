@@ -1,0 +1,249 @@
+"""`dovetail up` and `dovetail down`: the daemon's process is started, and asked to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client, Unreachable
+from dovetail.app.home import Home, find_home, home_in, system_home
+from dovetail.app.live.listing import counted
+from dovetail.app.live.times import span
+from dovetail.core.errors import BadInput, DovetailError
+
+_STARTS_WITHIN_S = 120.0
+_STOPS_WITHIN_S = 60.0
+
+
+class DidNotStart(DovetailError):
+    """The daemon ended before it could be asked anything."""
+
+
+@click.command()
+@click.option("--policy", help="Who goes first, such as srtf.  [as last time, else fair-share]")
+@click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
+@click.option(
+    "--suspended-gb",
+    type=click.FloatRange(0),
+    metavar="GB",
+    help="Main memory that suspended jobs may take up.  [60 % of all]",
+)
+@click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
+@click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
+@click.option("--group", help="With --system: whose members may use it.  [dovetail]")
+@click.option("--foreground", is_flag=True, help="Stay here; Ctrl-C stops it.")
+@click.pass_obj
+def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> None:
+    """Start the daemon. Jobs of a daemon before it go on."""
+    if asked["group"] and not system:
+        raise click.UsageError("--group goes with --system")
+    place = _place(home, system)
+    client = Client(place, timeout_s=10.0)
+    running = _health(client)
+    if running is not None:
+        click.echo(f"Dovetail is up already (process {running['pid']}, {place.socket}).")
+        _say_what_is_not_heeded(asked)
+        return
+    _prepare(place)
+    command = [sys.executable, "-m", "dovetail.app.daemon", _settings(place, asked)]
+    if foreground:
+        click.echo(f"Dovetail serves {place.socket}; Ctrl-C stops it, its jobs go on.", err=True)
+        os.execv(sys.executable, command)
+    start(command, place)
+    _greet(client, place, home, asked["listen"])
+
+
+def _place(home: str | None, system: bool) -> Home:
+    if not system:
+        return find_home(home)
+    if os.geteuid() != 0:
+        raise BadInput("--system is for everybody on this machine: start it as root")
+    return replace(home_in(Path(home)), system=True) if home else system_home()
+
+
+def _health(client: Client) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = client.get("/v1/health")
+    except Unreachable as error:
+        if "permission" in str(error) or "not open to you" in str(error):
+            raise
+        return None
+    return found
+
+
+def _say_what_is_not_heeded(asked: Mapping[str, Any]) -> None:
+    if asked["policy"]:
+        click.echo("To change its policy: dovetail policy set NAME", err=True)
+    if any(value is not None for name, value in asked.items() if name != "policy"):
+        click.echo("To start it anew with these options: dovetail down, then up", err=True)
+
+
+def _prepare(place: Home) -> None:
+    mode = 0o711 if place.system else 0o700
+    try:
+        place.state.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"cannot make the folder {place.state}: {error.strerror}") from None
+    if not os.access(place.state, os.W_OK | os.X_OK):
+        raise BadInput(f"the folder {place.state} cannot be written; name another with --home")
+
+
+def _settings(place: Home, asked: Mapping[str, Any]) -> str:
+    told = {"state": str(place.state), "socket": str(place.socket), "system": place.system}
+    return json.dumps({**told, **asked})
+
+
+# ------------------------------------------------------------------------------------ starting it
+
+
+def start(command: list[str], place: Home) -> None:
+    """In a session of its own, with nothing of ours but a pipe on which it tells that it is ready."""
+    import subprocess
+
+    listening, telling = os.pipe()
+    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    seen = os.fstat(log).st_size
+    try:
+        process = subprocess.Popen(
+            [*command, str(telling)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            pass_fds=[telling],
+            start_new_session=True,
+        )
+    finally:
+        os.close(telling)
+        os.close(log)
+    said = _hear(listening, place)
+    if said != b"1":
+        process.wait()
+        raise DidNotStart(_why_not(said, place.log, seen))
+    process.returncode = 0  # it is not ours to wait for
+
+
+def _hear(listening: int, place: Home) -> bytes:
+    import select
+
+    told, _, _ = select.select([listening], [], [], _STARTS_WITHIN_S)
+    if not told:
+        raise DidNotStart(
+            f"the daemon has not come up in {_STARTS_WITHIN_S:.0f} s and still tries; "
+            f"see {place.log}"
+        )
+    with open(listening, "rb", buffering=0) as pipe:
+        return pipe.read(4096) or b""
+
+
+def _why_not(said: bytes, log: Path, seen: int) -> str:
+    """Its own words; else the last line it left behind."""
+    if said:
+        return f"the daemon did not start: {said.decode(errors='replace')}"
+    with open(log, errors="replace") as file:
+        file.seek(seen)
+        lines = [line.strip() for line in file if line.strip()]
+    last = lines[-1] if lines else "it said nothing"
+    return f"the daemon did not start: {last[:300]} (see {log})"
+
+
+def _greet(client: Client, place: Home, home: str | None, listen: str | None) -> None:
+    health, nodes = client.get("/v1/health"), client.get("/v1/nodes")["nodes"]
+    jobs = health["jobs"]
+    click.echo(f"Dovetail is up: {told_of(nodes)}, policy {health['policy']}.")
+    if jobs["running"] or jobs["waiting"]:
+        click.echo(f"  jobs    {jobs['running']:,} go on, {jobs['waiting']:,} wait")
+    click.echo(f"  socket  {place.socket}")
+    if listen:
+        click.echo(f"  listens at {listen}; the token is in {place.token}")
+    if health["notice"]:
+        click.echo(f"  notice  {health['notice']}")
+    if health["trouble"]:
+        click.echo(f"  notice  {health['trouble']}")
+    again = f"dovetail --home {home}" if home else "dovetail"
+    click.echo(f"  try     {again} submit -- python train.py")
+
+
+def told_of(nodes: list[dict[str, Any]]) -> str:
+    """`2 H200 GPUs` or `8 processor slots`."""
+    told = [
+        counted(
+            len(node["gpus"]), "processor slot" if node["kind"] == "cpu" else f"{node['kind']} GPU"
+        )
+        for node in nodes
+    ]
+    return ", ".join(told) or "nothing to run on"
+
+
+# ------------------------------------------------------------------------------------ stopping it
+
+
+@click.command()
+@click.option("--cancel", is_flag=True, help="Cancel all jobs first.")
+@click.pass_obj
+def down(home: str | None, cancel: bool) -> None:
+    """Stop the daemon. Its jobs go on, and the next daemon takes them on again."""
+    place = find_home(home)
+    client = Client(place)
+    health = _health(client)
+    if health is None:
+        click.echo(f"Dovetail is not up ({place.socket}).")
+        return
+    if cancel:
+        _cancel_all(client, place, health["jobs"])
+    jobs = client.get("/v1/health")["jobs"]
+    client.post("/v1/stop")
+    client.close()
+    _wait_until_gone(health["pid"])
+    click.echo(f"Dovetail is down{_told_left(jobs)}.")
+
+
+def _told_left(jobs: Mapping[str, int]) -> str:
+    if not (jobs["running"] or jobs["waiting"]):
+        return ""
+    told = f"; {counted(jobs['running'], 'job')} still running, {jobs['waiting']:,} waiting"
+    return f"{told}: dovetail up takes them on again"
+
+
+def _cancel_all(client: Client, place: Home, jobs: Mapping[str, int]) -> None:
+    if jobs["running"] or jobs["waiting"]:
+        ended = client.post("/v1/jobs/cancel", {"ids": ["*"]})["ids"]
+        click.echo(f"Cancelled {counted(len(ended), 'job')}.")
+    live = place.runs / "live"  # has an entry for each job with processes
+    until = time.monotonic() + _STOPS_WITHIN_S
+    while _has_any(live) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def _has_any(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def _wait_until_gone(pid: int) -> None:
+    until = time.monotonic() + _STOPS_WITHIN_S
+    while _lives(pid):
+        if time.monotonic() > until:
+            raise BadInput(
+                f"the daemon (process {pid}) was told to stop, but has not in {span(_STOPS_WITHIN_S)}"
+            )
+        time.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    """A process that nobody has waited for yet counts as gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False

@@ -1,0 +1,168 @@
+"""Who shares GPUs because a policy put two jobs there, and who might; told by the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias, final
+
+from dovetail.core.entries import Action, Preempt, Start
+from dovetail.core.model import Slice
+from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.core.track import Track
+
+_ROUNDING = 1e-9
+
+BySequence: TypeAlias = dict[int, Track]
+
+
+@final
+class Packed:
+    """The GPUs that were one job's and are now shared."""
+
+    def __init__(self, slices: tuple[Slice, ...], alone: float) -> None:
+        self.slices: Final = slices
+        self.mates: Final[BySequence] = {}
+        self._alone: Final = alone  # the speed of the one that was there first, before
+        self._speeds: Final[dict[int, float]] = {}  # as last seen there
+
+    def add(self, track: Track) -> None:
+        self.mates[track.sequence] = track
+        self._speeds[track.sequence] = track.speed
+
+    def remove(self, track: Track) -> None:
+        del self.mates[track.sequence], self._speeds[track.sequence]
+
+    @property
+    def gain(self) -> float:
+        """What they do together, as a multiple of what the first did alone."""
+        return sum(self._speeds.values()) / self._alone
+
+
+@final
+class Partners:
+    """The index behind packing. A job that made way in so many pairs that did not pay is left alone."""
+
+    def __init__(self, threshold: float, trials: int) -> None:
+        self.watches = WAITS | RUNS | ENDS | PARKS
+        self._threshold: Final = threshold
+        self._trials: Final = trials
+        self.hosts: Final[dict[int, BySequence]] = {}  # by lane: on GPUs of their own
+        self.guests: Final[dict[int, BySequence]] = {}  # by lane: waiting, the longest first
+        self.spread: Final[BySequence] = {}  # on more than one node
+        self.changed: Final[dict[tuple[Slice, ...], Packed]] = {}  # to be looked at
+        self._packed: Final[dict[tuple[Slice, ...], Packed]] = {}
+        self._packed_with: Final[dict[int, Packed]] = {}  # by sequence
+        self._stands_in: Final[dict[int, BySequence]] = {}  # by sequence: its row above
+        self._in_vain: Final[dict[int, int]] = {}  # by sequence: trials
+
+    # ------------------------------------------------------------------------- kept by the state
+
+    def waits(self, track: Track) -> None:
+        packed = self._packed_with.get(track.sequence)
+        if packed is not None:
+            self._judge(packed)
+        self._leave(track)
+        self._stand(track, self.guests)
+
+    def runs(self, track: Track) -> None:
+        placement = track.placement
+        assert placement is not None
+        if placement.share < track.job.share:
+            self._stand(track, None)
+            self._join(track, placement.slices)
+        else:
+            self._leave(track)
+            self._stand(track, self.hosts)
+        if len(placement.slices) > 1 and track.shape.plain:
+            self.spread[track.sequence] = track
+
+    def ends(self, track: Track) -> None:
+        self._leave(track)
+        self._stand(track, None)
+        self._in_vain.pop(track.sequence, None)
+
+    def parks(self, track: Track) -> None:
+        self._leave(track)
+        self._stand(track, None)
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def _stand(self, track: Track, group: dict[int, BySequence] | None) -> None:
+        """Give the job its place among those that may be paired, if it has one."""
+        before = self._stands_in.pop(track.sequence, None)
+        if before is not None:
+            del before[track.sequence]
+        if group is not None and self._may_be_tried(track):
+            lane = group.get(track.shape.lane)
+            if lane is None:
+                lane = group[track.shape.lane] = {}
+            lane[track.sequence] = track
+            self._stands_in[track.sequence] = lane
+
+    def _may_be_tried(self, track: Track) -> bool:
+        return track.shape.plain and self._in_vain.get(track.sequence, 0) < self._trials
+
+    def _join(self, track: Track, slices: tuple[Slice, ...]) -> None:
+        packed = self._packed.get(slices)
+        if packed is None:
+            packed = self._packed[slices] = Packed(slices, track.speed)
+        if self._packed_with.get(track.sequence) is not packed:
+            self._leave(track)
+            self._packed_with[track.sequence] = packed
+        packed.add(track)
+        self.changed[slices] = packed
+
+    def _leave(self, track: Track) -> None:
+        self.spread.pop(track.sequence, None)
+        packed = self._packed_with.pop(track.sequence, None)
+        if packed is None:
+            return
+        packed.remove(track)
+        if packed.mates:
+            self.changed[packed.slices] = packed
+        else:
+            del self._packed[packed.slices]
+            self.changed.pop(packed.slices, None)
+
+    def _judge(self, packed: Packed) -> None:
+        """One of them makes way: was it because they hindered each other?"""
+        if len(packed.mates) > 1 and not self.pay(packed):
+            for sequence in packed.mates:
+                self._in_vain[sequence] = self._in_vain.get(sequence, 0) + 1
+
+    # ------------------------------------------------------------------------------- what there is
+
+    def pay(self, packed: Packed) -> bool:
+        """Is it better to leave them together?"""
+        return packed.gain > self._threshold + _ROUNDING
+
+    def may_pair_after(self, actions: Sequence[Action], view: View) -> bool:
+        """Will there be one that waits and one that runs, of one kind, to be tried out together?"""
+        more: dict[int, int] = {}  # by lane: that will wait
+        started: set[int] = set()
+        for action in actions:
+            if isinstance(action, Start | Preempt):
+                track = view.tracks[action.job_id]
+                lane = track.shape.lane
+                if not self._may_be_tried(track):
+                    continue
+                if isinstance(action, Start):
+                    started.add(lane)
+                    more[lane] = more.get(lane, 0) - 1
+                else:
+                    more[lane] = more.get(lane, 0) + 1
+        waiting = [lane for lane in self.guests if len(self.guests[lane]) + more.get(lane, 0) > 0]
+        return any([lane in started or bool(self.hosts.get(lane)) for lane in waiting])
+
+
+@final
+class PartnersBy:
+    """The spec of the index."""
+
+    def __init__(self, threshold: float, trials: int) -> None:
+        self.threshold: Final = threshold
+        self.trials: Final = trials
+
+    def build(self, view: View) -> Partners:
+        return Partners(self.threshold, self.trials)

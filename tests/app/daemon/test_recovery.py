@@ -1,0 +1,171 @@
+"""What a daemon finds when it starts: a cut journal, a full disk, a snapshot, a journal of old."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dovetail.app.daemon import main
+from dovetail.app.daemon.errors import DiskFull
+from dovetail.app.daemon.main import recover
+from dovetail.backends.store import Reader, Store
+from dovetail.core.journal import decode
+from dovetail.core.state import State
+from dovetail.testing import fingerprint
+from live_box import ME, Box, box
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "dovetail.db"
+
+
+def some_history(here: Box) -> None:
+    jobs = [here.submit("exit 0"), here.submit("exit 3"), here.submit("sleep 30", estimate="1h")]
+    here.wait(*jobs[:2])
+    here.wait_until(jobs[2], "running")
+    here.service.pause([jobs[2]], ME)
+    here.wait_until(jobs[2], "suspended")
+    here.service.set_policy("las", ME)
+    here.service.cancel([jobs[2]], ME)
+
+
+def test_a_journal_cut_anywhere_in_its_tail_is_started_from(tmp_path: Path) -> None:
+    """Whatever is lost is lost from the end: the state is that of some earlier moment."""
+    with box(tmp_path / "box") as here:
+        some_history(here)
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        for name in ("dovetail.db", "dovetail.db-wal"):
+            shutil.copy(here.home.state / name, kept / name)
+        lines = [line for _, line in here.daemon.reader.lines_after(0)]
+    states = list(prefixes(lines))
+    log = (kept / "dovetail.db-wal").read_bytes()
+    seen = set()
+    for size in cuts(len(log)):
+        folder = tmp_path / "cut"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(kept, folder)
+        os.truncate(folder / "dovetail.db-wal", size)
+        with Store.open(folder / "dovetail.db", reserve_bytes=1 << 16) as store:
+            found = recover(store)
+        assert remembered(found) == states[store.last_seq]
+        seen.add(store.last_seq)
+    assert len(seen) > 3  # many different moments were gone back to
+
+
+def cuts(size: int) -> list[int]:
+    """Places in the last frames, and some before them. (The store's own tests try every byte.)"""
+    return [*range(0, size, 4099), *range(max(size - 4200, 0), size + 1, 61)]
+
+
+def prefixes(lines: list[str]) -> Iterator[dict[str, object]]:
+    state = State(main.PAST)
+    yield remembered(state)
+    for line in lines:
+        state.record(decode(line))
+        yield remembered(state)
+
+
+def remembered(state: State) -> dict[str, object]:
+    forgotten = ("ended", "shapes", "capacity")
+    return {name: value for name, value in fingerprint(state).items() if name not in forgotten}
+
+
+def test_a_daemon_goes_on_from_a_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "SNAPSHOT_EVERY", 3)
+    with box(tmp_path / "box") as here:
+        some_history(here)
+        waiting = here.submit("echo later", after=[here.submit("sleep 1.5")])
+        here.leave()
+    with Reader(tmp_path / "box" / "dovetail.db") as reader:
+        assert list(reader.snapshots())
+        lines = [line for _, line in reader.lines_after(0)]
+    with box(tmp_path / "box") as again:
+        assert again.service.policy()["policy"] == "las"
+        (row,) = again.wait(waiting)
+        assert row["phase"] == "finished"
+        assert again.submit("true") == str(int(waiting) + 1)
+    states = list(prefixes(lines))
+    with Store.open(tmp_path / "box" / "dovetail.db") as store:
+        state = recover(store)
+    assert not state.tracks
+    assert states
+
+
+def test_a_journal_of_an_earlier_version_loads_for_ever(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN, tmp_path / "dovetail.db")
+    with Store.open(tmp_path / "dovetail.db") as store:
+        state = recover(store)
+        lines = [line for _, line in store.lines_after(0)]
+    assert len(lines) == 40
+    assert remembered(state) == list(prefixes(lines))[-1]
+    assert {track.job.name: track.phase.value for track in state.past}["fails"] == "failed"
+
+
+FILL = """
+import sys
+with open(sys.argv[1], "wb", buffering=0) as file:
+    try:
+        while True:
+            file.write(bytes(65536))
+    except OSError:
+        pass
+    try:
+        while True:
+            file.write(b"0")
+    except OSError:
+        pass
+"""
+
+
+def refusal(here: Box) -> str:
+    """Submit until it is refused."""
+    for _ in range(2000):
+        try:
+            here.submit("true")
+        except DiskFull as error:
+            return str(error)
+    raise AssertionError("never refused")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "dovetail-test", str(folder)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_stops_nothing_that_runs_and_is_told(small_disk: Path) -> None:
+    with box(small_disk / "box") as here:
+        running = here.submit("sleep 2; exit 5")
+        here.wait_until(running, "running")
+        subprocess.run([sys.executable, "-c", FILL, str(small_disk / "ballast")], check=True)
+        assert "room" in refusal(here)
+        (row,) = here.wait(running)  # its end is written down all the same
+        assert (row["phase"], row["exit_code"]) == ("failed", 5)
+        (small_disk / "ballast").unlink()
+        here.wait_for(lambda: not here.daemon.store.is_full, 10)
+        (row,) = here.wait(here.submit("exit 0"))
+        assert row["phase"] == "finished"
+
+
+def test_the_journal_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    with box(tmp_path / "box") as here:
+        here.wait(here.submit("true"))
+        for path in (here.home.state, here.home.environments, here.home.runs):
+            assert path.stat().st_mode & 0o077 == 0
+        assert here.home.journal.stat().st_mode & 0o077 == 0
+    assert sqlite3.connect(here.home.journal).execute("SELECT count(*) FROM entries").fetchone()[0]
