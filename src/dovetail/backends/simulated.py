@@ -149,7 +149,7 @@ class SimulatedCluster:
     def _take_up(self, going: Going) -> None:
         """A job whose life began before this world did."""
         life = self._lives[going.job.id] = _Life(Arrival(self._now, going.job, going.left_s))
-        life.stint = int(going.has_run)  # it ran before
+        life.stint = int(going.has_run)
         placement = going.placement
         if placement is None:
             return

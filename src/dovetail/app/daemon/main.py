@@ -221,8 +221,9 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
     except Exception as error:
-        if not isinstance(error, DovetailError):
-            log.exception("the API cannot be served")
+        log.error(
+            "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)
+        )
         failures.append(error)
         daemon.stop()
 
