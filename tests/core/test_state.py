@@ -15,6 +15,7 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    Occupied,
     Paced,
     Preempt,
     Promote,
@@ -285,3 +286,21 @@ def test_a_job_that_waits_may_use_a_node_that_joins_for_its_tenant() -> None:
     )
     state.record(Start("second", placement((1, 1))))
     assert state.running["second"].placement == placement((1, 1))
+
+
+def test_a_gpu_that_a_stranger_shares_with_our_job_is_not_free_when_the_job_ends() -> None:
+    state = State()
+    for entry in (
+        NodeJoined(0.0, Node("box", 2)),
+        Submitted(0.0, job("a")),
+        Start("a", placement((0, 0b01))),
+        Occupied(1.0, "box", 0b11),
+    ):
+        state.record(entry)
+    assert state.room.free[0] == 0
+    state.record(Finished(2.0, "a"))
+    assert state.room.free[0] == 0
+    state.record(Occupied(3.0, "box", 0b10))
+    assert state.room.free[0] == 0b01
+    state.record(Occupied(4.0, "box", 0))
+    assert state.room.free[0] == 0b11

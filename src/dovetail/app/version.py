@@ -9,4 +9,7 @@ from functools import cache
 def version() -> str:
     from importlib import metadata  # takes a while to import
 
-    return metadata.version("dovetail")
+    try:
+        return metadata.version("dovetail")
+    except metadata.PackageNotFoundError:
+        return "unknown"  # run from its sources

@@ -51,7 +51,10 @@ class Room:
         self.memory_gb: Final[list[float]] = []
         self.open: Final[list[bool]] = []  # may anything start here?
         self.down: Final[set[int]] = set()  # failed or gone
-        self.occupied: Final[dict[int, int]] = {}  # per node: GPUs in use by somebody else
+        self.strangers: Final[dict[int, int]] = {}  # per node: GPUs that somebody else uses
+        self.occupied: Final[
+            dict[int, int]
+        ] = {}  # of these: those that are not free for that reason
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
         self.tenants: Final[dict[str, Tenant]] = {}
@@ -134,9 +137,19 @@ class Room:
             else:
                 self.down.add(n)
 
-    def set_occupied(self, n: int, mask: int) -> None:
-        """Exactly these GPUs are used by somebody else. Those that jobs of ours hold stay theirs."""
-        before = self.occupied.get(n, 0)
+    def set_strangers(self, n: int, mask: int) -> None:
+        """Exactly these GPUs are used by somebody else. Those that jobs of ours hold stay theirs until
+        they give them back."""
+        self.strangers[n] = mask
+        self._keep_off_strangers(n)
+
+    def keep_off_strangers(self) -> None:
+        """GPUs were given back; somebody else may be on them."""
+        for n in self.strangers:
+            self._keep_off_strangers(n)
+
+    def _keep_off_strangers(self, n: int) -> None:
+        mask, before = self.strangers[n], self.occupied.get(n, 0)
         taken = mask & self.free[n]
         self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
         self.occupied[n] = before & mask | taken

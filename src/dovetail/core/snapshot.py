@@ -55,7 +55,7 @@ def _cluster(room: Room) -> dict[str, Any]:
         "closed": [n for n, is_open in enumerate(room.open) if not is_open],
         "down": sorted(room.down),
         "gone": sorted(room.gone),
-        "occupied": sorted(room.occupied.items()),
+        "strangers": sorted(room.strangers.items()),
         "tenants": [own_fields(tenant) for tenant in room.tenants.values()],
     }
 
@@ -112,6 +112,8 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
             state._unfinished[track.job.id] = track.phase
     for row in saved["tracks"]:
         _restore_live(state, _restored_track(state, row))
+    for n, mask in saved["cluster"]["strangers"]:
+        state.room.set_strangers(n, mask)
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])
@@ -128,8 +130,6 @@ def _restore_cluster(room: Room, saved: Mapping[str, Any]) -> None:
     for n in saved["down"]:
         room.set_up(n, False)
     room.gone.update(saved["gone"])
-    for n, mask in saved["occupied"]:
-        room.set_occupied(n, mask)
 
 
 def _restored_track(state: State, row: Mapping[str, Any]) -> Track:

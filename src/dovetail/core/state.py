@@ -268,7 +268,7 @@ class State(View):
                 self._paced(entry.job_id, entry.speed)
             case Occupied():
                 self._advance(entry.at)
-                self.room.set_occupied(self._node(entry.node_id), entry.mask)
+                self.room.set_strangers(self._node(entry.node_id), entry.mask)
             case NodeJoined() | NodeDown() | NodeUp() | NodeDraining() | NodeLeft() | TenantSet():
                 self._advance(entry.at)
                 self._change_cluster(entry)
@@ -635,6 +635,8 @@ class State(View):
         assert placement is not None
         if not room.drafted or not room.confirm(False, placement, track.shape):
             room.give(placement, track.shape)
+            if room.strangers:
+                room.keep_off_strangers()
         self._settle_stint(track, lost_s)
         track.placement = None
         track.holds = 0.0

@@ -33,7 +33,7 @@ class Cluster:
     closed: tuple[int, ...]
     down: tuple[int, ...]
     gone: tuple[int, ...]
-    occupied: tuple[tuple[int, int], ...]  # node, GPUs that somebody else uses
+    strangers: tuple[tuple[int, int], ...]  # node, GPUs that somebody else uses
     tenants: tuple[Tenant, ...]
 
 
@@ -77,7 +77,7 @@ def _cluster(room: Room) -> Cluster:
         tuple([n for n, is_open in enumerate(room.open) if not is_open]),
         tuple(room.down),
         tuple(room.gone),
-        tuple(room.occupied.items()),
+        tuple(room.strangers.items()),
         tuple(room.tenants.values()),
     )
 
@@ -96,6 +96,8 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         track = _revived_track(state, row, amended)
         known.add(track.job.id)
         _restore_live(state, track)
+    for n, mask in still.cluster.strangers:
+        state.room.set_strangers(n, mask)
     for job_id in still.running:
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
@@ -119,8 +121,6 @@ def _revive_cluster(room: Room, cluster: Cluster) -> None:
     for n in cluster.down:
         room.set_up(n, False)
     room.gone.update(cluster.gone)
-    for n, mask in cluster.occupied:
-        room.set_occupied(n, mask)
 
 
 def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, Job]) -> Track:

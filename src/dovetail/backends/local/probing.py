@@ -24,18 +24,19 @@ class Prober:
         self._stage: Final = stage
         self._nodes: Final = nodes
         self._post: Final = post
-        self._occupied: dict[str, int] = {}
+        room = stage.view.room
+        self._occupied = {room.nodes[n].id: mask for n, mask in room.strangers.items()}
 
     def probe(self) -> None:
         """In the watcher's thread: who could give way now, and which GPUs others use."""
         pins, ours = {}, []
         for life in list(self._stage.lives.values()):
-            if life.place is not Place.AT_WORK or life.busy or life.run is None:
-                continue
-            keeper = life.run.keeper_pid()
-            if keeper is None:
+            keeper = life.run.keeper_pid() if life.run is not None else None
+            if life.run is None or keeper is None:
                 continue
             ours += [process.pid for process in processes.tree(keeper)]
+            if life.place is not Place.AT_WORK or life.busy:
+                continue
             pins[life.job_id] = ladder.obstacle(
                 life.run, self._stage.manners(life, self._stage.order_for(life.job_id))
             )

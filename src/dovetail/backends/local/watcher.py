@@ -64,9 +64,12 @@ class _Watched:
 class Watcher:
     """Call `watch` when a job's processes are up; `forget` is implied by their end."""
 
-    def __init__(self, post: Callable[[object], None], probe: Callable[[], None]) -> None:
+    def __init__(
+        self, post: Callable[[object], None], probe: Callable[[], None], restless: bool = False
+    ) -> None:
         self._post: Final = post
-        self._probe: Final = probe  # called now and then while jobs run
+        self._probe: Final = probe  # called now and then while jobs run, or always
+        self._restless: Final = restless
         self._lock: Final = threading.Lock()
         self._watched: dict[JobId, _Watched] = {}
         self._poll: Final = select.poll()
@@ -101,7 +104,8 @@ class Watcher:
 
     def _look(self) -> None:
         while not self._over:
-            timeout = _LOOK_EVERY_MS if self._watched else None
+            idle = 1000 * _PROBE_EVERY_S if self._restless else None
+            timeout = _LOOK_EVERY_MS if self._watched else idle
             for fd, _ in self._poll.poll(timeout):
                 if fd == self._bell:
                     os.read(self._bell, 4096)
@@ -109,7 +113,7 @@ class Watcher:
                     self._see_end(fd)
             for job_id, watched in list(self._watched.items()):
                 self._read_reports(job_id, watched, _LINES_AT_ONCE)
-            if self._watched and monotonic() > self._probe_at:
+            if (self._watched or self._restless) and monotonic() > self._probe_at:
                 self._probe_at = monotonic() + _PROBE_EVERY_S
                 self._probe()
 

@@ -88,7 +88,8 @@ class LocalMachine:
         self._wake_at: Seconds = inf
         self._connected = False
         self._nodes: Final = named(machine.nodes, view)
-        self._watcher: Final = Watcher(self._inbox.put, self._look_around)
+        has_gpus = any(node.labels for node in self._nodes)  # strangers may come at any time
+        self._watcher: Final = Watcher(self._inbox.put, self._look_around, restless=has_gpus)
         self._stage: Final = Stage(
             machine.runs, view, clock, order_for, machine.suspended_limit_bytes, self._inbox.put,
             self._watcher,
