@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks import live
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 RUNS = 3
@@ -212,6 +214,43 @@ def queueing_theory() -> Iterator[Line]:
     )
 
 
+def a_live_daemon() -> Iterator[Line]:
+    """A daemon on this machine: how soon jobs start, ten thousand waiting, idle, reports."""
+    with live.daemon(slots=2) as (client, home):
+        share, mb = live.idle(home), live.resident_mb(live.process_of(home))
+        yield Line(
+            "idle daemon", f"{share:.2%} of a core, {mb:.0f} MB", "under 0.5 %, 120 MB",
+            share < 0.005 and mb < 120,
+        )  # fmt: skip
+        took = [1000 * seconds for seconds in live.start_s(client, home)]
+        yield Line(
+            "from submission to a running process (median, worst)",
+            f"{live.at(0.5, took):.0f}, {max(took):.0f} ms", "under 100 ms", live.at(0.5, took) < 100,
+        )  # fmt: skip
+        number, rate = live.reports_taken(client, home)
+        yield Line(
+            "reports of a busy job in the journal", f"{number:,} at {rate:,.0f} a second",
+            f"all {live.REPORTS:,}, at 1,000 a second", number == live.REPORTS,
+        )  # fmt: skip
+    with live.daemon(slots=2) as (client, home):
+        for _ in range(live.QUEUED // 1000):
+            live.submit(client, 1000, command=["sleep", "600"])
+        took = [1000 * live.submit(client, 1, command=["sleep", "600"])[1] for _ in range(300)]
+        yield Line(
+            "a submission with 10,000 queued (median, 99 %)",
+            f"{live.at(0.5, took):.1f}, {live.at(0.99, took):.1f} ms", "under 20 ms",
+            live.at(0.99, took) < 20,
+        )  # fmt: skip
+        below, of = live.decisions_below(client, 0.05)
+        yield Line(
+            "decisions under 50 ms", f"{below:,} of {of:,}", "99 %", of > 0 and below >= 0.99 * of
+        )
+        listed = min(1000 * live.dovetail(home, "queue") for _ in range(RUNS))
+        yield Line(
+            "dovetail queue, 10,000 queued", f"{listed:.0f} CPU-ms", "under 150", listed < 150
+        )
+
+
 SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "ratios": ratios,
     "scaling": scaling,
@@ -219,6 +258,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "million": a_million_jobs,
     "philly": philly,
     "queueing": queueing_theory,
+    "live": a_live_daemon,
 }
 
 

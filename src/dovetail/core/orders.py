@@ -176,7 +176,10 @@ class Order:
 
     def rows(self) -> list[WaitingRow]:
         """All that wait, as they lie, stale rows among them."""
-        return [row for heap in self._waiting.values() for row in heap]
+        rows: list[WaitingRow] = []
+        for heap in self._waiting.values():
+            rows.extend(heap)  # as a whole: compiled, a row taken in hand is made anew
+        return rows
 
     def first(self) -> Track | None:
         """The first of all, where there are no lanes."""

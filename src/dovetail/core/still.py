@@ -135,6 +135,7 @@ def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, J
             setattr(track, name, value)
     track.placement = placement
     track.awaits = awaits
+    track.barred = bool(track.held or awaits)
     if why_never and placement is None:
         state.unplaceable[job.id] = why_never
     return track

@@ -39,12 +39,13 @@ def _rows(service: Service, only: Filter) -> Iterator[dict[str, Any]]:
 
 
 def _arrival(service: Service, row: Mapping[str, Any], start: Seconds) -> Arrival:
-    """It lasted as long as it worked: what saving, restoring and repeating took is not its own."""
+    """It lasted as long as it worked: what saving, restoring and repeating took is not its own. All
+    that a job did that failed was in vain, but it did take that long."""
     job = _job(service, row)
     if job.deadline is not None:
         job = replace(job, deadline=max(job.deadline - start, 0.0))
     held = job.gpus * job.share / WHOLE_GPU
-    lost_s = row["lost_gpu_s"] / held if held else 0.0
+    lost_s = row["lost_gpu_s"] / held if held and row["phase"] == "finished" else 0.0
     return Arrival(row["submitted_at"] - start, job, max(row["run_s"] - lost_s, 0.0))
 
 
