@@ -30,6 +30,7 @@ def test_times_are_told_from_now() -> None:
     assert ago(100.0, 280.0) == "3 min ago"
     assert ago(100.0, 100.5) == "just now"
     assert about(820.0, 100.0) == "in ~12 min"
+    assert about(102.2, 100.0) == "in ~2 s"
     assert about(90.0, 100.0) == "now"
 
 
