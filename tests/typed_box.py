@@ -75,3 +75,17 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     box.well("up", "--slots", 2, "--policy", "fifo-skip")
     yield box
     box.well("down", "--cancel")
+
+
+@pytest.fixture
+def make_box() -> Iterator[Callable[[Path], Box]]:
+    """For tests that start the daemon themselves: none is left behind, even if they fail."""
+    made: list[Box] = []
+
+    def make(home: Path) -> Box:
+        made.append(Box(home))
+        return made[-1]
+
+    yield make
+    for box in made:
+        box("down", "--cancel")

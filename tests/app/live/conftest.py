@@ -1,3 +1,3 @@
 """Every module here has a daemon of its own."""
 
-from typed_box import box  # noqa: F401
+from typed_box import box, make_box  # noqa: F401

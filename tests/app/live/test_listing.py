@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dovetail.app.client import query_text
 from dovetail.app.live.listing import Column, columns_of, cut, ids_text, numbers_text, table
 from dovetail.app.live.logs import start_of_lines
+from dovetail.app.live.rows import expected
 from dovetail.app.live.submit import environment, merged
 from dovetail.app.live.times import about, ago, span
 
@@ -27,6 +30,7 @@ def test_times_are_told_from_now() -> None:
     assert ago(100.0, 280.0) == "3 min ago"
     assert ago(100.0, 100.5) == "just now"
     assert about(820.0, 100.0) == "in ~12 min"
+    assert about(102.2, 100.0) == "in ~2 s"
     assert about(90.0, 100.0) == "now"
 
 
@@ -54,6 +58,16 @@ def test_ids_and_numbers_are_told_shortly() -> None:
     assert ids_text(["7", "8"]) == "jobs 7 and 8"
     assert ids_text([str(i) for i in range(20)]) == "20 jobs: 0, 1, 2, 3, 4, …, 19"
     assert numbers_text([3, 0, 1, 2, 6]) == "0-3,6"
+
+
+def test_a_running_job_is_expected_to_end_and_a_waiting_one_to_start() -> None:
+    known = {
+        "expected_start": {"expected": time.time() + 600.4},
+        "expected_end": {"expected": time.time() + 7200.4},
+    }
+    assert expected({**known, "placement": []}) == "start in ~10 min"
+    assert expected({**known, "placement": [{"node": 0, "gpus": [0]}]}) == "end in ~2 h"
+    assert expected({"placement": []}) == ""
 
 
 def test_the_last_lines_of_a_log() -> None:

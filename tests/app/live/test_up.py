@@ -7,13 +7,16 @@ import os
 import socket
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from typed_box import Box
 
 
-def test_without_a_daemon_every_command_says_how_to_start_one(tmp_path: Path) -> None:
-    box = Box(tmp_path)
+def test_without_a_daemon_every_command_says_how_to_start_one(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path)
     for words in (
         ["queue"],
         ["submit", "--", "true"],
@@ -32,8 +35,10 @@ def test_without_a_daemon_every_command_says_how_to_start_one(tmp_path: Path) ->
     assert "✗ daemon" in said.out
 
 
-def test_up_says_where_and_up_again_says_so(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
+def test_up_says_where_and_up_again_says_so(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
     out = box.well("up", "--slots", 3)
     assert out.startswith("Dovetail is up: 3 processor slots, policy fair-share.\n")
     assert str(tmp_path / "home" / "dovetail.sock") in out
@@ -52,8 +57,10 @@ def test_up_says_where_and_up_again_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "home" / "dovetail.sock").exists()
 
 
-def test_jobs_go_on_while_there_is_no_daemon(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
+def test_jobs_go_on_while_there_is_no_daemon(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
     box.well("up", "--slots", 1)
     job = box.sh(f"sleep 1; echo done > {tmp_path}/result; exit 5")
     waits = box.sh("echo later")
@@ -68,8 +75,8 @@ def test_jobs_go_on_while_there_is_no_daemon(tmp_path: Path) -> None:
     assert box.well("down", "--cancel") == "Dovetail is down.\n"
 
 
-def test_down_cancels_if_told_to(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
+def test_down_cancels_if_told_to(tmp_path: Path, make_box: Callable[[Path], Box]) -> None:
+    box = make_box(tmp_path / "home")
     box.well("up", "--slots", 1)
     pid_file = tmp_path / "pid"
     job = box.sh(f"echo $$ > {pid_file}; exec sleep 60")
@@ -80,8 +87,10 @@ def test_down_cancels_if_told_to(tmp_path: Path) -> None:
     assert not os.path.exists(f"/proc/{pid_file.read_text().strip()}")
 
 
-def test_a_daemon_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
+def test_a_daemon_that_cannot_start_says_why_in_one_line(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
     for words, why in (
         (["--policy", "best-of-all"], "there is no policy 'best-of-all'"),
         (["--listen", "nowhere"], "cannot listen at 'nowhere'; write HOST:PORT"),
@@ -94,16 +103,18 @@ def test_a_daemon_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> None
     assert box("queue").code == 69
 
 
-def test_something_else_that_listens_there_is_no_daemon(tmp_path: Path) -> None:
+def test_something_else_that_listens_there_is_no_daemon(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "dovetail.sock"))
     listener.close()
-    said = Box(tmp_path)("queue")
+    said = make_box(tmp_path)("queue")
     assert (said.code, said.err.count("\n")) == (69, 1)
 
 
-def test_it_listens_for_who_has_the_token(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
+def test_it_listens_for_who_has_the_token(tmp_path: Path, make_box: Callable[[Path], Box]) -> None:
+    box = make_box(tmp_path / "home")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -112,8 +123,10 @@ def test_it_listens_for_who_has_the_token(tmp_path: Path) -> None:
     box.well("down")
 
 
-def test_two_homes_know_nothing_of_each_other(tmp_path: Path) -> None:
-    one, other = Box(tmp_path / "one"), Box(tmp_path / "other")
+def test_two_homes_know_nothing_of_each_other(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    one, other = make_box(tmp_path / "one"), make_box(tmp_path / "other")
     one.well("up", "--slots", 1)
     other.well("up", "--slots", 1)
     one.sh("sleep 60")

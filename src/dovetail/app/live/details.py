@@ -56,7 +56,7 @@ def _times(row: Row, now: float) -> Iterator[tuple[str, str]]:
         at = row[f"{what}_at"]
         yield what, "" if at is None else moment(at, now)
     yield "ran", span(row["run_s"]) if row["run_s"] else ""
-    for what in ("start", "end"):
+    for what in ("end",) if row["placement"] else ("start", "end"):
         yield f"expected {what}", _expected(row.get(f"expected_{what}"), now)
 
 

@@ -75,12 +75,11 @@ def waited(row: Row) -> str:
 
 def expected(row: Row) -> str:
     """`end in ~12 min`, `start in ~3 min`; nothing where nobody knows."""
-    now = time.time()
-    for what in ("start", "end"):
-        found: Mapping[str, Any] | None = row.get(f"expected_{what}")
-        if found and found.get("expected") is not None:
-            return f"{what} {about(found['expected'], now)}"
-    return ""
+    what = "end" if row["placement"] else "start"
+    found: Mapping[str, Any] | None = row.get(f"expected_{what}")
+    if not found or found.get("expected") is None:
+        return ""
+    return f"{what} {about(found['expected'], time.time())}"
 
 
 def _limit(row: Row) -> str:

@@ -87,15 +87,12 @@ def _occupant(name: str, own: Mapping[str, Any], row: Row | None, columns: int) 
         told += f" ({own['share']:.0%})"
     if row is None:
         return name + cut(told, columns - len(name))
-    text = [
-        padded(cut(told, 30), 30),
-        padded(cut(own["user"], 10), 10),
-        f"{span(row['run_s']):>10}",
-    ]
-    rest = [expected(row), clean(progress(row))]
-    bar = _bar(row)
-    line = "  ".join([*text, *([bar] if bar else []), *(part for part in rest if part)])
-    return name + paint(cut(line, columns - len(name)), PHASE_STYLES.get(row["phase"], ""))
+    pieces = [padded(cut(told, 24), 24), padded(cut(own["user"], 8), 8), f"{span(row['run_s']):>9}"]
+    pieces += [part for part in (clean(progress(row)), expected(row)) if part]
+    line, bar, room = "  ".join(pieces), _bar(row), columns - len(name)
+    if bar and columns_of(line) + 2 + columns_of(bar) <= room:
+        line += f"  {bar}"
+    return name + paint(cut(line, room), PHASE_STYLES.get(row["phase"], ""))
 
 
 def _bar(row: Row) -> str:

@@ -33,7 +33,9 @@ def ago(at: float, now: float) -> str:
 def about(at: float, now: float) -> str:
     """When something is expected: `in ~12 min`, `now`."""
     ahead = at - now
-    return f"in ~{span(round(ahead))}" if ahead >= 1.0 else "now"
+    if ahead < 1.0:
+        return "now"
+    return f"in ~{ahead:.0f} s" if ahead < MINUTE - 0.5 else f"in ~{span(ahead)}"
 
 
 def clock(at: float, now: float) -> str:
