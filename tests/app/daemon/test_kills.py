@@ -25,12 +25,12 @@ from dovetail.core.entries import Preempt, Reported
 from dovetail.core.journal import decode
 from dovetail.core.state import State
 
-KILLS, JOBS = 200, 40
+KILLS, JOBS = 200, 50
 DAEMON = """
 from pathlib import Path
 from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import home_in
-serve(Settings(home_in(Path({home!r})), policy="srtf:predictor=user-estimate", slots=3))
+serve(Settings(home_in(Path({home!r})), policy="srtf:predictor=user-estimate", slots=2))
 """
 # It tells of every launch and every step, and once asks to be started again if it is that kind.
 JOB = """echo "launch $DOVETAIL_STOP" >> {out}
@@ -79,7 +79,7 @@ def folder() -> Iterator[Path]:
 
 def workload(chance: Random) -> list[Wanted]:
     return [
-        Wanted(f"job-{i}", chance.choice((2, 8, 25, 60)), chance.choice((0, 0, 3)), i % 8 == 5)
+        Wanted(f"job-{i}", chance.choice((3, 10, 40, 110)), chance.choice((0, 0, 3)), i % 8 == 5)
         for i in range(JOBS)
     ]
 
