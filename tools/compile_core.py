@@ -23,6 +23,7 @@ MODULES = (
     "core/room.py",
     "core/track.py",
     "core/freed.py",
+    "core/view.py",
     "core/state.py",
     "core/orders.py",
     "core/plan.py",

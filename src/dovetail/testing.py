@@ -47,8 +47,9 @@ from dovetail.core.model import (
     Slice,
     Tenant,
 )
-from dovetail.core.state import ENDS, State, View
+from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import ENDS, View
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS

@@ -21,7 +21,8 @@ import pytest
 from dovetail.app.main import main
 from dovetail.core import journal
 from dovetail.core.entries import Action
-from dovetail.core.state import State, View
+from dovetail.core.state import State
+from dovetail.core.view import View
 from dovetail.policies import registry
 
 SUMMARY_KEYS = [

@@ -26,8 +26,9 @@ from dovetail.core.entries import (
 from dovetail.core.errors import DovetailError, UnfinishedRun
 from dovetail.core.loop import run
 from dovetail.core.model import Interruption, Job, Node, Tenant
-from dovetail.core.state import State, View
+from dovetail.core.state import State
 from dovetail.core.track import Phase
+from dovetail.core.view import View
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.testing import arrival, nodes, placement, run_trace

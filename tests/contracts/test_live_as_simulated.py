@@ -16,7 +16,7 @@ from dovetail.app.daemon.policy import make
 from dovetail.core.entries import Action, Finished, JournalEntry, Preempt, Start, Submitted
 from dovetail.core.loop import Policy
 from dovetail.core.model import Estimate, Job, JobId, Node
-from dovetail.core.state import View
+from dovetail.core.view import View
 from dovetail.models.workload import Arrival
 from dovetail.testing import Run, World, run_world
 from live_box import Box, box

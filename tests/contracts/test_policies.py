@@ -13,8 +13,8 @@ from dovetail.core.entries import Action, NodeLeft, Start
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Job, Node
 from dovetail.core.plan import Plan
-from dovetail.core.state import View
 from dovetail.core.track import Phase
+from dovetail.core.view import View
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.queueing import FifoSkip

@@ -29,8 +29,9 @@ from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Shape, Tenant
 from dovetail.core.plan import Plan
 from dovetail.core.room import Pool, Room
-from dovetail.core.state import State, View
+from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
 from dovetail.models.workload import Arrival
 from dovetail.policies.backfill import Conservative, Easy
 from dovetail.policies.placement import consolidated

@@ -8,7 +8,8 @@ from typing import Protocol, TypeAlias
 
 from dovetail.core.entries import Action, Event, JournalEntry, Refuse, Wake
 from dovetail.core.model import Seconds
-from dovetail.core.state import State, View
+from dovetail.core.state import State
+from dovetail.core.view import View
 
 Journal: TypeAlias = Callable[[JournalEntry, Seconds], None]
 

@@ -15,8 +15,8 @@ from typing import Final, Protocol, TypeAlias, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.room import Pool
-from dovetail.core.state import ENDS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, RUNS, SETTLES, WAITS, View
 
 _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 _NOBODY: Final = 1 << 60  # more GPUs than anybody has

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, final
 from dovetail.core.entries import Action, Preempt, Start
 from dovetail.core.model import JobId, Placement, Shape
 from dovetail.core.room import Room
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 Place: TypeAlias = Callable[[Room, Shape], Placement | None]
 

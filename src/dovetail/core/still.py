@@ -13,8 +13,9 @@ from typing import Any
 from dovetail.core.model import Job, JobId, Node, Seconds, Tenant
 from dovetail.core.room import Room
 from dovetail.core.snapshot import _NEW, _PLAIN, _restore_live
-from dovetail.core.state import State, View
+from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 _FIELDS = (
     *("job", "sequence", "submitted_at", "ticket", "phase", "waiting_since", "placement", "awaits"),

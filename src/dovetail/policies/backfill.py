@@ -14,7 +14,7 @@ from math import inf
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.plan import Place, Plan
-from dovetail.core.state import View
+from dovetail.core.view import View
 from dovetail.policies.backlog import Backlog, Lane
 from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, TypeAlias, final
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
 from dovetail.core.plan import Place, Plan
-from dovetail.core.state import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.policies.placement import consolidated
 
 _Row: TypeAlias = tuple[int, int, Track]  # sequence, turn, track

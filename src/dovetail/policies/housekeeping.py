@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dovetail.core.entries import Action, Preempt, Stop, Wake
 from dovetail.core.model import Seconds
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 TIME_LIMIT = 124  # the exit code by which `timeout` and others tell it
 

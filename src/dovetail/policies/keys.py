@@ -13,8 +13,8 @@ from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.orders import Standing
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 from dovetail.predict.duration import Predictor
 
 # Attained service is a sum of floats: a job this close to a limit, in parts of it, has reached it.

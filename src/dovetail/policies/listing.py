@@ -18,8 +18,8 @@ from dovetail.core.model import Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool, Room
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 _AHEAD_OF_ALL_WAITING = 1e15  # more than there will ever be tickets
 

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.model import Placement, Seconds
 from dovetail.core.room import Pool, Room
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 from dovetail.policies.backlog import Backlog
 from dovetail.predict.duration import Predictor
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from dovetail.core.entries import Action
 from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
-from dovetail.core.state import View
+from dovetail.core.view import View
 from dovetail.policies.pairing import PairScheduler
 from dovetail.policies.partners import PartnersBy
 from dovetail.policies.placement import consolidated

@@ -10,8 +10,8 @@ from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
 from dovetail.core.model import WHOLE_GPU, Placement
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.state import View
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
 from dovetail.policies.listing import ListScheduler
 from dovetail.policies.partners import Partners, PartnersBy
 

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Start
 from dovetail.core.model import Slice
-from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 
 _ROUNDING = 1e-9
 

@@ -11,8 +11,8 @@ from typing import Any
 from dovetail.core.entries import Action, Preempt, Promote, Start, Wake
 from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 from dovetail.policies.keys import (
     ByDeadline,
     ByDuration,

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape
 from dovetail.core.room import Pool, Room
-from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.policies.outlook import Outlook, pool_of
 from dovetail.policies.profile import Profile, earliest_in_all
 from dovetail.predict.duration import Predictor

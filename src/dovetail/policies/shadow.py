@@ -12,8 +12,8 @@ from typing import Final, final
 from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Shape
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.policies.outlook import EndRow, Outlook
 from dovetail.predict.duration import Predictor
 

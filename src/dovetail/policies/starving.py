@@ -8,8 +8,8 @@ from typing import Final, final
 
 from dovetail.core.entries import Wake
 from dovetail.core.model import Seconds
-from dovetail.core.state import WAITS, View
 from dovetail.core.track import Track
+from dovetail.core.view import WAITS, View
 
 
 @final

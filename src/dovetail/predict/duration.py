@@ -7,8 +7,8 @@ from random import Random
 from typing import Final, Protocol, final
 
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.core.state import ENDS, RECALLS, View
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import ENDS, RECALLS, View
 
 
 class Predictor(Protocol):

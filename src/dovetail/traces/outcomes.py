@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
 from dovetail.core.model import JobId, Placement, Seconds
-from dovetail.core.state import ENDS, RUNS, WAITS, View
 from dovetail.core.track import FINISHED, Phase, Track
+from dovetail.core.view import ENDS, RUNS, WAITS, View
 from dovetail.traces.record import JobRow, Stint
 
 _TELL_EVERY: Final = 256  # jobs

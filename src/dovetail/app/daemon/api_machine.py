@@ -23,7 +23,7 @@ from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.errors import NotAllowed
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.core.model import WHOLE_GPU, Seconds, Tenant
-from dovetail.core.state import View
+from dovetail.core.view import View
 
 routes = router("machine")
 

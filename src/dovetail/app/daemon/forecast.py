@@ -24,8 +24,9 @@ from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import Action, Event, Released
 from dovetail.core.loop import Backend, run
 from dovetail.core.model import Job, JobId, Placement, Seconds
-from dovetail.core.state import ENDS, PARKS, RUNS, WAITS, State, View
+from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience

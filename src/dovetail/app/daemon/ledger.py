@@ -9,8 +9,8 @@ from typing import Final
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.rows import row_of
 from dovetail.backends.store import Ended, Store
-from dovetail.core.state import ENDS, View
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, View
 
 
 class Ledger:

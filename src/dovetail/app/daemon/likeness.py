@@ -16,9 +16,10 @@ from dovetail.core import still as stills
 from dovetail.core.loop import Policy
 from dovetail.core.model import Interruption, Job, JobId, Seconds
 from dovetail.core.orders import WaitingRow
-from dovetail.core.state import State, View
+from dovetail.core.state import State
 from dovetail.core.still import Still
 from dovetail.core.track import Track
+from dovetail.core.view import View
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import ListScheduler
 

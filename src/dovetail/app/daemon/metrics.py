@@ -18,8 +18,8 @@ from dovetail.app.daemon.rows import PHASES, phase_of
 from dovetail.backends.local import machine
 from dovetail.core.entries import JournalEntry, Reported, Saved, Start
 from dovetail.core.model import Seconds
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from dovetail.core.entries import Action
 from dovetail.core.loop import Policy
-from dovetail.core.state import View
+from dovetail.core.view import View
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge

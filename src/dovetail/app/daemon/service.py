@@ -35,8 +35,8 @@ from dovetail.core.entries import (
     TenantSet,
 )
 from dovetail.core.model import JobId, Seconds, Tenant
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 ANSWER_WITHIN_S = 60.0
 PAUSED = "paused by its user"

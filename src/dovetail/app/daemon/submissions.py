@@ -19,7 +19,7 @@ from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.core.state import View
+from dovetail.core.view import View
 
 LOG = "log"
 

@@ -19,8 +19,9 @@ from dovetail.app.spec.model import read
 from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
-from dovetail.core.state import ENDS, State, View
+from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.core.view import ENDS, View
 from dovetail.models.workload import Arrival
 
 APART_S = 0.25  # between two submissions

@@ -11,8 +11,8 @@ from dovetail.backends.local.stage import Stage
 from dovetail.core.entries import Event, NodeJoined, NodeLeft
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
-from dovetail.core.state import View
 from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
 
 
 def take_up_jobs(stage: Stage) -> None:

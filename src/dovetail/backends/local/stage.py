@@ -20,8 +20,8 @@ from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.watcher import Watcher
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Placement, Seconds
-from dovetail.core.state import View
 from dovetail.core.track import Track
+from dovetail.core.view import View
 
 _BEGIN_WITHIN_S = 30.0
 _TRY_AGAIN_S = 0.05

@@ -38,7 +38,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
-from dovetail.core.state import View
+from dovetail.core.view import View
 
 _RETRY_S = 1.0
 

@@ -1,0 +1,164 @@
+"""What a policy may look at, and the indexes that are kept up to date because it asked for them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol, cast
+
+from dovetail.core.model import JobId, Seconds, Shape
+from dovetail.core.room import Room
+from dovetail.core.track import FINISHED, Phase, Track
+
+WAITS: Final = 1
+RUNS: Final = 2
+ENDS: Final = 4
+SETTLES: Final = 8
+RECALLS: Final = 16
+PARKS: Final = 32
+
+
+class Index(Protocol):
+    """Something derived from the journal and kept up to date, because a policy asked for it.
+
+    `watches` says what it wants to be told of, e.g. `WAITS | ENDS`.
+    """
+
+    watches: int
+
+    def waits(self, track: Track) -> None:
+        """The job now waits: it was submitted, preempted, interrupted or is to be tried again."""
+
+    def runs(self, track: Track) -> None:
+        """The job was given GPUs."""
+
+    def ends(self, track: Track) -> None:
+        """The job will never run again."""
+
+    def settle(self) -> None:
+        """Forget what a policy tried out."""
+
+
+class Recalling(Index, Protocol):
+    """An index that learns from the past; it watches `RECALLS`."""
+
+    def recall(self, track: Track) -> None:
+        """What the job has had before this index was made."""
+
+
+class Parking(Index, Protocol):
+    """An index that keeps what is not found stale by itself; it watches `PARKS`."""
+
+    def parks(self, track: Track) -> None:
+        """The job neither runs nor waits in line, and has not ended: its user has paused it."""
+
+
+class IndexSpec(Protocol):
+    """Says which index is wanted. Kept by the policy as a field, so it is always the same object."""
+
+    def build(self, view: View) -> Index: ...
+
+
+class View:
+    """What a policy may look at. `past` says how many jobs that ended are remembered as a whole."""
+
+    def __init__(self, past: int = 0) -> None:
+        self.now: Seconds = 0.0
+        self.room: Final = Room()
+        self._tracks: dict[JobId, Track] = {}
+        self._running: dict[JobId, Track] = {}
+        self._seen: set[JobId] = set()  # every job ever submitted
+        self._unfinished: dict[JobId, Phase] = {}  # those that ended otherwise, and how
+        self.past: Final[deque[Track]] = deque(maxlen=past)
+        self._remembers: Final = past > 0
+        self._dependants: dict[JobId, list[Track]] = {}
+        self.policy = ""  # the name of the one that decides, where it may change
+        self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
+        self._shapes: dict[
+            tuple[int, int, tuple[str, ...], float, float, float, str], tuple[Shape, str]
+        ] = {}
+        self._simple_shapes: dict[int, tuple[Shape, str]] = {}  # the same, by GPUs alone
+        self._on_settle: list[Index] = []
+        self._on_wait: list[Index] = []
+        self._on_run: list[Index] = []
+        self._on_end: list[Index] = []
+        self._on_park: list[Parking] = []
+        self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
+        self._sequence = 0
+        self._tickets = 0
+        self.unsettled = False  # has an index something to put back?
+        self.waiting_count = 0
+        self.suspended_count = 0
+        self.peak_suspended = 0
+        self.capacity: Final[
+            list[tuple[Seconds, int]]
+        ] = []  # GPUs on nodes that are up, from then on
+
+    @property
+    def tracks(self) -> Mapping[JobId, Track]:
+        """Every job that has not ended, in order of submission."""
+        return self._tracks
+
+    @property
+    def running(self) -> Mapping[JobId, Track]:
+        """The jobs that hold GPUs, in the order they were given them."""
+        return self._running
+
+    @property
+    def ended(self) -> Mapping[JobId, Phase]:
+        """How every job ended that did; put together when asked for, which is not at every event."""
+        gone = self._seen.difference(self._tracks)
+        return {job_id: self._unfinished.get(job_id, FINISHED) for job_id in gone}
+
+    @property
+    def shapes(self) -> Collection[tuple[Shape, str]]:
+        return self._shapes.values()
+
+    def index(self, spec: IndexSpec) -> Index:
+        """The index for this spec: made when first asked for, kept up to date from then on."""
+        found = self._index_by_spec.get(id(spec))
+        if found is not None:
+            return found[1]
+        index = spec.build(self)
+        watches = index.watches
+        for track in self._tracks.values():
+            if track.placement is None:
+                if watches & WAITS and not track.barred:
+                    index.waits(track)
+            elif watches & RUNS:
+                index.runs(track)
+        if watches & RECALLS:
+            learning = cast(Recalling, index)
+            for track in (*self.past, *self._tracks.values()):
+                learning.recall(track)
+        self._index_by_spec[id(spec)] = (spec, index)
+        for flag, told in (
+            (WAITS, self._on_wait),
+            (RUNS, self._on_run),
+            (ENDS, self._on_end),
+            (SETTLES, self._on_settle),
+        ):
+            if watches & flag:
+                told.append(index)
+        if watches & PARKS:
+            self._on_park.append(cast(Parking, index))
+        return index
+
+    def forget_indexes(self, but: Collection[IndexSpec] = ()) -> None:
+        """Another policy decides from now on: it asks for what it needs."""
+        kept = {id(spec) for spec in but}
+        for key, (_, index) in list(self._index_by_spec.items()):
+            if key not in kept:
+                del self._index_by_spec[key]
+                for told in (self._on_wait, self._on_run, self._on_end, self._on_settle):
+                    if index in told:
+                        told.remove(index)
+                self._on_park = [other for other in self._on_park if other is not index]
+
+    def settle(self) -> None:
+        """Undo what policies have only tried out."""
+        self.unsettled = False
+        if self.room.drafted:
+            self.room.rollback()
+        for index in self._on_settle:
+            index.settle()
