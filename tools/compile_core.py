@@ -24,6 +24,7 @@ MODULES = (
     "core/track.py",
     "core/freed.py",
     "core/view.py",
+    "core/lifecycle.py",
     "core/state.py",
     "core/orders.py",
     "core/plan.py",

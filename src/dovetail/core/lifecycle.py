@@ -1,0 +1,361 @@
+"""What happens to a job from its submission to its end, whatever world it lives in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dovetail.core.entries import Failed, Interrupted, Refuse
+from dovetail.core.errors import IllegalEntry
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
+from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
+from dovetail.core.view import View
+
+NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
+
+
+class Lifecycle(View):
+    """The view, and the steps of a job's life. `State` decides when each is taken."""
+
+    def _advance(self, at: Seconds) -> None:
+        if at < self.now:
+            raise IllegalEntry(f"time runs backwards: t={at!r} after t={self.now!r}")
+        if self.suspended_count > self.peak_suspended and at > self.now:
+            self.peak_suspended = self.suspended_count  # moments of no length do not count
+        self.now = at
+
+    def _track(self, job_id: JobId) -> Track:
+        track = self._tracks.get(job_id)
+        if track is None:
+            how = self._unfinished.get(job_id, FINISHED).value
+            what = f"has ended ({how})" if job_id in self._seen else "is not known"
+            raise IllegalEntry(f"job {job_id!r} {what} at t={self.now:g}")
+        return track
+
+    def _held(self, job_id: JobId) -> Track:
+        track = self._track(job_id)
+        if track.placement is None:
+            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
+        return track
+
+    def _may_end(self, job_id: JobId) -> Track:
+        """A waiting job can end only if it has run: while it gave way, or while it was parked."""
+        track = self._track(job_id)
+        if track.phase is not SUSPENDED:
+            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
+        return track
+
+    def _submitted(self, job: Job) -> None:
+        job_id, seen = job.id, self._seen
+        if job_id in seen:
+            raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
+        seen.add(job_id)
+        found = self._simple_shapes.get(job.gpus) if job.simple else None
+        if found is None:
+            found = self._shape_of(job)
+        shape, why_never = found
+        self._tickets += 1
+        track = Track(job, shape, self._sequence, self.now, self._tickets)
+        self._sequence += 1
+        self._tracks[job_id] = track
+        if why_never:
+            self.unplaceable[job_id] = why_never
+        if job.simple:
+            self.waiting_count += 1
+            for index in self._on_wait:
+                index.waits(track)
+        else:
+            self._line_up_if_allowed(track)
+
+    def _line_up_if_allowed(self, track: Track) -> None:
+        if not track.job.preemptible:
+            track.pinned = NOT_PREEMPTIBLE
+        if track.job.after:
+            self._await(track)
+        if not track.barred:
+            self._line_up(track)
+
+    def _line_up(self, track: Track) -> None:
+        self.waiting_count += 1
+        for index in self._on_wait:
+            index.waits(track)
+
+    def _await(self, track: Track) -> None:
+        """Keep the job out of the queue until those it comes after have finished."""
+        for other in track.job.after:
+            phase = self._unfinished.get(other)
+            if other in self._tracks:
+                track.awaits = (*track.awaits, other)
+                self._dependants.setdefault(other, []).append(track)
+            elif phase is not None or other not in self._seen:
+                what = "is not known" if phase is None else f"has ended ({phase.value})"
+                self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
+                track.awaits = (*track.awaits, other)
+        track.barred = bool(track.awaits)
+
+    def _tell_dependants(self, ended: Track) -> None:
+        for track in self._dependants.pop(ended.job.id, ()):
+            if track.ended_at >= 0:
+                continue
+            if ended.phase is FINISHED:
+                track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
+                track.barred = bool(track.held or track.awaits)
+                if not track.barred:
+                    self._line_up(track)
+            else:
+                self.unplaceable[track.job.id] = (
+                    f"it comes after job {ended.job.id!r}, which has ended ({ended.phase.value})"
+                )
+
+    def _shape_of(self, job: Job) -> tuple[Shape, str]:
+        tenant = job.tenant if self.room.tenants_matter else ""
+        key = (
+            job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
+        )  # fmt: skip
+        found = self._shapes.get(key)
+        if found is None:
+            shape = Shape(len(self._shapes), job, tenant)
+            found = (shape, self.room.why_never(shape))
+            self._shapes[key] = found
+            if job.simple and not self.room.tenants_matter:
+                self._simple_shapes[job.gpus] = found
+        return found
+
+    def _start(self, job_id: JobId, placement: Placement) -> None:
+        track = self._tracks.get(job_id) or self._track(job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
+        room, shape, count, now = self.room, track.shape, placement.gpus, self.now
+        if count != shape.gpus and not self._may_have(track, count):
+            raise IllegalEntry(
+                f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
+            )
+        if not room.drafted or not room.confirm(True, placement, shape):
+            if not room.is_plainly_free(placement, shape):
+                self._check_room(job_id, placement, shape)
+            room.take(placement, shape)
+        if track.phase is SUSPENDED:
+            self.suspended_count -= 1
+        if not track.process:
+            track.run += 1
+            track.process = True
+        if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
+            track.phase = RUNNING
+            track.working_since = now
+        else:
+            track.phase = STARTING
+            track.working_since = -1.0
+        track.placement = placement
+        track.holds = (
+            float(count) if placement.share == WHOLE_GPU else count * placement.share / WHOLE_GPU
+        )
+        track.started_at = now
+        track.turn += 1
+        self.waiting_count -= 1
+        self._running[job_id] = track
+        for index in self._on_run:
+            index.runs(track)
+        if track.first_start_at < 0:
+            track.first_start_at = now
+
+    def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
+        try:
+            self.room.check(placement, shape)
+        except IllegalEntry as error:
+            raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
+
+    @staticmethod
+    def _may_have(track: Track, count: int) -> bool:
+        low, high = track.job.min_gpus, track.job.max_gpus
+        return (
+            (low if low is not None else track.job.gpus)
+            <= count
+            <= (high if high is not None else track.job.gpus)
+        )
+
+    def _started(self, job_id: JobId) -> None:
+        track = self._held(job_id)
+        if track.phase is not STARTING and track.working_since != track.started_at:
+            raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
+        track.phase = RUNNING
+        track.working_since = self.now
+
+    def _preempt(self, job_id: JobId) -> None:
+        track = self._held(job_id)
+        if track.pinned:
+            raise IllegalEntry(f"job {job_id!r} cannot give way at t={self.now:g}: {track.pinned}")
+        self._release(track, 0.0)
+        track.preemptions += 1
+        track.rung = ""
+        self._wait_again(track, SUSPENDED)
+
+    def _interrupted(self, entry: Interrupted) -> None:
+        track = self._track(entry.job_id)
+        was_waiting = track.placement is None
+        if was_waiting:
+            self._may_end(entry.job_id)
+            self._lose(track, entry.lost_s)
+        else:
+            self._release(track, entry.lost_s)
+        self._forget_processes(track)
+        track.reason = entry.reason
+        if was_waiting:
+            self._step_out(track)
+        self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
+
+    @staticmethod
+    def _forget_processes(track: Track) -> None:
+        track.process = False
+        track.rung = ""
+        track.parked_bytes = 0
+        track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
+
+    def _park(self, track: Track) -> None:
+        for index in self._on_park:
+            index.parks(track)
+
+    def _step_out(self, track: Track) -> None:
+        """Leave the queue, for good or to line up elsewhere in it."""
+        if track.phase is SUSPENDED:
+            self.suspended_count -= 1
+        if not track.barred:
+            self.waiting_count -= 1
+        track.turn += 1
+
+    @staticmethod
+    def _lose(track: Track, lost_s: Seconds) -> None:
+        """Work of a waiting job that will have to be done again."""
+        lost_s = min(lost_s, track.executed_s)
+        track.executed_s -= lost_s
+        track.lost_gpu_s += track.shape.gpus * track.shape.share / WHOLE_GPU * lost_s
+
+    def _release(self, track: Track, lost_s: Seconds) -> None:
+        """Take the GPUs back; the account of this stint is closed."""
+        room, placement = self.room, track.placement
+        assert placement is not None
+        if not room.drafted or not room.confirm(False, placement, track.shape):
+            room.give(placement, track.shape)
+            if room.strangers:
+                room.keep_off_strangers()
+        self._settle_stint(track, lost_s)
+        track.placement = None
+        track.holds = 0.0
+        track.speed = 1.0
+        track.working_since = -1.0
+        track.turn += 1
+        del self._running[track.job.id]
+
+    def _settle_so_far(self, track: Track) -> None:
+        """Book what the job did so far; it goes on running, in another way."""
+        self._settle_stint(track, 0.0)
+        track.started_at = self.now
+        if track.working_since >= 0:
+            track.working_since = self.now
+
+    def _paced(self, job_id: JobId, speed: float) -> None:
+        track = self._held(job_id)
+        if not speed > 0:
+            raise IllegalEntry(f"job {job_id!r} is said to run at speed {speed}")
+        self._settle_so_far(track)
+        track.speed = speed
+        track.turn += 1
+        for index in self._on_run:
+            index.runs(track)
+
+    def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
+        """Book the GPU-seconds held and the progress made since the last time this was done."""
+        now, since, speed = self.now, track.working_since, track.speed
+        held = now - track.started_at
+        worked = now - since if since >= 0 else 0.0
+        track.held_s += held
+        track.held_gpu_s += track.holds * held
+        track.executed_s += worked * speed
+        if lost_s:
+            lost_s = min(lost_s, track.executed_s)
+            track.executed_s -= lost_s
+        if lost_s or worked != held:
+            track.lost_gpu_s += track.holds * (held - worked + lost_s / speed)
+
+    def _wait_again(self, track: Track, phase: Phase) -> None:
+        track.phase = phase
+        track.waiting_since = self.now
+        self._tickets += 1
+        track.ticket = self._tickets
+        if phase is SUSPENDED:
+            self.suspended_count += 1
+        if track.barred:
+            self._park(track)
+        else:
+            self._line_up(track)
+
+    def _refuse(self, entry: Refuse) -> None:
+        track = self._track(entry.job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot refuse job {entry.job_id!r} at t={self.now:g}: it runs")
+        self._end(track, Phase.REFUSED, entry.reason)
+
+    def _promote(self, job_id: JobId) -> None:
+        track = self._track(job_id)
+        if track.placement is not None:
+            raise IllegalEntry(f"cannot promote job {job_id!r} at t={self.now:g}: it runs")
+        track.forgiven_gpu_s = track.held_gpu_s
+        track.turn += 1
+        if not track.barred:
+            for index in self._on_wait:
+                index.waits(track)
+
+    def _failed(self, entry: Failed) -> None:
+        track = self._track(entry.job_id)
+        if track.placement is not None:
+            self._release(track, entry.lost_s)
+        elif self._may_end(entry.job_id):
+            self._lose(track, entry.lost_s)
+            self._step_out(track)
+            track.phase = STARTING  # neither here nor there: it ends or lines up below
+        self._forget_processes(track)
+        track.exit_code = entry.exit_code
+        track.attempts += 1
+        if track.attempts > track.job.retries:
+            self._end(track, Phase.FAILED, entry.reason)
+        else:
+            track.reason = entry.reason
+            self._wait_again(track, QUEUED)
+
+    def _end(self, track: Track, phase: Phase, reason: str = "") -> None:
+        job_id, before = track.job.id, track.phase
+        if before is QUEUED or before is SUSPENDED:
+            self._step_out(track)
+        track.turn += 1
+        track.phase = phase
+        track.reason = reason
+        track.ended_at = self.now
+        del self._tracks[job_id]
+        if self.unplaceable:
+            self.unplaceable.pop(job_id, None)
+        if phase is not FINISHED:
+            self._unfinished[job_id] = phase
+        for index in self._on_end:
+            index.ends(track)
+        if self._dependants:
+            self._tell_dependants(track)
+        if self._remembers:
+            self.past.append(track)
+
+    def _resize(self, job_id: JobId, placement: Placement) -> None:
+        track = self._held(job_id)
+        before = track.placement
+        assert before is not None
+        if not self._may_have(track, placement.gpus):
+            raise IllegalEntry(f"cannot give job {job_id!r} {placement.gpus} GPUs")
+        self.room.give(before, track.shape)
+        try:
+            self.room.check(placement, track.shape, before)
+        except IllegalEntry as error:
+            self.room.take(before, track.shape)
+            raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
+        self.room.take(placement, track.shape)
+        self._settle_so_far(track)
+        track.placement = placement
+        track.holds = placement.gpus * placement.share / WHOLE_GPU
+        track.turn += 1
+        for index in self._on_run:
+            index.runs(track)
