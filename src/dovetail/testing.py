@@ -16,6 +16,7 @@ from dovetail.backends.simulated import Interference, NodeEvent, SimulatedCluste
 from dovetail.core.entries import (
     Action,
     Cancelled,
+    Displaced,
     Event,
     Failed,
     Finished,
@@ -30,6 +31,8 @@ from dovetail.core.entries import (
     Refuse,
     Resize,
     Start,
+    Stayed,
+    Stop,
     Submitted,
     TenantSet,
     Wake,
@@ -401,6 +404,7 @@ class Audit:
         self._nodes: list[Node] = []
         self._open: set[int] = set()
         self._held: dict[JobId, Placement] = {}
+        self._away: set[JobId] = set()  # preempted, and not started again
         self._quota: dict[str, float] = {}
         self._deaths: dict[JobId, int] = {}
 
@@ -428,16 +432,24 @@ class Audit:
         if isinstance(entry, Submitted):
             assert entry.job.id not in self._jobs, "submitted twice"
             self._jobs[entry.job.id] = entry.job
-        elif isinstance(entry, Start | Resize):
+        elif isinstance(entry, Start | Resize | Stayed):
             self._given(entry)
-        elif isinstance(entry, Preempt | Interrupted) or self._is_tried_again(entry):
-            self._held.pop(entry.job_id)
-        elif isinstance(entry, Finished | Failed | Cancelled | Refuse):
+        elif isinstance(entry, Preempt | Interrupted | Displaced) or self._is_tried_again(entry):
+            self._gives_back(entry)
+        elif isinstance(entry, Finished | Failed | Cancelled | Refuse | Stop):
             self._over(entry)
         elif isinstance(entry, NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft):
             self._node(entry)
         elif isinstance(entry, TenantSet):
             self._quota[entry.tenant.name] = entry.tenant.gpu_quota
+
+    def _gives_back(self, entry: Preempt | Interrupted | Displaced | Failed) -> None:
+        """Who has given way may die meanwhile, but cannot give back what it no longer has."""
+        held = self._held.pop(entry.job_id, None)
+        can_be_away = isinstance(entry, Interrupted | Failed) and entry.job_id in self._away
+        assert held is not None or can_be_away, "gives back what it does not have"
+        if isinstance(entry, Preempt):
+            self._away.add(entry.job_id)
 
     def _is_tried_again(self, entry: JournalEntry) -> TypeGuard[Failed]:
         if not isinstance(entry, Failed):
@@ -445,12 +457,12 @@ class Audit:
         self._deaths[entry.job_id] = self._deaths.get(entry.job_id, 0) + 1
         return self._deaths[entry.job_id] <= self._jobs[entry.job_id].retries
 
-    def _over(self, entry: Finished | Failed | Cancelled | Refuse) -> None:
+    def _over(self, entry: Finished | Failed | Cancelled | Refuse | Stop) -> None:
         assert entry.job_id not in self.ended, "ends twice"
         held = self._held.pop(entry.job_id, None)
         if isinstance(entry, Finished | Failed):
-            assert held is not None, "ends without GPUs"
-        if isinstance(entry, Refuse):
+            assert held is not None or entry.job_id in self._away, "ends without GPUs"
+        if isinstance(entry, Refuse | Stop):
             assert entry.reason, "is refused without a reason"
         self.ended[entry.job_id] = entry.tag
 
@@ -465,11 +477,12 @@ class Audit:
             here = [id for id, p in self._held.items() if any(s.node == number for s in p.slices)]
             assert not here, f"the node goes with {here} on it"
 
-    def _given(self, entry: Start | Resize) -> None:
+    def _given(self, entry: Start | Resize | Stayed) -> None:
         asked, given = self._jobs[entry.job_id], entry.placement
         assert entry.job_id not in self.ended, "starts after its end"
-        if isinstance(entry, Start):
+        if not isinstance(entry, Resize):
             assert entry.job_id not in self._held, "starts twice"
+            self._away.discard(entry.job_id)
             shut = [self._nodes[s.node].id for s in given.slices if s.node not in self._open]
             assert not shut, f"starts on {shut}, down, draining or gone"
         self._held[entry.job_id] = given

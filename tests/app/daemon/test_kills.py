@@ -23,7 +23,7 @@ import pytest
 from dovetail.backends.store import Filter, Reader
 from dovetail.core.entries import Preempt, Reported
 from dovetail.core.journal import decode
-from dovetail.core.state import State
+from dovetail.testing import Audit
 
 KILLS, JOBS = 200, 50
 DAEMON = """
@@ -173,11 +173,12 @@ def check(home: Path, out: Path, wanted: list[Wanted]) -> None:
         assert lines.count("end") == 1, (job, lines)
         assert rows[job.name]["exit_code"] == job.code, (job, rows[job.name])
     with Reader(home / "dovetail.db") as reader:
-        entries = [decode(line) for _, line in reader.lines_after(0)]
-    state = State()
-    for entry in entries:
-        state.record(entry)
-    assert not state.tracks
+        lines = [line for _, line in reader.lines_after(0)]
+    entries = [decode(line) for line in lines]
+    # Believes nothing: no GPU was ever given twice, nobody ended twice or is left over.
+    Audit().read(
+        (json.loads(line)["at"], entry) for line, entry in zip(lines, entries, strict=True)
+    )
     steps: dict[str, list[float | None]] = {}
     for entry in entries:
         if isinstance(entry, Reported):
