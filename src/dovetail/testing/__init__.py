@@ -1,0 +1,59 @@
+"""For tests of Dovetail and of what extends it: builders, worlds made by chance, and the contract
+that every policy keeps.
+
+A policy of your own is tested in one line: `check_policy(lambda: MyPolicy())`.
+"""
+
+from dovetail.testing.audit import Audit
+from dovetail.testing.builders import arrival, job, nodes, placement
+from dovetail.testing.contract import (
+    AskedTwice,
+    check_ends_and_laws,
+    check_policy,
+    check_purity,
+    check_replay,
+    check_restart,
+    check_same_again,
+    check_service_adds_up,
+)
+from dovetail.testing.fingerprint import fingerprint
+from dovetail.testing.runs import (
+    Ends,
+    MakePolicy,
+    Paused,
+    Run,
+    replay,
+    run_trace,
+    run_with_restart,
+    run_world,
+)
+from dovetail.testing.worlds import World, knowledge, policy_for, random_world
+
+__all__ = [
+    "AskedTwice",
+    "Audit",
+    "Ends",
+    "MakePolicy",
+    "Paused",
+    "Run",
+    "World",
+    "arrival",
+    "check_ends_and_laws",
+    "check_policy",
+    "check_purity",
+    "check_replay",
+    "check_restart",
+    "check_same_again",
+    "check_service_adds_up",
+    "fingerprint",
+    "job",
+    "knowledge",
+    "nodes",
+    "placement",
+    "policy_for",
+    "random_world",
+    "replay",
+    "run_trace",
+    "run_with_restart",
+    "run_world",
+]

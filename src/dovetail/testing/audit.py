@@ -1,0 +1,189 @@
+"""The auditor: reads a journal and believes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import TypeGuard, final
+
+from dovetail.core.entries import (
+    Cancelled,
+    Displaced,
+    Failed,
+    Finished,
+    Interrupted,
+    JournalEntry,
+    NodeDown,
+    NodeDraining,
+    NodeJoined,
+    NodeLeft,
+    NodeUp,
+    Preempt,
+    Refuse,
+    Resize,
+    Start,
+    Stayed,
+    Stop,
+    Submitted,
+    TenantSet,
+)
+from dovetail.core.model import (
+    WHOLE_GPU,
+    Job,
+    JobId,
+    Node,
+    Placement,
+    Seconds,
+)
+
+_ROUNDING = 1e-6  # sums of floats in another order may differ by that much
+
+
+@final
+class Audit:
+    """Reads a journal and believes nothing: its own book of who holds which GPUs, from the entries
+    alone. Raises AssertionError at the first entry that breaks a law of the cluster."""
+
+    def __init__(self) -> None:
+        self.now: Seconds = 0.0
+        self.busy_gpu_s = 0.0
+        self.ended: dict[JobId, str] = {}
+        self._jobs: dict[JobId, Job] = {}
+        self._nodes: list[Node] = []
+        self._open: set[int] = set()
+        self._held: dict[JobId, Placement] = {}
+        self._away: set[JobId] = set()  # preempted, and not started again
+        self._quota: dict[str, float] = {}
+        self._deaths: dict[JobId, int] = {}
+
+    def read(self, entries: Iterable[tuple[Seconds, JournalEntry]]) -> Audit:
+        for at, entry in entries:
+            self._pass_to(at)
+            try:
+                self._read(entry)
+            except AssertionError as error:
+                raise AssertionError(f"t={at:g}, {entry!r}: {error}") from None
+        left = set(self._jobs) - set(self.ended)
+        assert not left, f"jobs that never ended: {sorted(left)}"
+        assert not self._held, f"jobs that ended with GPUs in hand: {sorted(self._held)}"
+        return self
+
+    def _pass_to(self, at: Seconds) -> None:
+        assert at >= self.now or not self._jobs, f"time runs backwards from {self.now} to {at}"
+        busy = sum(p.gpus * p.share / WHOLE_GPU for p in self._held.values())
+        self.busy_gpu_s += busy * (at - self.now)
+        self.now = at
+
+    def _read(self, entry: JournalEntry) -> None:
+        at = getattr(entry, "at", self.now)
+        assert at == self.now, f"written at t={self.now}, happened at t={at}"
+        if isinstance(entry, Submitted):
+            assert entry.job.id not in self._jobs, "submitted twice"
+            self._jobs[entry.job.id] = entry.job
+        elif isinstance(entry, Start | Resize | Stayed):
+            self._given(entry)
+        elif isinstance(entry, Preempt | Interrupted | Displaced) or self._is_tried_again(entry):
+            self._gives_back(entry)
+        elif isinstance(entry, Finished | Failed | Cancelled | Refuse | Stop):
+            self._over(entry)
+        elif isinstance(entry, NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft):
+            self._node(entry)
+        elif isinstance(entry, TenantSet):
+            self._quota[entry.tenant.name] = entry.tenant.gpu_quota
+
+    def _gives_back(self, entry: Preempt | Interrupted | Displaced | Failed) -> None:
+        """Who has given way may die meanwhile, but cannot give back what it no longer has."""
+        held = self._held.pop(entry.job_id, None)
+        can_be_away = isinstance(entry, Interrupted | Failed) and entry.job_id in self._away
+        assert held is not None or can_be_away, "gives back what it does not have"
+        if isinstance(entry, Preempt):
+            self._away.add(entry.job_id)
+
+    def _is_tried_again(self, entry: JournalEntry) -> TypeGuard[Failed]:
+        if not isinstance(entry, Failed):
+            return False
+        self._deaths[entry.job_id] = self._deaths.get(entry.job_id, 0) + 1
+        return self._deaths[entry.job_id] <= self._jobs[entry.job_id].retries
+
+    def _over(self, entry: Finished | Failed | Cancelled | Refuse | Stop) -> None:
+        assert entry.job_id not in self.ended, "ends twice"
+        held = self._held.pop(entry.job_id, None)
+        if isinstance(entry, Finished | Failed):
+            assert held is not None or entry.job_id in self._away, "ends without GPUs"
+        if isinstance(entry, Refuse | Stop):
+            assert entry.reason, "is refused without a reason"
+        self.ended[entry.job_id] = entry.tag
+
+    def _node(self, entry: NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft) -> None:
+        if isinstance(entry, NodeJoined):
+            self._nodes.append(entry.node)
+            self._open.add(len(self._nodes) - 1)
+            return
+        number = [node.id for node in self._nodes].index(entry.node_id)
+        (self._open.add if isinstance(entry, NodeUp) else self._open.discard)(number)
+        if isinstance(entry, NodeDown | NodeLeft):
+            here = [id for id, p in self._held.items() if any(s.node == number for s in p.slices)]
+            assert not here, f"the node goes with {here} on it"
+
+    def _given(self, entry: Start | Resize | Stayed) -> None:
+        asked, given = self._jobs[entry.job_id], entry.placement
+        assert entry.job_id not in self.ended, "starts after its end"
+        if not isinstance(entry, Resize):
+            assert entry.job_id not in self._held, "starts twice"
+            self._away.discard(entry.job_id)
+            shut = [self._nodes[s.node].id for s in given.slices if s.node not in self._open]
+            assert not shut, f"starts on {shut}, down, draining or gone"
+        self._held[entry.job_id] = given
+        self._check_gang(asked, given)
+        self._check_gpus(given)
+        self._check_hosts(given)
+        self._check_quota(asked.tenant)
+
+    def _check_gang(self, asked: Job, given: Placement) -> None:
+        pieces = [(s.node, gpu) for s in given.slices for gpu in _bits(s.mask)]
+        assert len(set(pieces)) == len(pieces) == asked.gpus, f"asked for {asked.gpus} GPUs"
+        used = [self._nodes[s.node] for s in given.slices]
+        assert used, "is nowhere"
+        assert len({node.kind for node in used}) == 1, "is split over GPU kinds"
+        assert not asked.kinds or used[0].kind in asked.kinds, f"asked for {asked.kinds}"
+        strange = [node.id for node in used if node.tenant not in ("", asked.tenant)]
+        assert not strange, f"{strange} belong to another tenant"
+
+    def _check_gpus(self, given: Placement) -> None:
+        for piece in given.slices:
+            assert not piece.mask >> self._nodes[piece.node].gpus, "there is no such GPU"
+            for gpu in _bits(piece.mask):
+                used = sum(
+                    p.share
+                    for p in self._held.values()
+                    for s in p.slices
+                    if s.node == piece.node and s.mask >> gpu & 1
+                )
+                assert used <= WHOLE_GPU, f"GPU {gpu} of node {piece.node} is oversold: {used}/1000"
+
+    def _check_hosts(self, given: Placement) -> None:
+        for n in {piece.node for piece in given.slices}:
+            parts = [
+                (self._jobs[job_id], s.mask.bit_count() / p.gpus if p.gpus else 1.0)
+                for job_id, p in self._held.items()
+                for s in p.slices
+                if s.node == n
+            ]
+            cpus = sum(asked.cpus * part for asked, part in parts)
+            memory_gb = sum(asked.memory_gb * part for asked, part in parts)
+            node = self._nodes[n]
+            assert cpus <= node.cpus + _ROUNDING, f"{node.id} has {node.cpus} CPUs, not {cpus}"
+            assert memory_gb <= node.memory_gb + _ROUNDING, f"{node.id} lacks memory"
+
+    def _check_quota(self, tenant: str) -> None:
+        held = sum(
+            p.gpus * p.share / WHOLE_GPU
+            for job_id, p in self._held.items()
+            if self._jobs[job_id].tenant == tenant
+        )
+        quota = self._quota.get(tenant, inf)
+        assert held <= quota + _ROUNDING, f"tenant {tenant!r} holds {held} GPUs, quota {quota}"
+
+
+def _bits(mask: int) -> Iterator[int]:
+    return (i for i in range(mask.bit_length()) if mask >> i & 1)

@@ -1,0 +1,121 @@
+"""What every policy must keep, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Final, final
+
+from dovetail.core.entries import (
+    Action,
+)
+from dovetail.core.loop import Policy
+from dovetail.core.model import (
+    WHOLE_GPU,
+)
+from dovetail.core.track import Phase
+from dovetail.core.view import View
+from dovetail.testing.audit import Audit
+from dovetail.testing.fingerprint import fingerprint
+from dovetail.testing.runs import (
+    MakePolicy,
+    Paused,
+    Run,
+    go_on,
+    replay,
+    run_with_restart,
+    run_world,
+)
+from dovetail.testing.worlds import World, random_world
+
+_ROUNDING = 1e-6  # sums of floats in another order may differ by that much
+
+
+@final
+class AskedTwice:
+    """A policy that is asked every question three times and must give the same answer."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy: Final = policy
+
+    def decide(self, view: View) -> Iterable[Action]:
+        before = fingerprint(view)
+        first = list(self._policy.decide(view))
+        view.settle()
+        assert fingerprint(view) == before, f"deciding changed the view at t={view.now:g}"
+        second = list(self._policy.decide(view))
+        view.settle()
+        assert first == second, f"asked twice at t={view.now:g}: {first} and then {second}"
+        return self._policy.decide(view)
+
+
+def check_ends_and_laws(world: World, make_policy: MakePolicy) -> None:
+    """Every job ends exactly once, with a reason if refused; GPUs, hosts, quotas are never oversold;
+    gangs are whole; nothing starts on a closed node; GPU-seconds and bounds add up."""
+    done = run_world(world, make_policy())
+    audit = Audit().read(done.entries)
+    assert set(audit.ended) == {a.job.id for a in world.arrivals}, "jobs that were never submitted"
+    assert not done.state.tracks, f"left behind: {list(done.state.tracks)}"
+    held = sum(track.held_gpu_s for track in done.ended.values())
+    assert _close(held, audit.busy_gpu_s), f"held {held} GPU-s, the journal says {audit.busy_gpu_s}"
+    if world.speed is None and world.interference is None:
+        check_service_adds_up(world, done)
+
+
+def check_service_adds_up(world: World, done: Run) -> None:
+    """Held = useful + lost for each finished job; no job is faster than its work."""
+    for came in world.arrivals:
+        track = done.ended[came.job.id]
+        if track.phase is not Phase.FINISHED:
+            continue
+        useful = came.work_s * came.job.gpus * came.job.share / WHOLE_GPU
+        assert _close(track.held_gpu_s, useful + track.lost_gpu_s), (
+            f"job {came.job.id!r} held {track.held_gpu_s} GPU-s: {useful} useful and "
+            f"{track.lost_gpu_s} lost"
+        )
+        stayed = track.ended_at - track.submitted_at
+        assert stayed >= came.work_s - _ROUNDING, f"{came.job.id!r} took {stayed} s"
+
+
+def check_purity(world: World, make_policy: MakePolicy) -> None:
+    """Deciding twice gives the same actions, changes nothing, and leads to the same run."""
+    text = run_world(world, make_policy()).text
+    assert run_world(world, AskedTwice(make_policy())).text == text, "being asked changes the run"
+
+
+def check_replay(world: World, make_policy: MakePolicy, turns: int) -> None:
+    """The journal alone rebuilds the state, after any turn and at the end."""
+    for number in (turns, 1_000_000_000):
+        done = go_on(Paused(world.cluster(), number), make_policy(), Run())
+        copy = replay(done.text.splitlines())
+        assert fingerprint(copy) == fingerprint(done.state), f"replay differs after {number} turns"
+
+
+def check_restart(world: World, make_policy: MakePolicy, turns: int) -> None:
+    """After a crash at any turn, a fresh policy on the replayed state still ends every job."""
+    Audit().read(run_with_restart(world, make_policy, turns).entries)
+
+
+def check_same_again(world: World, make_policy: MakePolicy) -> None:
+    """The same world and policy, the same journal, byte for byte."""
+    first, second = run_world(world, make_policy()), run_world(world, make_policy())
+    assert first.text == second.text, "two runs of the same world differ"
+
+
+def check_policy(make_policy: MakePolicy, worlds: int = 50, seed: int = 0) -> None:
+    """The whole contract on so many worlds drawn by chance. `make_policy` makes a fresh one."""
+    for number in range(worlds):
+        chance = Random(f"{seed}/{number}")
+        world, turns = random_world(chance), chance.randint(0, 20)
+        try:
+            check_ends_and_laws(world, make_policy)
+            check_same_again(world, make_policy)
+            check_purity(world, make_policy)
+            check_replay(world, make_policy, turns)
+            check_restart(world, make_policy, turns)
+        except AssertionError as error:
+            raise AssertionError(f"world {seed}/{number}: {error}") from error
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= _ROUNDING * max(1.0, abs(a), abs(b))

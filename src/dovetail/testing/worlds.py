@@ -1,0 +1,161 @@
+"""Worlds: a cluster, its jobs and its troubles, made by hand or by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from random import Random
+from typing import Any
+
+from dovetail.backends.simulated import Interference, NodeEvent, SimulatedCluster, Speed
+from dovetail.core.entries import (
+    NodeDown,
+    NodeDraining,
+    NodeJoined,
+    NodeLeft,
+    NodeUp,
+)
+from dovetail.core.loop import Policy
+from dovetail.core.model import (
+    Interruption,
+    Job,
+    JobId,
+    Node,
+    Seconds,
+    Tenant,
+)
+from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
+from dovetail.models.workload import Arrival
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.registry import Knowledge, make
+from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
+
+
+@dataclass(frozen=True)
+class World:
+    """A trace and the cluster it runs on."""
+
+    arrivals: Sequence[Arrival]
+    nodes: Sequence[Node]
+    tenants: Sequence[Tenant] = ()
+    node_events: Sequence[NodeEvent] = ()
+    speed: Speed | None = None
+    interference: Interference | None = None
+
+    def cluster(self) -> SimulatedCluster:
+        return SimulatedCluster(
+            self.nodes,
+            self.arrivals,
+            tenants=self.tenants,
+            node_events=self.node_events,
+            speed=self.speed,
+            interference=self.interference,
+        )
+
+    def durations(self) -> dict[JobId, Seconds]:
+        return {arrival.job.id: arrival.work_s for arrival in self.arrivals}
+
+
+def knowledge(world: World) -> Knowledge:
+    """Everything a policy may be told of this world, the truth included."""
+    durations = world.durations()
+    predictors: dict[str, Predictor] = {
+        "oracle": Oracle(durations),
+        "noisy-oracle": NoisyOracle(durations),
+        "history-mean": HistoryMean(10.0),
+        "user-estimate": UserEstimate(10.0),
+    }
+    services = tuple(sorted(a.work_s * a.job.gpus for a in world.arrivals))
+    return Knowledge(predictors, "oracle", services)
+
+
+def policy_for(world: World, text: str, place: str = "consolidated") -> Policy:
+    return make(text, PLACEMENTS[place], knowledge(world))
+
+
+def random_world(chance: Random, most_jobs: int = 14) -> World:
+    """A small world with a little of everything in it; every job can end in it."""
+    quotas = chance.random() < 0.3
+    tenants = [Tenant("a", chance.choice([2.0, 4.0, inf])), Tenant("b", 8.0)] if quotas else []
+    cluster = [_random_node(chance, i) for i in range(chance.choice([1, 2, 2, 3]))]
+    arrivals = [
+        _random_arrival(chance, i) for i in range(chance.choice([most_jobs, most_jobs // 2, 3, 2]))
+    ]
+    arrivals.sort(key=lambda arrival: arrival.at)
+    events = _random_node_events(chance, cluster)
+    if chance.random() < 0.8:
+        return World(arrivals, cluster, tenants, events)
+    speed = by_kind_and_placement({"old": 0.5}, across_nodes=0.8, across_racks=0.9)
+    pairs = same_for_all_pairs(chance.choice([0.4, 0.6]))
+    return World(arrivals, cluster, tenants, events, speed, pairs)
+
+
+def _random_node(chance: Random, number: int) -> Node:
+    gpus = chance.choice([4, 8, 4, 2])
+    return Node(
+        f"n{number}",
+        gpus,
+        kind=chance.choice(["gpu", "gpu", "gpu", "old"]),
+        cpus=chance.choice([inf, 4.0 * gpus]),
+        memory_gb=chance.choice([inf, 10.0 * gpus]),
+        rack=chance.choice(["", "r1"]),
+        island=chance.choice([0, 1]),
+        tenant=chance.choice(["", "", "", "", "", "", "a"]),
+    )
+
+
+def _random_arrival(chance: Random, number: int) -> Arrival:
+    at = chance.choice([0.0, 0.0, 1.0, 2.0, 5.0, 12.5, 30.0, 200.0])
+    work_s = chance.choice([10.0, 20.0, 0.0, 1.0, 5.0, 33.3, 100.0])
+    asked = Job(
+        JobId(f"j{number}"),
+        user=chance.choice(["", "u", "v"]),
+        tenant=chance.choice(["", "a", "b"]),
+        priority=chance.choice([0.0, 0.0, 1.0, -2.0]),
+        deadline=chance.choice([None, at + 2 * work_s, at]),
+        **_random_size(chance),
+    )
+    if chance.random() < 0.2:
+        return Arrival(at, asked, work_s, cancel_at=at + chance.choice([0.0, 3.0, 40.0]))
+    if chance.random() < 0.2:
+        asked = replace(asked, retries=chance.randint(0, 2))
+        return Arrival(at, asked, work_s, (chance.choice([0.0, 2.0, 20.0]), 3.0))
+    if chance.random() < 0.4:
+        lost_s = chance.choice([inf, 0.0, 4.0])
+        return Arrival(at, replace(asked, interruption=Interruption(1.0, 0.5, lost_s)), work_s)
+    return Arrival(at, asked, work_s)
+
+
+def _random_size(chance: Random) -> dict[str, Any]:
+    kind = chance.random()
+    if kind < 0.6:
+        return {"gpus": chance.choice([1, 2, 4, 3, 4, 8, 2, 16])}
+    if kind < 0.7:
+        return {
+            "gpus": chance.choice([1, 2]),
+            "kinds": chance.choice([("gpu",), ("old",), ("old", "gpu")]),
+        }
+    if kind < 0.85:
+        return {"share": chance.choice([500, 250, 700])}
+    if kind < 0.95:
+        gpus = chance.choice([1, 2, 5])
+        return {"gpus": gpus, "cpus": chance.choice([4.0, 3.3]) * gpus, "memory_gb": 2.0 * gpus}
+    return {"gpus": 0, "cpus": 2.0}
+
+
+def _random_node_events(chance: Random, cluster: Sequence[Node]) -> list[NodeEvent]:
+    """Nodes go and come; each that goes comes back or leaves, so that no job waits for ever."""
+    events: list[NodeEvent] = []
+    for node in cluster:
+        if chance.random() < 0.75:
+            continue
+        at = chance.choice([0.0, 2.0, 10.0, 31.0])
+        fails = chance.random() < 0.5
+        events.append(NodeDown(at, node.id) if fails else NodeDraining(at, node.id))
+        back = at + chance.choice([0.0, 7.0, 50.0])
+        leaves = chance.random() < 0.3
+        events.append(NodeLeft(back, node.id) if leaves else NodeUp(back, node.id))
+    if chance.random() < 0.2:
+        events.append(NodeJoined(chance.choice([0.0, 6.0]), Node("late", 4)))
+    return events
