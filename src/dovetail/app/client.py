@@ -8,7 +8,9 @@ server that is spoken to, so two ways to end a body are enough: by its length, a
 from __future__ import annotations
 
 import json
+import os
 import socket
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +18,7 @@ from typing import Any, Final
 from dovetail.app.home import Home
 from dovetail.core.errors import DovetailError
 
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
 PATIENCE_S = 90.0  # the daemon gives up on a question sooner, and says so
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16
@@ -52,6 +55,13 @@ class Connection:
             self._socket.close()
             raise
         self._file: Final = self._socket.makefile("rb")
+
+    @property
+    def served_by(self) -> int:
+        """The user whose process listens at the other end."""
+        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        uid: int = _CREDENTIALS.unpack(raw)[1]
+        return uid
 
     def close(self) -> None:
         self._file.close()
@@ -169,9 +179,16 @@ class Client:
 
     def _connect(self, timeout_s: float | None) -> Connection:
         try:
-            return Connection(str(self.home.socket), timeout_s)
+            connection = Connection(str(self.home.socket), timeout_s)
         except OSError as error:
             raise Unreachable(_cannot_connect(self.home, error)) from None
+        owner = connection.served_by
+        if owner in (0, os.getuid()):
+            return connection
+        connection.close()
+        raise Unreachable(
+            f"{self.home.socket} is served by user {owner}, neither you nor root: nothing is sent there"
+        )
 
 
 def _cannot_connect(home: Home, error: OSError) -> str:

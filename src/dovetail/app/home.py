@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+
+from dovetail.core.errors import BadInput
 
 _LONGEST_SOCKET_PATH = 100  # the kernel allows 107 bytes
 
@@ -51,15 +54,28 @@ class Home:
 
 
 def home_in(folder: Path) -> Home:
-    """Everything under one folder; the socket elsewhere if its path would be too long."""
+    """Everything under one folder. The socket too, whatever XDG_RUNTIME_DIR says: that one goes at
+    logout and differs between shells, and the daemon would not be found again."""
     folder = folder.expanduser().absolute()
     socket = folder / "dovetail.sock"
     if len(os.fsencode(socket)) > _LONGEST_SOCKET_PATH:
-        socket = _runtime_folder() / f"dovetail-{abs(hash_of(folder))}.sock"
+        socket = _private_folder() / f"{_hash_of(folder)}.sock"
     return Home(folder, socket)
 
 
-def hash_of(folder: Path) -> int:
+def _private_folder() -> Path:
+    """For sockets whose own folder has too long a name. Nobody else may put anything there."""
+    folder = Path(f"/tmp/dovetail-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or not stat.S_ISDIR(found.st_mode):
+        raise BadInput(
+            f"{folder} is not yours alone; remove it, or use a --home with a shorter path"
+        )
+    return folder
+
+
+def _hash_of(folder: Path) -> int:
     """The same for the same folder, in every process."""
     from zlib import crc32
 
@@ -69,11 +85,7 @@ def hash_of(folder: Path) -> int:
 def user_home() -> Home:
     """The user's own, in the XDG folders."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    folder = Path(state).expanduser() / "dovetail"
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and Path(runtime).is_dir():
-        return Home(folder, Path(runtime) / "dovetail.sock")
-    return home_in(folder)
+    return home_in(Path(state).expanduser() / "dovetail")
 
 
 def system_home() -> Home:
@@ -88,8 +100,3 @@ def find_home(folder: str | None) -> Home:
         return home_in(Path(named))
     own, shared = user_home(), system_home()
     return shared if shared.socket.exists() and not own.socket.exists() else own
-
-
-def _runtime_folder() -> Path:
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(runtime) if runtime and Path(runtime).is_dir() else Path("/tmp")

@@ -76,8 +76,10 @@ class _History:
             number, total = self._sums.get(key, (0, 0.0))
             self._sums[key] = (number + 1, total + track.executed_s)
 
-    def mean(self, job: Job) -> Seconds | None:
-        for key in _identities(job):
+    def mean(self, job: Job, of_its_name: bool) -> Seconds | None:
+        """Of jobs of the same name, or of any by the same user or by anyone."""
+        identities = _identities(job)
+        for key in identities[:2] if of_its_name else identities[2:]:
             number, total = self._sums.get(key, (0, 0.0))
             if number:
                 return total / number
@@ -91,10 +93,8 @@ def _identities(job: Job) -> tuple[tuple[object, ...], ...]:
 
 @final
 class HistoryMean:
-    """The mean of what finished before: same user, name and size, else same user, else everyone.
-
-    Before anything has finished, the user's own estimate, else `guess_s`.
-    """
+    """The mean of what finished before: same user, name and size, else same user and name; else the
+    user's own estimate; else the mean of all that user's jobs, else of everyone's, else `guess_s`."""
 
     def __init__(self, guess_s: Seconds = 3600.0) -> None:
         self._guess_s: Final = guess_s
@@ -105,10 +105,12 @@ class HistoryMean:
     def duration_s(self, job: Job, view: View) -> Seconds:
         history = view.index(self)
         assert isinstance(history, _History)
-        mean = history.mean(job)
-        if mean is not None:
-            return mean
-        return job.estimate.seconds if job.estimate is not None else self._guess_s
+        mean = history.mean(job, of_its_name=True)
+        if mean is None and job.estimate is not None:
+            return job.estimate.seconds
+        if mean is None:
+            mean = history.mean(job, of_its_name=False)
+        return self._guess_s if mean is None else mean
 
 
 @final

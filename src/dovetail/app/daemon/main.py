@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -17,7 +18,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
-from dovetail.app.daemon.policy import DEFAULT, Chosen
+from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
@@ -28,10 +29,10 @@ from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
 from dovetail.core.entries import JournalEntry, PolicySet
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import DovetailError, IllegalEntry
 from dovetail.core.journal import decode, encode
 from dovetail.core.loop import run
-from dovetail.core.model import Seconds
+from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.policies.housekeeping import Housekeeping
@@ -77,13 +78,10 @@ class Daemon:
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT, self.state, self.tally.decisions.add
         )
-        self.world: Final = LocalMachine(
-            Machine(machine_nodes(settings.slots), home.runs, _suspended_limit(settings)),
-            self.state,
-            self.clock,
-            self.book.order_for,
-            self._sync,
-        )
+        slots = self._slots()
+        self.world: Final = self._world(machine_nodes(slots))
+        if slots is not None:
+            self.store.set_meta("slots", str(slots))
         self.service: Final = Service(
             Parts(
                 self.world, self.store, self.reader, self.book, self.chosen, self.clock, self.ledger
@@ -94,6 +92,20 @@ class Daemon:
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
 
+    def _slots(self) -> int | None:
+        """As many as asked for, else as many as last time."""
+        known = self.store.meta("slots")
+        return self.settings.slots or (int(known) if known else None)
+
+    def _world(self, nodes: Sequence[Node]) -> LocalMachine:
+        machine = Machine(nodes, self.home.runs, _suspended_limit(self.settings))
+        try:
+            return LocalMachine(machine, self.state, self.clock, self.book.order_for, self._sync)
+        except DovetailError:
+            self.reader.close()
+            self.store.close()
+            raise
+
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
         if self.state.policy != self.chosen.text:
@@ -102,9 +114,7 @@ class Daemon:
             try:
                 run(self.world, [Housekeeping(), self.chosen], self.state, self._write)
                 break
-            except DovetailError as error:
-                self._replace_policy(error)
-            except Exception as error:
+            except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
         self._take_snapshot()
         self.store.close()

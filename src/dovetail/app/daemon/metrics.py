@@ -118,7 +118,7 @@ def _of_jobs(view: View, tally: Tally) -> Iterator[str]:
         [("_total", NONE, tally.reports)],
     )
     yield from _family(
-        *("dovetail_decision_seconds", "histogram", "Deciding once, and writing it down."),
+        *("dovetail_decision_seconds", "histogram", "Deciding once."),
         tally.decisions.samples(),
     )
     yield from _family(

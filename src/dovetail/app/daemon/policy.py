@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from dovetail.core.entries import Action
+from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
 from dovetail.core.view import View
 from dovetail.policies import registry
@@ -36,6 +37,10 @@ def services_of(view: View) -> tuple[float, ...]:
     return tuple(sorted(track.held_gpu_s for track in view.past if track.held_gpu_s > 0))
 
 
+class PolicyBroke(DovetailError):
+    """The policy failed, not the world or the journal."""
+
+
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
 
@@ -56,13 +61,17 @@ class Chosen:
 
     def give_up_on(self, error: Exception, view: View) -> None:
         """A policy that breaks, perhaps somebody else's, must not stop the machine."""
-        trouble = f"{type(error).__name__}: {error}"
+        trouble = str(error)
         log.exception("policy %r failed; %r decides until another is set", self.text, FALLBACK)
         broken = self.text
         self.set(FALLBACK, view)
         self.trouble = f"policy {broken!r} failed ({trouble}); {FALLBACK!r} decides instead"
 
-    def decide(self, view: View) -> Iterable[Action]:
+    def decide(self, view: View) -> Sequence[Action]:
         began = perf_counter()
-        yield from self._policy.decide(view)
+        try:
+            actions = list(self._policy.decide(view))
+        except Exception as error:
+            raise PolicyBroke(f"{type(error).__name__}: {error}") from error
         self._took(perf_counter() - began)
+        return actions

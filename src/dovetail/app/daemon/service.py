@@ -98,7 +98,7 @@ class Service:
         """All of them or none; the ids of their jobs, in order."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            number = int(self._parts.store.meta("next_job") or "1")
+            number = self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
             events: list[Event] = []
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)

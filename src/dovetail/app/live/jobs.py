@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dovetail.app.client import Client
-from dovetail.app.live.listing import Column, has_colours, ids_text, is_terminal, table
+from dovetail.app.live.listing import Column, clean, has_colours, ids_text, is_terminal, table
 from dovetail.app.live.reach import (
     MOST_ROWS,
     as_json,
@@ -115,7 +115,8 @@ def why(client: Client, job_id: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo(found["text"].rstrip("\n"))
+        for line in found["text"].rstrip("\n").split("\n"):
+            click.echo(clean(line))
 
 
 # ------------------------------------------------------------------------------------ changing them

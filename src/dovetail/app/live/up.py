@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -196,7 +197,7 @@ def down(home: str | None, cancel: bool) -> None:
     client = Client(place)
     health = _health(client)
     if health is None:
-        click.echo(f"Dovetail is not up ({place.socket}).")
+        _stop_by_signal(place)
         return
     if cancel:
         _cancel_all(client, place, health["jobs"])
@@ -205,6 +206,22 @@ def down(home: str | None, cancel: bool) -> None:
     client.close()
     _wait_until_gone(health["pid"])
     click.echo(f"Dovetail is down{_told_left(jobs)}.")
+
+
+def _stop_by_signal(place: Home) -> None:
+    """A daemon whose socket was removed cannot be asked, but it says who it is."""
+    from dovetail.backends.local.processes import is_alive
+
+    try:
+        note = json.loads(place.note.read_text())
+    except (OSError, ValueError):
+        note = {}
+    if not note or not is_alive(note["pid"], note["started"]):
+        click.echo(f"Dovetail is not up ({place.socket}).")
+        return
+    os.kill(note["pid"], signal.SIGTERM)
+    _wait_until_gone(note["pid"])
+    click.echo(f"Dovetail is down; its socket {place.socket} was gone. Its jobs go on.")
 
 
 def _told_left(jobs: Mapping[str, int]) -> str:

@@ -58,7 +58,11 @@ def parse_sbatch(
             _take(option, request)
     except BadInput as error:
         raise BadInput(f"{source}, {error}" if source else str(error)) from None
-    request.fields |= {"run": script, "slurm": True, "resources": _resources(request)}
+    request.fields |= {
+        "run": _without_values(script),
+        "slurm": True,
+        "resources": _resources(request),
+    }
     if args:
         request.fields["args"] = list(args)
     return request.fields, [*request.notices, *_told_ignored(request.ignored)]
@@ -203,6 +207,11 @@ def _dependency(option: Option, request: Request) -> None:
 
 def _requeue(option: Option, request: Request) -> None:
     request.fields["preemptible"] = "restart" if option.name == "requeue" else True
+
+
+def _without_values(script: str) -> str:
+    """What `--export` sets is in the environment now; the script is kept longer than that."""
+    return re.sub(r"(?m)^(#SBATCH\s.*--export[= ]).*$", r"\1(set)", script)
 
 
 def _export(option: Option, request: Request) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dovetail.backends.local import ladder
 from dovetail.backends.local.lives import Life, Place, Want
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.stage import Stage
@@ -76,6 +77,10 @@ def _end_stray_runs(stage: Stage) -> None:
             continue
         run = Run(stage.folder(job_id) / note.read_text())
         if not run.is_alive():
+            note.unlink(missing_ok=True)
+            continue
+        if not stage.knows(job_id):  # a journal that was cut has forgotten it
+            ladder.end(run, 0.0)
             note.unlink(missing_ok=True)
             continue
         life = stage.lives[job_id] = Life(job_id, Want.END)

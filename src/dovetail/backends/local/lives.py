@@ -50,6 +50,7 @@ class Life:
         self.booked: Placement | None = None  # where it is to run
         self.stands: Placement | None = None  # where it really is, until it has left
         self.run: Run | None = None
+        self.watched: Run | None = None  # whose end will be told
         self.busy = False  # somebody is at work on its processes
         self.ended = False  # its main process has ended and we have not looked at it yet
         self.requeue = ""  # why it is to line up again once its processes have ended

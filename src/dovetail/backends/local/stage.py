@@ -60,6 +60,14 @@ class Stage:
         self._post: Final = post
         self._watcher: Final = watcher
 
+    def knows(self, job_id: JobId) -> bool:
+        """Was it ever submitted, as far as the journal goes?"""
+        try:
+            self.order_for(job_id)
+        except LookupError:
+            return False
+        return True
+
     # ----------------------------------------------------------------------------- what is wanted
 
     def want_run(self, job_id: JobId, placement: Placement) -> None:
@@ -210,6 +218,7 @@ class Stage:
     def watch(self, life: Life) -> None:
         track = self.view.tracks.get(life.job_id)
         assert life.run is not None
+        life.watched = life.run
         upto = track.reported_upto if track is not None else 0
         self._watcher.watch(life.job_id, life.run, self.folder(life.job_id) / REPORTS, upto)
 

@@ -77,7 +77,7 @@ class Teller:
         if done.trouble:
             return self._could_not_start(life, done.trouble)
         life.place = Place.AT_WORK
-        if done.used is None:
+        if life.watched is not run:  # new, or begun by the keeper of a daemon since killed
             self._stage.watch(life)
         now = self._stage.clock()
         if track is None or track.phase is not Phase.STARTING:
@@ -192,7 +192,12 @@ class Teller:
             self._short_runs.pop(job_id, None)
             return Finished(now, job_id)
         lost = 0.0 if self._stage.order_for(job_id).saves_itself else track.executed_by(now)
-        return Failed(now, job_id, told(ending), lost, exit_code(ending))
+        reason = told(ending)
+        if ending.code in REQUEUE_CODES:
+            reason = (
+                f"it did nothing but ask to be started again, {_MOST_SHORT_RUNS} times in a row"
+            )
+        return Failed(now, job_id, reason, lost, exit_code(ending))
 
     def _may_come_again(self, life: Life) -> bool:
         """A job that does nothing but ask to be started again would never end."""

@@ -192,7 +192,7 @@ def _report(line: bytes, upto: int, job_id: str) -> Report | None:
     metrics = {
         str(name)[:200]: _value(value)
         for name, value in list(said.items())[:_MOST_METRICS]
-        if _is_number(value)
+        if _is_number(value) and str(name).isprintable()
     }
     return Report(step, metrics, upto)
 

@@ -88,6 +88,7 @@ class LocalMachine:
         self._wake_at: Seconds = inf
         self._connected = False
         self._nodes: Final = named(machine.nodes, view)
+        tell_nodes(view, self._nodes, clock())  # refused now rather than half-way
         has_gpus = any(node.labels for node in self._nodes)  # strangers may come at any time
         self._watcher: Final = Watcher(self._inbox.put, self._look_around, restless=has_gpus)
         self._stage: Final = Stage(
