@@ -110,7 +110,7 @@ def _table(first: Sequence[Finish], second: Sequence[Finish], lengths: dict[str,
         race.run_simulated(f"{SECOND}:predictor=user-estimate", second, lengths, SLOTS),
     ]
     lines = [
-        "Time from submission to end, in seconds",
+        "Seconds from submission to end (simulated: with the work as measured in the first race)",
         f"{'job':<10}{'its work':>9}   {FIRST:>8}{'simulated':>11}   {SECOND:>8}{'simulated':>11}"
         f"{'gave way':>10}",
     ]
