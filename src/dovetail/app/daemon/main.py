@@ -109,7 +109,7 @@ class Daemon:
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
         if self.state.policy != self.chosen.text:
-            self._journal(PolicySet(self.clock(), self.chosen.text), record=True)
+            self._record(PolicySet(self.clock(), self.chosen.text))
         while True:
             try:
                 run(self.world, [Housekeeping(), self.chosen], self.state, self._write)
@@ -148,11 +148,10 @@ class Daemon:
         self.state.settle()
         self.state.forget_indexes(but=[self.ledger])
         self.chosen.give_up_on(error, self.state)
-        self._journal(PolicySet(self.clock(), self.chosen.text), record=True)
+        self._record(PolicySet(self.clock(), self.chosen.text))
 
-    def _journal(self, entry: JournalEntry, record: bool) -> None:
-        if record:
-            self.state.record(entry)
+    def _record(self, entry: JournalEntry) -> None:
+        self.state.record(entry)
         self._write(entry, self.state.now)
 
     def _write(self, entry: JournalEntry, now: Seconds) -> None:

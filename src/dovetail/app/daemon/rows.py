@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.app.daemon.clock import Clock
-from dovetail.core.model import WHOLE_GPU, Job
+from dovetail.core.model import WHOLE_GPU
 from dovetail.core.track import Phase, Track
 
 PHASES = ("queued", "starting", "running", "suspended", "finished", "failed", "cancelled")
@@ -101,10 +101,6 @@ def preemption_of(track: Track) -> dict[str, Any] | None:
         "restore_s": track.restored_in_s if track.restored_in_s >= 0 else None,
         "parked_bytes": track.parked_bytes,
     }
-
-
-def owner_of(job: Job) -> str:
-    return job.user
 
 
 def _at(at: float, clock: Clock) -> float | None:

@@ -194,39 +194,20 @@ class Service:
         return self._each(ids, caller, "change", amended)
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
-        """A running job starts over from the queue; one that has ended is submitted anew."""
-        running: list[str] = []
-        over: list[str] = []
-        for job_id in self._matching(ids, caller, ended=True):
-            (over if self._ended_row(job_id) else running).append(job_id)
-        if running:
-            self._requeue_running(running, caller)
-        return [*running, *(new for job_id in over for new in self._submit_again(job_id, caller))]
+        """Running and suspended jobs start over from the queue."""
 
-    def _requeue_running(self, ids: Sequence[str], caller: Caller) -> None:
-        world = self._parts.world
-
-        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
-            for job_id in ids:
-                track = _track(view, job_id)
-                caller.check_owns(track.job.user, job_id, "requeue")
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "requeue")
+            for track in tracks:
                 if track.placement is None and not track.process:
-                    raise Conflict(f"job {job_id} waits already; there is nothing to start over")
-            for job_id in ids:
-                world.start_over(JobId(job_id), f"requeued by {caller.name}")
-            return [], None
+                    raise Conflict(
+                        f"job {track.job.id} waits already; there is nothing to start over"
+                    )
+            for track in tracks:
+                self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
+            return [], [track.job.id for track in tracks]
 
-        self._change(change)
-
-    def _submit_again(self, job_id: str, caller: Caller) -> list[str]:
-        record = self._parts.book.record(job_id)
-        if record is None:
-            raise NotFound(f"nothing is known any more of what job {job_id} was")
-        row = self._ended_row(job_id) or {}
-        caller.check_owns(str(row.get("user", "")), job_id, "requeue")
-        raise Conflict(
-            f"job {job_id} {_over(str(row.get('phase')))} and its environment is gone: submit it again"
-        )
+        return self._change(change)
 
     def _each(
         self,
@@ -238,13 +219,18 @@ class Service:
         """One transaction for all: either every one of them is changed, or none."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
-            for track in tracks:
-                caller.check_owns(track.job.user, track.job.id, verb)
+            tracks = self._owned(ids, caller, view, verb)
             events = [event_for(track, now, caller) for track in tracks]
             return [e for e in events if e is not None], [track.job.id for track in tracks]
 
         return self._change(change)
+
+    def _owned(self, ids: Sequence[str], caller: Caller, view: View, verb: str) -> list[Track]:
+        """The jobs that are meant; none of them is touched unless the caller may change all."""
+        tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
+        for track in tracks:
+            caller.check_owns(track.job.user, track.job.id, verb)
+        return tracks
 
     def _live(self, view: View, job_id: str) -> Track:
         track = view.tracks.get(JobId(job_id))
@@ -268,9 +254,6 @@ class Service:
                 matching = _members(one, view) or [one]
             found.update(dict.fromkeys(matching))
         return list(found)
-
-    def _matching(self, ids: Sequence[str], caller: Caller, ended: bool) -> list[str]:
-        return self._look(lambda view, now: self._expanded(ids, caller, view))
 
     def mine(self, caller: Caller) -> list[str]:
         """The caller's jobs that have not ended."""
@@ -398,10 +381,3 @@ def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
             or fnmatch.fnmatchcase(track.job.id, pattern)
         )
     ]
-
-
-def _track(view: View, job_id: str) -> Track:
-    track = view.tracks.get(JobId(job_id))
-    if track is None:
-        raise NotFound(f"there is no job {job_id}, or it has ended")
-    return track

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -122,37 +122,35 @@ def why(client: Client, job_id: str, as_json: bool) -> None:
 # ------------------------------------------------------------------------------------ changing them
 
 
-@click.command()
-@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
-@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
-@with_client
+def _changes_jobs(change: Callable[[Client, Sequence[str], bool], None]) -> click.Command:
+    """A command about jobs by id, by pattern, or all of one's own."""
+    command = click.command()(with_client(change))
+    command.params += [
+        click.Argument(["ids"], metavar="[ID|PATTERN]...", nargs=-1),
+        click.Option(["--mine"], is_flag=True, help="All jobs of yours that have not ended."),
+    ]
+    return command
+
+
+@_changes_jobs
 def cancel(client: Client, ids: Sequence[str], mine: bool) -> None:
     """End jobs: by id (12, 7.3), array (7) or pattern ('train-*')."""
     _change(client, "cancel", "Cancelled", ids, mine)
 
 
-@click.command()
-@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
-@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
-@with_client
+@_changes_jobs
 def pause(client: Client, ids: Sequence[str], mine: bool) -> None:
     """Take jobs off their GPUs, or keep them in the queue, until they are resumed."""
     _change(client, "pause", "Paused", ids, mine)
 
 
-@click.command()
-@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
-@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
-@with_client
+@_changes_jobs
 def resume(client: Client, ids: Sequence[str], mine: bool) -> None:
     """Let paused jobs go on when it is their turn."""
     _change(client, "resume", "Resumed", ids, mine)
 
 
-@click.command()
-@click.argument("ids", metavar="[ID|PATTERN]...", nargs=-1)
-@click.option("--mine", is_flag=True, help="All jobs of yours that have not ended.")
-@with_client
+@_changes_jobs
 def requeue(client: Client, ids: Sequence[str], mine: bool) -> None:
     """Stop running jobs and let them start over from the queue."""
     _change(client, "requeue", "Requeued", ids, mine)

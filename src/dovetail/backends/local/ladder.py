@@ -207,11 +207,6 @@ def _kill(run: Run, manners: Manners) -> Used:
 # -------------------------------------------------------------------------------------- going on
 
 
-def is_parked(run: Run) -> bool:
-    """Are there processes of this launch to go on with?"""
-    return run.is_alive()
-
-
 def go_on(run: Run, gpus: Sequence[str]) -> Used:
     """Let parked processes work again, on these GPUs."""
     keeper = run.keeper_pid()

@@ -167,11 +167,8 @@ class Teller:
         life.ended = False
         life.place = Place.ABSENT
         life.stands = None
-        life.want, life.booked = (Want.END, None) if track is None else (life.want, life.booked)
-        events: list[Event] = []
-        if track is not None:
-            events = [self._outcome(life, track, ending, asked_to_stop)]
-            life.want, life.booked = Want.END, None
+        life.want, life.booked = Want.END, None
+        events = [] if track is None else [self._outcome(life, track, ending, asked_to_stop)]
         self._stage.step_all()
         return events
 
