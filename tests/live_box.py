@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from dovetail.app.home import home_in
 from dovetail.app.spec.model import read
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
+from waiting import until
 
 ME = caller_of(os.getuid(), os.getuid())
 
@@ -58,10 +58,7 @@ class Box:
         return path.read_text() if path.exists() else ""
 
     def wait_for(self, what: Callable[[], object], seconds: float = 20.0) -> None:
-        until = time.monotonic() + seconds
-        while not what():
-            assert time.monotonic() < until, "waited in vain"
-            time.sleep(0.02)
+        until(what, seconds)
 
     def phase(self, job_id: str) -> str:
         return str(self.job(job_id)["phase"])

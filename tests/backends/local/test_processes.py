@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,9 @@ import pytest
 from dovetail.backends.local import keeper, processes
 from dovetail.backends.local.processes import Process
 from dovetail.backends.local.runs import Launch, Run
+from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
-
-
-def until(happened: Callable[[], bool], within_s: float = 30.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 class Bench:
