@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from math import inf
 from pathlib import Path
 from random import Random
+from threading import Thread
 
 import pytest
 
@@ -27,6 +28,9 @@ POLICY = "srtf:predictor=user-estimate"
 # Counted work: a job that is stopped meanwhile has as much left as before.
 WORK = "import time\nfor _ in range({ticks}): time.sleep(0.05)"
 APART_S = 0.3  # between any two things that happen
+PREEMPTIONS = 7  # at least, as simulated beforehand
+DISTURBED_S = 0.1  # a thread that wakes that late was kept from a processor
+ATTEMPTS = 3
 KEYS_APART_S = 0.5  # between the remaining times of any two jobs, whenever something is decided
 
 
@@ -63,8 +67,16 @@ def is_well_spaced(arrivals: Sequence[Arrival]) -> bool:
 
 def workload(start_s: float, tick_s: float) -> list[tuple[float, int]]:
     """When each job comes and its ticks of work: drawn so that noise cannot change the order in
-    which things happen, nor who has less left."""
-    chance = Random(5)
+    which things happen, nor who has less left, and so that jobs do give way to one another."""
+    for seed in count(5):
+        rows = drawn(Random(seed), start_s, tick_s)
+        arrivals = [arrival(i, at, start_s + n * tick_s) for i, (at, n) in enumerate(rows)]
+        if preemptions(entry for _, entry in simulate(arrivals)[0].entries) >= PREEMPTIONS:
+            return rows
+    raise AssertionError("seeds do not end")
+
+
+def drawn(chance: Random, start_s: float, tick_s: float) -> list[tuple[float, int]]:
     rows: list[tuple[float, int]] = []
     failed = 0
     while len(rows) < JOBS:
@@ -121,15 +133,47 @@ def live(
         return here.journal()
 
 
+def preemptions(entries: Iterable[JournalEntry]) -> int:
+    return sum(kind == "Preempt" for kind, _ in decisions(entries))
+
+
+class Stillness:
+    """Whether this machine let us be: how late a thread that only sleeps was woken at worst."""
+
+    def __enter__(self) -> Stillness:
+        self.latest_s, self._over = 0.0, False
+        self._thread = Thread(target=self._sleep)
+        self._thread.start()
+        return self
+
+    def _sleep(self) -> None:
+        while not self._over:
+            began = time.monotonic()
+            time.sleep(0.05)
+            self.latest_s = max(self.latest_s, time.monotonic() - began - 0.05)
+
+    def __exit__(self, *_: object) -> None:
+        self._over = True
+        self._thread.join()
+
+
 def completion_s(submitted: Sequence[Arrival], ends: Mapping[str, float]) -> float:
     return sum(ends[a.job.id] - a.at for a in submitted) / len(submitted)
 
 
 def test_forty_jobs_start_and_stop_in_the_same_order_and_end_as_soon(tmp_path: Path) -> None:
-    start_s, tick_s = measured_alone(tmp_path / "alone")
-    rows = workload(start_s, tick_s)
-    durations = [start_s + ticks * tick_s for _, ticks in rows]
-    entries = live(tmp_path / "box", rows, durations)
+    """On a machine that is busy with something else the order of things is left to chance: a run
+    during which even a sleeping thread was kept waiting is done again."""
+    for attempt in count():
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        start_s, tick_s = measured_alone(folder / "alone")
+        rows = workload(start_s, tick_s)
+        durations = [start_s + ticks * tick_s for _, ticks in rows]
+        with Stillness() as stillness:
+            entries = live(folder / "box", rows, durations)
+        if stillness.latest_s <= DISTURBED_S or attempt == ATTEMPTS - 1:
+            break
     submitted = [entry for entry in entries if isinstance(entry, Submitted)]
     arrivals = [
         Arrival(entry.at, Job(entry.job.id, estimate=Estimate(duration)), duration)
@@ -137,7 +181,7 @@ def test_forty_jobs_start_and_stop_in_the_same_order_and_end_as_soon(tmp_path: P
     ]
     simulated, _ = simulate(arrivals)
     assert decisions(entries) == decisions(entry for _, entry in simulated.entries)
-    assert sum(kind == "Preempt" for kind, _ in decisions(entries)) >= 5  # or it shows little
+    assert preemptions(entries) >= PREEMPTIONS - 2  # or it shows little
     ends = {entry.job_id: entry.at for entry in entries if isinstance(entry, Finished)}
     assert len(ends) == JOBS
     assert completion_s(arrivals, ends) == pytest.approx(

@@ -1,0 +1,1 @@
+"""Hyper-parameter studies: spaces, samplers, and the rules that say which trial matters most."""

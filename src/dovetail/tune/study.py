@@ -1,0 +1,100 @@
+"""What a study rule may look at: the trials of one study and their learning curves so far.
+
+The same objects are filled by the replay of recorded curves and, live, from the journal; a rule
+cannot tell which. Losses are lower-is-better whatever the metric's direction; one report is one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from math import inf, isfinite
+from typing import Final, TypeAlias, final
+
+Setting: TypeAlias = float | int | str | bool
+
+
+class Standing(Enum):
+    NEW = "new"  # has never had a slot
+    RUNNING = "running"
+    PAUSED = "paused"  # has run, waits with its progress kept
+    DONE = "done"  # all its steps are made
+    STOPPED = "stopped"  # thrown away by a rule that does so
+    FAILED = "failed"
+
+
+# By name: a lookup in an Enum costs as much as a call.
+NEW: Final = Standing.NEW
+RUNNING: Final = Standing.RUNNING
+PAUSED: Final = Standing.PAUSED
+DONE: Final = Standing.DONE
+STOPPED: Final = Standing.STOPPED
+FAILED: Final = Standing.FAILED
+
+
+@final
+class Trial:
+    """One setting of the hyper-parameters and how far its training is."""
+
+    __slots__ = ("best", "losses", "number", "seconds", "settings", "standing", "turn")
+
+    def __init__(self, number: int, settings: Mapping[str, Setting]) -> None:
+        self.number: Final = number  # order of creation, from 0
+        self.settings = settings
+        self.standing = NEW
+        self.losses: list[float] = []  # after each step; inf where it was no finite number
+        self.best: list[float] = []  # the lowest up to each step
+        self.turn = 0  # steps since it was last given a slot
+        self.seconds = 0.0  # time in a slot, as far as known
+
+    @property
+    def steps(self) -> int:
+        return len(self.losses)
+
+    @property
+    def loss(self) -> float:
+        """The lowest so far; infinite before the first step."""
+        return self.best[-1] if self.best else inf
+
+    @property
+    def waits(self) -> bool:
+        return self.standing is NEW or self.standing is PAUSED
+
+    def report(self, loss: float) -> None:
+        """One more step is made."""
+        if not isfinite(loss):
+            loss = inf
+        self.losses.append(loss)
+        self.best.append(min(loss, self.best[-1]) if self.best else loss)
+        self.turn += 1
+
+
+@final
+class Study:
+    """The trials of a study, and what is known of its circumstances."""
+
+    def __init__(
+        self,
+        steps: int,
+        slots: int = 1,
+        *,
+        switch_cost: float = 0.0,
+        target: float | None = None,
+        deadline: float | None = None,
+        planned: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.steps: Final = steps  # of a whole trial
+        self.slots = slots  # that it has, or may have at most
+        self.switch_cost = switch_cost  # in steps: as measured, else as expected
+        self.target = target  # a loss
+        self.deadline = deadline  # in steps of time from the beginning of the study
+        self.planned = planned  # trials in all; fewer may exist so far
+        self.seed: Final = seed
+        self.now = 0.0  # in steps of time: seconds over the mean seconds of a step
+        self.switches = 0  # so far: slots that changed their trial, first starts counted
+        self.trials: list[Trial] = []
+
+    def waiting(self) -> list[Trial]:
+        """Those that could be given a slot, in order of creation."""
+        return [trial for trial in self.trials if trial.standing is NEW or trial.standing is PAUSED]
