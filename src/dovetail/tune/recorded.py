@@ -259,8 +259,8 @@ def _finite(where: str, curves: Sequence[Sequence[float]]) -> tuple[Curve, ...]:
     """A diverged value counts as bad as anything at the start, and half as much again."""
     worst = max((curve[0] for curve in curves if isfinite(curve[0])), default=inf)
     if not isfinite(worst):
-        raise BadInput(f"{where}: no configuration has a finite first value; there is nothing to rank")
+        raise BadInput(
+            f"{where}: no configuration has a finite first value; there is nothing to rank"
+        )
     diverged = worst + (DIVERGED - 1.0) * abs(worst)
-    return tuple(
-        tuple(loss if isfinite(loss) else diverged for loss in curve) for curve in curves
-    )
+    return tuple(tuple(loss if isfinite(loss) else diverged for loss in curve) for curve in curves)
