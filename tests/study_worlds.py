@@ -3,7 +3,7 @@ other people's jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, inf
 from typing import Any
 
@@ -28,7 +28,6 @@ from dovetail.core.entries import (
 from dovetail.core.loop import Backend, Policy, run
 from dovetail.core.model import Design, JobId, Node
 from dovetail.core.state import State
-from dovetail.core.view import View
 from study_state import METRIC, design, trial
 
 Curve = Sequence[float]
@@ -98,12 +97,16 @@ class Stepping:
         self._world, self._state, self._values = world, state, values
         self._told: dict[JobId, int] = {}
         self._wake_at = inf
-        self.begin: list[Event] = []
+        self._opened: list[Event] = []
+
+    def open(self, asked: Design) -> None:
+        """To be called before anything is observed."""
+        self._opened.append(StudyOpened(0.0, asked))
 
     def observe(self) -> Sequence[Event]:
-        if self.begin:
-            events, self.begin = [*self._world.observe(), *self.begin], []
-            return _in_order(events)
+        if self._opened:
+            events, self._opened = [*self._opened, *self._world.observe()], []
+            return events
         self._world.act(Wake(min(self._wake_at, self._next_step())))
         events = self._world.observe()
         if events and events[-1].at >= self._wake_at:
@@ -139,29 +142,7 @@ class Stepping:
             self._world.act(action)
 
 
-def _in_order(events: Iterable[Event]) -> list[Event]:
-    """Studies are opened before their trials come."""
-    return sorted(events, key=lambda event: isinstance(event, Submitted))
-
-
 def run_curves(world: Curves, policy: Policy, state: State | None = None) -> State:
     state = State(1000) if state is None else state
     run(world, [policy], state)
     return state
-
-
-def opened(asked: Design) -> StudyOpened:
-    return StudyOpened(0.0, asked)
-
-
-class Noting:
-    """A policy that notes what it was asked and what it said."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self.said: list[list[Action]] = []
-
-    def decide(self, view: View) -> list[Action]:
-        actions = list(self._policy.decide(view))
-        self.said.append(actions)
-        return actions

@@ -106,6 +106,7 @@ def _study(study: StudyTrack) -> dict[str, Any]:
         "stopped_at": study.stopped_at,
         "away_s": study.away_s,
         "reached_at": study.reached_at,
+        "rung": study.rung,
         "best": None if best is None else [best[0].number, best[1]],
         "trials": [_trial(trial) for trial in study.trials.values()],
     }
@@ -163,7 +164,7 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
 def _restored_study(row: Mapping[str, Any]) -> StudyTrack:
     study = StudyTrack(design_from(row["design"]), row["opened_at"])
     study.stopped_at, study.away_s = row["stopped_at"], row["away_s"]
-    study.reached_at = row["reached_at"]
+    study.reached_at, study.rung = row["reached_at"], row["rung"]
     for told in row["trials"]:
         trial = _restored_trial(told)
         study.trials[trial.number] = trial

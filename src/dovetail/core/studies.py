@@ -140,6 +140,7 @@ class StudyTrack:
         self.away_s = 0.0  # time it was stopped, up to the last resumption
         self.best: tuple[TrialTrack, Point] | None = None
         self.reached_at = -1.0  # when the target was first reached
+        self.rung = ""  # how a trial of it gave way the last time
         self.line: Final[set[JobId]] = set()  # jobs that run, or wait in the queue
         self.bench: Final[dict[JobId, Track]] = {}  # those for which it has no place there
 
@@ -148,7 +149,7 @@ class StudyTrack:
         other = StudyTrack(self.design, self.opened_at)
         other.trials.update({number: trial.copy() for number, trial in self.trials.items()})
         other.stopped_at, other.away_s = self.stopped_at, self.away_s
-        other.reached_at = self.reached_at
+        other.reached_at, other.rung = self.reached_at, self.rung
         if self.best is not None:
             other.best = (other.trials[self.best[0].number], self.best[1])
         return other
@@ -234,6 +235,7 @@ class StudyTrack:
 
     def begin_stint(self, trial: TrialTrack, track: Track) -> None:
         assert track.placement is not None
+        self.rung = track.rung or self.rung
         if trial.since >= 0:  # it goes on, in another way
             since = trial.stints.pop().since
         else:

@@ -50,7 +50,14 @@ def _study_values(study: StudyTrack) -> tuple[Any, ...]:
     best = None if study.best is None else (study.best[0].number, study.best[1])
     line, bench = sorted(study.line), sorted(study.bench)
     own = (study.design, study.opened_at, study.stopped_at, study.away_s, study.reached_at)
-    return (*own, best, line, bench, [_trial_values(trial) for trial in study.trials.values()])
+    return (
+        *own,
+        study.rung,
+        best,
+        line,
+        bench,
+        [_trial_values(trial) for trial in study.trials.values()],
+    )
 
 
 def _trial_values(trial: TrialTrack) -> tuple[Any, ...]:

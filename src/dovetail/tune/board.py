@@ -24,6 +24,17 @@ def loss_of(design: Design, value: float) -> float:
     return value if design.direction == "min" else -value
 
 
+def age_of(design: Design, trial: TrialTrack, point: Point) -> int:
+    """Which step it is, counted from 1; some scripts count from 0."""
+    from_zero = trial.points[0].step <= 0
+    return ceil(point.step / design.report_every) + int(from_zero)
+
+
+def steps_of(design: Design, trial: TrialTrack) -> int:
+    """How many a trial has made."""
+    return age_of(design, trial, trial.points[-1]) if trial.points else 0
+
+
 @final
 class Likeness:
     """One study as rules see it. Standings are as of the last `sync`, and may be tried out on."""
@@ -78,18 +89,13 @@ class Likeness:
         """One loss for each step, however often it reports; gaps are filled with what was last."""
         number, made_at = trial.number, self._made_at[trial.number]
         for point in told.points[self._seen[number] :]:
-            age = min(self._age(told, point), self.study.steps)
+            age = min(age_of(self.track.design, told, point), self.study.steps)
             while trial.steps < age:
                 is_gap = trial.steps < age - 1 and trial.losses
                 loss = loss_of(self.track.design, point.value)
                 trial.report(trial.losses[-1] if is_gap else loss)
                 made_at.append(point.at)
         self._seen[number] = len(told.points)
-
-    def _age(self, told: TrialTrack, point: Point) -> int:
-        """Which step it is, counted from 1; some scripts count from 0."""
-        from_zero = told.points[0].step <= 0
-        return ceil(point.step / self.track.design.report_every) + int(from_zero)
 
     def _standing(self, trial: Trial, told: TrialTrack, view: View) -> Standing:
         if told.is_over:

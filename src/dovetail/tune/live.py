@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from dovetail.core.entries import Action, Branch, CloseStudy, Preempt, Start, Stop, Wake
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Placement
+from dovetail.core.room import Room
 from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
@@ -213,7 +214,7 @@ class _Draft:
         verdict = self._verdict(turns, trial)
         if verdict is not None:
             self._carry_out(turns, trial, track, verdict)
-        elif not track.pinned:
+        elif not track.pinned and _may_be_given_on(track, self._view.room):
             chosen = self._picked(turns, trial)
             if chosen is not trial:
                 self._pause(turns, track)
@@ -293,6 +294,18 @@ class _Draft:
             Start(job_id, where) for job_id, where in given.items() if job_id not in stay | ended
         ]
         return starts, stay
+
+
+def _may_be_given_on(track: Track, room: Room) -> bool:
+    """Could another job of the same shape start where this one runs? Not on a node that is being
+    drained, beside processes that are not ours, or by a tenant whose quota was cut."""
+    placement, tenant = track.placement, room.tenants.get(track.shape.tenant)
+    assert placement is not None
+    if tenant is not None and room.held[tenant.name] > tenant.gpu_quota:
+        return False
+    return all(
+        [room.open[n] and not room.strangers.get(n, 0) & mask for n, mask in placement.slices]
+    )
 
 
 def _settled(started: dict[JobId, Placement], view: View) -> dict[JobId, Placement]:
