@@ -8,7 +8,8 @@ so that nobody tries the same again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from random import Random
 from typing import Any
@@ -33,10 +34,10 @@ def suggest(kind: str, seed: int, space: Space, number: int, past: Sequence[Tria
     check_installed(kind)
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     chance = Random(f"{kind} {seed} {number}")
     sampler = _sampler(kind, chance.getrandbits(32))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _one_thread(kind):
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         warnings.filterwarnings("ignore", "Clip non-finite values")  # a trial that diverged
         if kind == "cma-es":
@@ -65,6 +66,22 @@ def _sampler(kind: str, seed: int) -> Any:
         if kind == "gp":
             return samplers.GPSampler(seed=seed, warn_independent_sampling=False)
         return samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
+
+
+@contextmanager
+def _one_thread(kind: str) -> Iterator[None]:
+    """The matrices are small: on busy processors a second thread costs ten times what it saves."""
+    if kind != "gp":
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 # ----------------------------------------------------------------------- our trials as Optuna's study
