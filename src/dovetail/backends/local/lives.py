@@ -38,6 +38,7 @@ class Order:
     preemptible: bool
     restartable: bool
     saves_itself: bool
+    begins_from: Path | None = None  # checkpoints of another job that its own are a copy of
 
 
 class Life:
