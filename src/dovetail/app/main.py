@@ -38,6 +38,14 @@ _SECTIONS = {
         "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
         "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
     },
+    "Studies": {
+        "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),
+        "study": (
+            f"{_LIVE}.study",
+            "study",
+            "List, show, stop, resume, report and replay studies.",
+        ),
+    },
     "Simulation": {
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
