@@ -86,7 +86,7 @@ def chart(
     if not values:
         return [cut(f"{titles.up}: no value has been reported yet", columns)]
     rows = lines - 3
-    up = _scale(values, target, minimise)
+    up = scale_of(values, target, minimise)
     last = max(curve.points[-1][0] for curve in curves if curve.points)
     across = Scale(0.0, max(until, last, 1.0))
     labels = _labels(up, rows)
@@ -107,7 +107,7 @@ def chart(
 # ------------------------------------------------------------------------------------------- scales
 
 
-def _scale(values: Sequence[float], target: float | None, minimise: bool) -> Scale:
+def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> Scale:
     """Values far worse than nearly all others, as of a trial that diverged, do not set the scale."""
     ordered = sorted(values if target is None else [*values, target], reverse=not minimise)
     low, high = sorted((ordered[0], _worst(ordered)))

@@ -16,7 +16,9 @@ from dovetail.app.live.study_follow import path_of
 from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
 from dovetail.core.errors import BadInput
 
-_ELSEWHERE = {"replay": ("dovetail.app.study_replay", "replay")}
+_ELSEWHERE = {
+    "replay": ("dovetail.app.study_replay", "replay", "Compare policies on recorded curves."),
+}
 
 
 class _Group(click.Group):
@@ -28,9 +30,14 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        module, name = _ELSEWHERE[cmd_name]
+        module, name, _ = _ELSEWHERE[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        told = [(name, own.get_short_help_str(80)) for name, own in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl([*told, *((name, own[2]) for name, own in _ELSEWHERE.items())])
 
 
 @click.group(cls=_Group)

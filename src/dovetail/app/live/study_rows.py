@@ -125,6 +125,12 @@ def _style(row: Row) -> str:
     return _STATE_STYLES.get(row["state"], "")
 
 
+def _short_target(row: Row) -> str:
+    if row["target"] is None:
+        return ""
+    return value_text(row["target"]) + (" ✓" if row["reached_s"] is not None else "")
+
+
 STUDIES = (
     Column("NAME", lambda row: str(row["name"]), least=12),
     Column("USER", lambda row: str(row["user"]), least=6),
@@ -133,17 +139,11 @@ STUDIES = (
     Column("DONE", lambda row: f"{row['done']}/{trials_of(row)}", right=True),
     Column("RUNS", lambda row: str(row["running"]), right=True),
     Column("BEST", lambda row: value_text((row["best"] or {}).get("value")), right=True),
-    Column("TARGET", lambda row: _short_target(row), right=True),
+    Column("TARGET", _short_target, right=True),
     Column("GPU-H", lambda row: f"{row['gpu_hours']:.3g}", right=True),
     Column("SWITCHES", lambda row: str(row["switches"]), right=True),
     Column("AGE", lambda row: span(row["age_s"]), right=True),
 )
-
-
-def _short_target(row: Row) -> str:
-    if row["target"] is None:
-        return ""
-    return value_text(row["target"]) + (" ✓" if row["reached_s"] is not None else "")
 
 
 def trial_columns(study: Row, room: int) -> list[Column]:
