@@ -12,6 +12,7 @@ from typing import Any
 
 from dovetail.app.live.listing import counted
 from dovetail.app.live.study_rows import is_minimised, value_of, value_text
+from dovetail.app.live.times import span
 from dovetail.core.errors import DovetailError
 
 RULES = (
@@ -203,12 +204,13 @@ def _replayed(found: Recorded, name: str) -> dict[str, Any]:
 
 
 def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
-    sign = 1.0 if is_minimised(study) else -1.0
+    sign, reached = 1.0 if is_minimised(study) else -1.0, study["reached_s"]
     yield (
         f"Time until {study['metric']} was {value_text(sign * found.target)} or better. Every row, "
         "this study's own policy too, is a replay of the curves recorded here, in the order of "
         f"the trials' numbers, on {counted(found.slots, 'slot')}, with the measured time of each "
         f"trial's steps and {found.switch_s:.2g} s for a switch; nothing else ran beside it."
+        + (f" Measured here: {span(reached)}." if reached is not None else "")
     )
     if found.unfinished or found.unbegun:
         yield (

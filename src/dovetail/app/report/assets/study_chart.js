@@ -1,5 +1,5 @@
 // A chart with two axes, linear or logarithmic, in which pointing at something names a trial.
-const FRAME = { left: 62, right: 16, top: 10, bottom: 40 };
+const FRAME = { left: 62, right: 16, top: 24, bottom: 38 };
 
 function scale(from, to, log, start, end) {
   const measure = log ? (value) => Math.log10(Math.max(value, from)) : (value) => value;
@@ -37,7 +37,7 @@ function axes(x, y, box, titles) {
     ]),
     svg("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }),
     svg("text", { x: box.right, y: box.bottom + 33, "text-anchor": "end" }, titles.across),
-    ...(titles.up ? [svg("text", { class: "name", x: box.left + 6, y: box.top + 12 }, titles.up)] : []),
+    ...(titles.up ? [svg("text", { class: "name", x: 8, y: 14 }, titles.up)] : []),
   ];
 }
 
