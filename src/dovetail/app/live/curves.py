@@ -110,12 +110,12 @@ def chart(
 def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> Scale:
     """Values far worse than nearly all others, as of a trial that diverged, do not set the scale."""
     ordered = sorted(values if target is None else [*values, target], reverse=not minimise)
-    low, high = sorted((ordered[0], _worst(ordered)))
-    if low > 0 and high >= _DECADES * low:
+    usual = sorted((ordered[0], ordered[ceil(0.98 * (len(ordered) - 1))]))
+    if ordered[0] > 0 and ordered[-1] > 0 and usual[1] >= _DECADES * usual[0]:
         furthest = 10.0 ** _worst([log10(value) for value in ordered])
-        worst = (min if minimise else max)(ordered[-1], furthest)
-        low, high = sorted((ordered[0], worst))
+        low, high = sorted((ordered[0], (min if minimise else max)(ordered[-1], furthest)))
         return Scale(low, high, is_log=True)
+    low, high = sorted((ordered[0], _worst(ordered)))
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         room = abs(low) / 2 or 0.5
         return Scale(low - room, high + room)

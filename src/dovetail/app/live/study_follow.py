@@ -24,7 +24,7 @@ from dovetail.app.live.terminal import draw, has_keyboard, quits, screen
 from dovetail.app.live.times import span
 from dovetail.app.typed import typed_command
 
-_REDRAW_S = 1.0
+_FIRST_LOOK_S, _REDRAW_S = 0.1, 1.0  # at first more often: it may fail, or be over, at once
 _PATIENCE = 5.0  # a study that takes long to tell is asked for less often
 
 
@@ -53,20 +53,24 @@ def watch(client: Client, study: dict[str, Any], keys: str = "q detaches") -> di
     if study["state"] == CLOSED:
         return study
     with screen():
-        looked_at, interval, size = time.monotonic(), _REDRAW_S, (0, 0)
+        looked_at, interval, size = time.monotonic(), _FIRST_LOOK_S, (0, 0)
         while scene.study["state"] != CLOSED:
             now, window = time.monotonic(), os.get_terminal_size()
             is_due = now - looked_at >= interval
             if is_due:
                 scene = _look(client, scene)
                 looked_at = time.monotonic()
-                interval = max(_REDRAW_S, _PATIENCE * (looked_at - now))
+                interval = max(_longer(interval), _PATIENCE * (looked_at - now))
             if is_due or size != window:
                 size = window
                 draw(frame(scene, size[0], size[1], time.time(), has_colours()))
             if quits():
                 break
     return dict(scene.study)
+
+
+def _longer(pause_s: float) -> float:
+    return min(pause_s * 1.5, _REDRAW_S)
 
 
 def _look(client: Client, before: Scene) -> Scene:
@@ -83,7 +87,7 @@ def _look(client: Client, before: Scene) -> Scene:
 def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """One line for each new best, until it is closed or held."""
     told: object = None
-    row = study
+    row, pause_s = study, _FIRST_LOOK_S
     try:
         while True:
             if row["best"] and row["best"] != told and not quiet:
@@ -91,7 +95,8 @@ def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
                 click.echo(new_best(study, row))
             if row["state"] != "open":
                 break
-            time.sleep(_REDRAW_S)
+            time.sleep(pause_s)
+            pause_s = _longer(pause_s)
             row = _row(client, study["id"])
     except KeyboardInterrupt:
         return study

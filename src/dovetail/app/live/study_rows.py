@@ -80,7 +80,7 @@ def best_text(study: Row) -> str:
     best = study["best"]
     if not best:
         return "no value yet"
-    return f"{value_text(best['value'])} by trial {best['trial']} at step {best['step']}"
+    return f"{value_text(best['value'])} by trial {best['trial']} at step {best['step']:g}"
 
 
 def target_text(study: Row) -> str:

@@ -152,7 +152,7 @@ def frame(scene: Scene, columns: int, lines: int, now: float, colours: bool = Tr
 
 def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
     study = scene.study
-    left = f"{clean(study['name'])}  {state_text(study)} · {study['policy']}"
+    left = clean(f"{study['name']}  {state_text(study)} · {study['policy']}")
     right = f"{time.strftime('%H:%M:%S', time.localtime(now))}  {scene.keys}"
     lines = [
         _both_ends(left, right, columns, colours),
@@ -160,7 +160,8 @@ def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
         cut(_best_line(study), columns),
     ]
     if study["state"] == "stopped":
-        lines.append(cut(f"It goes on with: dovetail study resume {study['name']}", columns))
+        resume = clean(f"It goes on with: dovetail study resume {study['name']}")
+        lines.append(cut(resume, columns))
     if scene.away:
         lines.append(paint(cut(clean(scene.away), columns), "red" if colours else ""))
     return [*lines, ""]
