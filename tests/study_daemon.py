@@ -77,6 +77,6 @@ def serving(daemon: StudyDaemon, home: Path) -> Iterator[Box]:
 
     home.mkdir(exist_ok=True)
     with Server(str(home / "dovetail.sock"), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield Box(home)
         server.shutdown()

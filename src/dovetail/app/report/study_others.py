@@ -50,13 +50,13 @@ class Recorded:
 
 
 def others_of(study: Mapping[str, Any], rules: Sequence[str] = RULES) -> Others:
-    found = recorded(study)
-    if found is None:
-        return Others(notes=["There are too few curves to replay under other policies."])
-    trials, steps = len(found.curves), len(found.curves[0])
+    trials, steps = len(study["trials"]), _steps(study)
     stride = ceil(trials * trials * steps / MOST_WORK)
     if stride > 1 and steps // stride < _LEAST_STEPS:
         return Others(notes=[f"{counted(trials, 'trial')} are too many to replay for a page."])
+    found = recorded(study)
+    if found is None:
+        return Others(notes=["There are too few curves to replay under other policies."])
     own = study["policy"]
     found = _coarser(found, stride)
     rows, failed = _replays(found, list(dict.fromkeys([own, *rules])), own)
@@ -73,7 +73,7 @@ def others_of(study: Mapping[str, Any], rules: Sequence[str] = RULES) -> Others:
 def recorded(study: Mapping[str, Any]) -> Recorded | None:
     """None if there are no two curves to choose between."""
     sign = 1.0 if is_minimised(study) else -1.0
-    steps = ceil(study["steps"] / (study["report_every"] or 1))
+    steps = _steps(study)
     told = [_losses(trial, sign, study["report_every"] or 1, steps) for trial in study["trials"]]
     first = [loss for curve in told for loss in curve[:1] if isfinite(loss)]
     if len(told) < 2 or not first:
@@ -94,6 +94,11 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
         unbegun=sum(1 for curve in told if not curve),
         target=_target(study, curves, sign),
     )
+
+
+def _steps(study: Mapping[str, Any]) -> int:
+    """Of a whole trial, as a rule counts them: one for each report that is due."""
+    return ceil(study["steps"] / (study["report_every"] or 1))
 
 
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
