@@ -213,7 +213,7 @@ def test_a_browser_draws_the_page_without_an_error(tmp_path: Path, make: Any, ch
             timeout=60,
             check=False,
         ).stdout
-        if 'data-ready="yes"' in shown:
+        if 'data-ready="yes"' in shown and shown.count('<svg class="chart"') >= charts:
             break
     assert 'data-ready="yes"' in shown
     assert 'id="failure" role="alert" hidden=""' in shown

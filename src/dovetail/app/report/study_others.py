@@ -98,7 +98,8 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
 
 def _steps(study: Mapping[str, Any]) -> int:
     """Of a whole trial, as a rule counts them: one for each report that is due."""
-    return ceil(study["steps"] / (study["report_every"] or 1))
+    steps, every = int(study["steps"]), int(study["report_every"] or 1)
+    return ceil(steps / every)
 
 
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
