@@ -91,6 +91,7 @@ def cli(ctx: click.Context, home: str | None) -> None:
 
     \b
     A queue for this machine:  dovetail up; dovetail submit -- python train.py
+    Good hyper-parameters:     dovetail tune study.yaml
     Which policy for my jobs?  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
     """
     ctx.obj = home

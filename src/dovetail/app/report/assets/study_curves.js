@@ -1,6 +1,9 @@
 // All learning curves, and the best value over time.
+const MANY = 120; // curves that would hide each other
+
 function curveClass(trial, data) {
-  return `curve ${trial.number === data.top ? "top" : trial.state === "running" ? "running" : "plain"}`;
+  if (trial.number === data.top) return "curve top";
+  return `curve ${trial.state === "running" ? "running" : data.trials.length > MANY ? "faint" : "plain"}`;
 }
 
 // One piece for each stretch of finite values; a single value is a short dash.
