@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import inf, isnan, nan
+from math import ceil, inf, isnan, nan
 from typing import Any
 
 from dovetail.app.live.listing import Column, Row
@@ -108,7 +108,13 @@ def counts_text(study: Row) -> str:
 def trials_of(study: Row) -> int:
     """The list of studies counts them, the description of one names them."""
     trials = study["trials"]
-    return trials if isinstance(trials, int) else len(trials)
+    return trials if isinstance(trials, int) else int(study.get("planned") or len(trials))
+
+
+def whole_steps(study: Row) -> int:
+    """Of a whole trial, counted as trials' steps are: one for each report that is due."""
+    steps, every = int(study["steps"]), int(study["report_every"] or 1)
+    return ceil(steps / every)
 
 
 def state_text(study: Row) -> str:
@@ -148,18 +154,23 @@ STUDIES = (
 
 def trial_columns(study: Row, room: int) -> list[Column]:
     """In a narrow terminal without what can be done without."""
-    steps = study["steps"]
+    steps = whole_steps(study)
     columns = [
         Column("TRIAL", lambda row: str(row["number"]), right=True),
         Column("JOB", lambda row: str(row["job"] or ""), right=True),
         Column("STATE", lambda row: str(row["state"]), style=_style),
         Column("STEPS", lambda row: f"{row['steps']}/{steps}", right=True),
-        Column("VALUE", lambda row: value_text(row["value"]), right=True),
+        Column("VALUE", _last_value, right=True),
         Column("BEST", lambda row: value_text(row["best"]), right=True),
         Column("ON", place, least=5),
         Column("SETTINGS", _settings_and_reason, least=16),
     ]
     return columns if room >= _WIDE else [own for own in columns if own.title not in _SPARED]
+
+
+def _last_value(trial: Row) -> str:
+    """The daemon tells null for what was no finite number, and for nothing yet."""
+    return "nan" if trial["points"] and trial["value"] is None else value_text(trial["value"])
 
 
 def _settings_and_reason(trial: Row) -> str:

@@ -21,7 +21,9 @@ from dovetail.app.live.study_rows import (
     steps_made,
     target_text,
     trial_columns,
+    trials_of,
     value_text,
+    whole_steps,
 )
 from dovetail.app.live.times import clock, moment, span
 
@@ -74,7 +76,8 @@ def _switches(study: Row) -> str:
     told = str(study["switches"])
     switch = study["switch"] or {}
     if switch.get("seconds") is not None:
-        told += f", {span(switch['seconds'])} each by {switch['rung']}"
+        told += f", {span(switch['seconds'])} each"
+        told += f" by {switch['rung']}" if switch.get("rung") else ""
     if study["suspended_bytes"]:
         told += f"; {study['suspended_bytes'] / 1e9:.1f} GB held by paused trials"
     return told
@@ -178,7 +181,7 @@ def _both_ends(left: str, right: str, columns: int, colours: bool) -> str:
 def _progress(study: Row) -> str:
     """Steps made of all there could be: few rules make all of them, so it may end before 100 %."""
     trials: Sequence[Row] = study["trials"]
-    most = max(study["steps"] * len(trials), 1)
+    most = max(whole_steps(study) * trials_of(study), 1)
     made = min(steps_made(trials), most)
     full = made * _BAR // most
     return f"{'█' * full}{'░' * (_BAR - full)} {made:,} of {most:,} steps"

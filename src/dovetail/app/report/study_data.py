@@ -9,7 +9,7 @@ from math import ceil, inf, isfinite
 from typing import Any
 
 from dovetail.app.live.curves import scale_of
-from dovetail.app.live.study_rows import is_minimised, loss_of, value_of
+from dovetail.app.live.study_rows import is_minimised, loss_of, value_of, whole_steps
 
 MOST_POINTS = 150_000  # of all curves; more are thinned, evenly
 MOST_POINTS_EACH, LEAST_POINTS_EACH = 400, 16
@@ -47,7 +47,7 @@ def data_of(study: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "metric": study["metric"],
-        "steps": study["steps"],
+        "steps": whole_steps(study),
         "target": target,
         "top": study["best"]["trial"] if study["best"] else None,
         "seconds": seconds,

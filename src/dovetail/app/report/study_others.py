@@ -11,7 +11,7 @@ from statistics import fmean, median
 from typing import Any
 
 from dovetail.app.live.listing import counted
-from dovetail.app.live.study_rows import is_minimised, value_of, value_text
+from dovetail.app.live.study_rows import is_minimised, value_of, value_text, whole_steps
 from dovetail.app.live.times import span
 from dovetail.core.errors import DovetailError
 
@@ -50,7 +50,7 @@ class Recorded:
 
 
 def others_of(study: Mapping[str, Any], rules: Sequence[str] = RULES) -> Others:
-    trials, steps = len(study["trials"]), _steps(study)
+    trials, steps = len(study["trials"]), whole_steps(study)
     stride = ceil(trials * trials * steps / MOST_WORK)
     if stride > 1 and steps // stride < _LEAST_STEPS:
         return Others(notes=[f"{counted(trials, 'trial')} are too many to replay for a page."])
@@ -73,7 +73,7 @@ def others_of(study: Mapping[str, Any], rules: Sequence[str] = RULES) -> Others:
 def recorded(study: Mapping[str, Any]) -> Recorded | None:
     """None if there are no two curves to choose between."""
     sign = 1.0 if is_minimised(study) else -1.0
-    steps = _steps(study)
+    steps = whole_steps(study)
     told = [_losses(trial, sign, study["report_every"] or 1, steps) for trial in study["trials"]]
     first = [loss for curve in told for loss in curve[:1] if isfinite(loss)]
     if len(told) < 2 or not first:
@@ -96,17 +96,12 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
     )
 
 
-def _steps(study: Mapping[str, Any]) -> int:
-    """Of a whole trial, as a rule counts them: one for each report that is due."""
-    steps, every = int(study["steps"]), int(study["report_every"] or 1)
-    return ceil(steps / every)
-
-
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
     """After each report that was due; where one is missing, as it was before."""
     losses: list[float] = []
+    from_zero = bool(trial["points"]) and trial["points"][0][0] <= 0  # as some scripts count
     for step, told, _ in trial["points"]:
-        age = min(ceil(step / every), steps)
+        age = min(ceil(step / every) + from_zero, steps)
         value = sign * value_of(told)
         losses += [losses[-1] if losses else inf] * (age - 1 - len(losses))
         if age > len(losses):
