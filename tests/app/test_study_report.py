@@ -161,6 +161,7 @@ def test_reports_that_are_missing_repeat_the_one_before() -> None:
     found = recorded(a_study([rare, a_trial(1, 8, "done")], steps=8, report_every=2))
     assert found is not None
     assert found.curves[0] == (0.9, 0.9, 0.5, 0.4)
+    assert found.step_s[0] == 1.0  # a step of the rule is two of the trial's
 
 
 def test_an_accuracy_that_was_never_seen_is_bad_not_good() -> None:

@@ -81,7 +81,7 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
     # What diverged, and what nobody knows, is taken for worse than all beginnings.
     worst = max(first) + 0.5 * abs(max(first))
     curves = tuple(_whole(curve, steps, worst) for curve in told)
-    times = [_step_s(trial) for trial in study["trials"]]
+    times = [_step_s(trial, study["report_every"] or 1) for trial in study["trials"]]
     known = [own for own in times if own is not None]
     usual = median(known) if known else 1.0
     switch = study["switch"] or {}
@@ -117,13 +117,13 @@ def _whole(curve: Sequence[float], steps: int, worst: float) -> tuple[float, ...
     return (*seen, *[seen[-1]] * (steps - len(seen)))
 
 
-def _step_s(trial: Mapping[str, Any]) -> float | None:
+def _step_s(trial: Mapping[str, Any], every: int) -> float | None:
     """Seconds of a step, from reports of one stint that followed each other."""
     begins = [begun for begun, _, _ in trial["stints"]]
     found = []
     for before, after in zip(trial["points"], trial["points"][1:], strict=False):
         if bisect_right(begins, before[2]) == bisect_right(begins, after[2]):
-            found.append((after[2] - before[2]) / max(after[0] - before[0], 1))
+            found.append((after[2] - before[2]) * every / max(after[0] - before[0], 1e-9))
     return median(found) if found and median(found) > 0 else None
 
 
