@@ -67,7 +67,8 @@ def test_what_is_sent_is_the_file_this_folder_and_this_shell(file: Path, home: P
         said = box("tune", file, "--detach", "--policy", "fifo", cwd=file.parent, SHADE="blue")
     assert said.code == 0
     assert said.out == (
-        "Opened study digits: 2 trials. To watch it: dovetail study show digits --watch\n"
+        "Opened study digits: 2 trials. "
+        f"To watch it: dovetail --home {home} study show digits --watch\n"
     )
     method, path, body = daemon.asked[0]
     assert (method, path) == ("POST", "/v1/studies")
@@ -97,7 +98,9 @@ def test_a_stopped_study_is_not_waited_for(file: Path, home: Path) -> None:
     with serving(StudyDaemon(at(0), at(1, state="stopped")), home) as box:
         said = box("tune", file)
     assert said.code == 1
-    assert said.err == "Study digits is stopped; it goes on with: dovetail study resume digits\n"
+    assert said.err == (
+        f"Study digits is stopped; it goes on with: dovetail --home {home} study resume digits\n"
+    )
 
 
 def test_ctrl_c_leaves_the_study_alone_and_says_how_to_come_back(file: Path, home: Path) -> None:
@@ -108,7 +111,9 @@ def test_ctrl_c_leaves_the_study_alone_and_says_how_to_come_back(file: Path, hom
         typed.send_signal(signal.SIGINT)
         _, err = typed.communicate(timeout=20)
     assert typed.returncode == 1
-    assert err == "Study digits goes on. Come back: dovetail study show digits --watch\n"
+    assert err == (
+        f"Study digits goes on. Come back: dovetail --home {home} study show digits --watch\n"
+    )
     assert [path for method, path, _ in daemon.asked if method == "POST"] == ["/v1/studies"]
 
 
@@ -176,7 +181,7 @@ def test_a_file_that_is_no_study_is_one_line(tmp_path: Path, home: Path) -> None
 def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
     with serving(StudyDaemon(), home) as box:
         assert box.well("study", "list").split() == [
-            *("NAME", "USER", "STATE", "POLICY", "DONE", "RUNS"),
+            *("ID", "NAME", "USER", "STATE", "POLICY", "DONE", "RUNS"),
             *("BEST", "TARGET", "GPU-H", "SWITCHES", "AGE"),
         ]
         assert json.loads(box.well("study", "list", "--json")) == []
@@ -216,9 +221,7 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
 def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
     daemon = StudyDaemon(in_the_middle())
     with serving(daemon, home) as box:
-        assert "stopped; it goes on with: dovetail study resume digits" in box.well(
-            *("study", "stop", "digits")
-        )
+        assert "it goes on with: dovetail --home" in box.well("study", "stop", "digits")
         assert box.well("study", "resume", "digits") == (
             "Study digits goes on: 1 of 9 trials done, 2 running, 3 paused, 1 failed; "
             "best so far 0.1979 by trial 0 at step 27.\n"

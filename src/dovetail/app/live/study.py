@@ -12,7 +12,7 @@ import click
 from dovetail.app.client import Client
 from dovetail.app.live.listing import clean, counted, has_colours, is_terminal, table, width
 from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
-from dovetail.app.live.study_follow import path_of
+from dovetail.app.live.study_follow import command_again, path_of
 from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
 from dovetail.core.errors import BadInput
 
@@ -125,9 +125,8 @@ def best(client: Client, name: str, as_json: bool) -> None:
 def stop(client: Client, name: str) -> None:
     """Take its trials off their GPUs; their progress is kept until it is resumed."""
     row = client.post(f"{path_of(name)}/stop")
-    click.echo(
-        clean(f"Study {row['name']} is stopped; it goes on with: dovetail study resume {name}")
-    )
+    told = f"Study {row['name']} is stopped; it goes on with: {command_again()} study resume {name}"
+    click.echo(clean(told))
 
 
 @study.command()

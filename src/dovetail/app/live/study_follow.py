@@ -18,6 +18,7 @@ from dovetail.app.live.study_rows import (
     counts_text,
     settings_text,
     target_text,
+    value_text,
 )
 from dovetail.app.live.study_view import CHART_LINES, Scene, curves, frame
 from dovetail.app.live.terminal import draw, has_keyboard, quits, screen
@@ -86,12 +87,12 @@ def _look(client: Client, before: Scene) -> Scene:
 
 def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
     """One line for each new best, until it is closed or held."""
-    told: object = None
+    told = ""
     row, pause_s = study, _FIRST_LOOK_S
     try:
         while True:
-            if row["best"] and row["best"] != told and not quiet:
-                told = row["best"]
+            if _is_new(row, told) and not quiet:
+                told = _best_shown(row)
                 click.echo(new_best(study, row))
             if row["state"] != "open":
                 break
@@ -101,6 +102,15 @@ def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
     except KeyboardInterrupt:
         return study
     return patiently(client, path_of(study["id"]))
+
+
+def _is_new(row: Row, told: str) -> bool:
+    return bool(row["best"]) and _best_shown(row) != told
+
+
+def _best_shown(row: Row) -> str:
+    """A value that only differs in digits that are not shown is no news."""
+    return f"{row['best']['trial']}: {value_text(row['best']['value'])}"
 
 
 def _row(client: Client, study_id: str) -> dict[str, Any]:
@@ -136,8 +146,14 @@ def ending(study: Row) -> list[str]:
     return [clean(line) for line in lines]
 
 
+def command_again() -> str:
+    """With the daemon that was named, if one was."""
+    home = click.get_current_context().obj
+    return f"{typed_command()} --home {home}" if home else typed_command()
+
+
 def say_how_to_come_back(study: Row) -> None:
-    command, name = typed_command(), study["name"]
+    command, name = command_again(), study["name"]
     if study["state"] == "stopped":
         told = f"Study {name} is stopped; it goes on with: {command} study resume {name}"
     else:

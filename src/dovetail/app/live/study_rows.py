@@ -138,6 +138,7 @@ def _short_target(row: Row) -> str:
 
 
 STUDIES = (
+    Column("ID", lambda row: str(row["id"])),
     Column("NAME", lambda row: str(row["name"]), least=12),
     Column("USER", lambda row: str(row["user"]), least=6),
     Column("STATE", state_text, least=7, style=_style),

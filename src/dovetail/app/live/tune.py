@@ -11,10 +11,9 @@ import click
 from dovetail.app.client import Client, Refused
 from dovetail.app.live.listing import clean, counted
 from dovetail.app.live.reach import as_json, print_json, with_client
-from dovetail.app.live.study_follow import follow
+from dovetail.app.live.study_follow import command_again, follow
 from dovetail.app.live.study_rows import has_ended_well
 from dovetail.app.live.submit import as_sent
-from dovetail.app.typed import typed_command
 from dovetail.core.errors import BadInput
 
 
@@ -53,8 +52,20 @@ def _submit(client: Client, file: str, own: Mapping[str, Any]) -> dict[str, Any]
     try:
         opened = client.post("/v1/studies", as_sent({**spec, **own}))
     except Refused as error:
+        if error.status in (400, 422):
+            _explain(text, source, own)
         raise Refused(error.status, f"{source}: {error}") from None
     return opened
+
+
+def _explain(text: str, source: str, own: Mapping[str, Any]) -> None:
+    """What was refused is refused here too, with the line where it stands."""
+    from dovetail.app.spec.study import read_study
+    from dovetail.app.spec.yaml_files import located
+
+    given, lines = located(text, source)
+    assert isinstance(given, Mapping)
+    read_study({**given, **own}, source, lines)
 
 
 def _say(opened: Mapping[str, Any], as_json: bool, detach: bool) -> None:
@@ -64,5 +75,5 @@ def _say(opened: Mapping[str, Any], as_json: bool, detach: bool) -> None:
     name = opened["name"]
     told = f"Opened study {name}: {counted(len(opened['trials']), 'trial')}."
     if detach:
-        told += f" To watch it: {typed_command()} study show {name} --watch"
+        told += f" To watch it: {command_again()} study show {name} --watch"
     click.echo(clean(told))
