@@ -182,7 +182,7 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
     with serving(StudyDaemon(), home) as box:
         assert box.well("study", "list").split() == [
             *("ID", "NAME", "USER", "STATE", "POLICY", "DONE", "RUNS"),
-            *("BEST", "TARGET", "GPU-H", "SWITCHES", "AGE"),
+            *("BEST", "TARGET", "GPU-H", "FOR", "NOTE"),
         ]
         assert json.loads(box.well("study", "list", "--json")) == []
         terminal = Terminal(box.command("study", "list"))

@@ -141,15 +141,15 @@ STUDIES = (
     Column("ID", lambda row: str(row["id"])),
     Column("NAME", lambda row: str(row["name"]), least=12),
     Column("USER", lambda row: str(row["user"]), least=6),
-    Column("STATE", state_text, least=7, style=_style),
+    Column("STATE", lambda row: str(row["state"]), style=_style),
     Column("POLICY", lambda row: str(row["policy"]), least=8),
     Column("DONE", lambda row: f"{row['done']}/{trials_of(row)}", right=True),
     Column("RUNS", lambda row: str(row["running"]), right=True),
     Column("BEST", lambda row: value_text((row["best"] or {}).get("value")), right=True),
     Column("TARGET", _short_target, right=True),
     Column("GPU-H", lambda row: f"{row['gpu_hours']:.3g}", right=True),
-    Column("SWITCHES", lambda row: str(row["switches"]), right=True),
-    Column("AGE", lambda row: span(row["age_s"]), right=True),
+    Column("FOR", lambda row: span(row["age_s"]), right=True),
+    Column("NOTE", lambda row: str(row["reason"]), least=10),
 )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from dovetail.app.live.listing import counted
 from dovetail.app.live.study_rows import is_minimised, value_of, value_text, whole_steps
 from dovetail.app.live.times import span
-from dovetail.core.errors import DovetailError
 
 RULES = (
     "default", "fifo", "round-robin", "slaq", "hermes", "median-stop",
@@ -179,7 +178,7 @@ def _replays(
             continue
         try:
             rows.append({"policy": name, "own": name == own, **_replayed(found, name)})
-        except DovetailError as error:
+        except Exception as error:  # a rule may be anybody's; one that fails must not cost the page
             notes.append(f"{name} could not be replayed: {error}")
     if late:
         notes.append(f"Left out, since the replays before took long: {', '.join(late)}.")
