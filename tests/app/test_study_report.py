@@ -155,6 +155,16 @@ def test_pauses_do_not_count_as_time_of_a_step() -> None:
     assert found.step_s[0] == 1.0
 
 
+def test_of_turns_of_one_step_the_time_is_known_from_the_stints() -> None:
+    points = [[1, 0.9, 1.25], [2, 0.8, 11.25]]
+    stints = [[0.0, 1.25, "gpu 0"], [10.0, 11.25, "gpu 0"]]
+    in_turns = a_trial(0, 2, "done", points=points, stints=stints, best=0.8, value=0.8)
+    switch = {"seconds": 0.25, "rung": "freeze"}
+    found = recorded(a_study([in_turns, a_trial(1, 2, "done")], steps=2, switch=switch))
+    assert found is not None
+    assert found.step_s[0] == 1.0
+
+
 def test_reports_that_are_missing_repeat_the_one_before() -> None:
     points = [[2, 0.9, 1.0], [6, 0.5, 3.0], [8, 0.4, 4.0]]
     rare = a_trial(0, 4, "done", points=points, best=0.4, value=0.4)

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, inf, isfinite
 from statistics import fmean, median
 from typing import Any
@@ -80,15 +81,16 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
     # What diverged, and what nobody knows, is taken for worse than all beginnings.
     worst = max(first) + 0.5 * abs(max(first))
     curves = tuple(_whole(curve, steps, worst) for curve in told)
-    times = [_step_s(trial, study["report_every"] or 1) for trial in study["trials"]]
+    switch_s = (study["switch"] or {}).get("seconds") or 0.0
+    every = study["report_every"] or 1
+    times = [_step_s(trial, every, switch_s) for trial in study["trials"]]
     known = [own for own in times if own is not None]
     usual = median(known) if known else 1.0
-    switch = study["switch"] or {}
     return Recorded(
         curves,
         tuple(usual if own is None else own for own in times),
         slots=_most_at_once(study),
-        switch_s=switch.get("seconds") or 0.0,
+        switch_s=switch_s,
         unfinished=sum(1 for curve in told if 0 < len(curve) < steps),
         unbegun=sum(1 for curve in told if not curve),
         target=_target(study, curves, sign),
@@ -116,13 +118,23 @@ def _whole(curve: Sequence[float], steps: int, worst: float) -> tuple[float, ...
     return (*seen, *[seen[-1]] * (steps - len(seen)))
 
 
-def _step_s(trial: Mapping[str, Any], every: int) -> float | None:
-    """Seconds of a step, from reports of one stint that followed each other."""
+def _step_s(trial: Mapping[str, Any], every: int, switch_s: float) -> float | None:
+    """Seconds of a step, from reports of one stint that followed each other; if there are none,
+    from the time it held a GPU."""
     begins = [begun for begun, _, _ in trial["stints"]]
-    found = []
-    for before, after in zip(trial["points"], trial["points"][1:], strict=False):
-        if bisect_right(begins, before[2]) == bisect_right(begins, after[2]):
-            found.append((after[2] - before[2]) * every / max(after[0] - before[0], 1e-9))
+    found = [
+        (after[2] - before[2]) * every / max(after[0] - before[0], 1e-9)
+        for before, after in pairwise(trial["points"])
+        if bisect_right(begins, before[2]) == bisect_right(begins, after[2])
+    ]
+    if not found and trial["points"]:
+        until = trial["points"][-1][2]
+        held = [
+            (until if ended is None else min(ended, until)) - begun - switch_s
+            for begun, ended, _ in trial["stints"]
+            if begun < until
+        ]
+        found = [sum(held) / max(trial["steps"], 1)]
     return median(found) if found and median(found) > 0 else None
 
 
@@ -204,13 +216,14 @@ def _replayed(found: Recorded, name: str) -> dict[str, Any]:
 
 
 def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
-    sign, reached = 1.0 if is_minimised(study) else -1.0, study["reached_s"]
+    sign = 1.0 if is_minimised(study) else -1.0
+    measured = _measured(study, found.target, sign)
     yield (
         f"Time until {study['metric']} was {value_text(sign * found.target)} or better. Every row, "
         "this study's own policy too, is a replay of the curves recorded here, in the order of "
         f"the trials' numbers, on {counted(found.slots, 'slot')}, with the measured time of each "
         f"trial's steps and {found.switch_s:.2g} s for a switch; nothing else ran beside it."
-        + (f" Measured here: {span(reached)}." if reached is not None else "")
+        + (f" Measured here: {span(measured)}." if measured is not None else "")
     )
     if found.unfinished or found.unbegun:
         yield (
@@ -223,3 +236,16 @@ def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
     if found.stride > 1:
         yield f"To keep this page quick, {found.stride} steps are replayed as one."
     yield "Left out: pbt, which changes settings half-way, and hypersched, which needs a deadline."
+
+
+def _measured(study: Mapping[str, Any], target: float, sign: float) -> float | None:
+    """When the value was really there."""
+    return min(
+        (
+            at
+            for trial in study["trials"]
+            for _, told, at in trial["points"]
+            if sign * value_of(told) <= target
+        ),
+        default=None,
+    )

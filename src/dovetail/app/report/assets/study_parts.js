@@ -42,6 +42,9 @@ function parameterScale(values, box) {
 
 function settingsCharts(holder, data) {
   const known = data.trials.filter((trial) => trial.best !== null);
+  const bests = known.map((trial) => clamp(trial.best, data.low, data.high));
+  const [low, high] = [Math.min(...bests), Math.max(...bests)];
+  const room = high > low ? 0 : Math.abs(low) / 2 || 0.5;
   data.parameters.forEach((name, i) => {
     const trials = known.filter((trial) => trial.settings[i] !== null);
     if (!trials.length) return;
@@ -49,7 +52,7 @@ function settingsCharts(holder, data) {
     holder.append(el("figure", {}, el("figcaption", {}, name), place));
     chartOf(place, 200, `${name} against the best ${data.metric}`, (box) => {
       const x = parameterScale(trials.map((trial) => trial.settings[i]), box);
-      const y = scale(data.low, data.high, data.log, box.bottom - 4, box.top + 4);
+      const y = scale(low - room, high + room, low > 0 && high >= 50 * low, box.bottom - 4, box.top + 4);
       const things = trials.map((trial) => ({ trial, px: x.at(trial.settings[i]) + (x.from === undefined ? ((trial.number * 7) % 13) - 6 : 0), py: y.at(trial.best) }));
       const dots = things.map(({ trial, px, py }) => svg("circle", { class: `dot ${trial.number === data.top ? "top" : ""}`, cx: px.toFixed(1), cy: py.toFixed(1), r: trial.number === data.top ? 5 : 3, "data-trial": trial.number }));
       const find = (px, py) => { const hit = closest(things, px, py, 18); return hit && { trial: hit.trial, rows: trialFacts(hit.trial, data) }; };
