@@ -140,7 +140,7 @@ def test_a_replay_knows_slots_steps_and_what_nobody_has_seen() -> None:
     assert found is not None
     assert found.slots == 6  # of the made-up study, so many hold a GPU at some moment
     assert {len(curve) for curve in found.curves} == {27}
-    assert set(found.step_s) == {2.0}
+    assert set(found.step_s[:6]) == {2.0}
     assert (found.unfinished, found.unbegun) == (6, 2)
     assert found.curves[7] == found.curves[8]
     assert min(found.curves[7]) > max(curve[0] for curve in found.curves[:7])
