@@ -55,6 +55,15 @@ def read(log: Path, upto: int, most: int) -> tuple[int, bytes]:
     return upto, b""
 
 
+def stamp(log: Path) -> tuple[int, int] | None:
+    """Changes whenever there is something new in it."""
+    try:
+        found = os.stat(log, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size
+
+
 def _older(log: Path) -> Path:
     return log.with_name(f"{log.name}.1")
 

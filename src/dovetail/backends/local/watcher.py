@@ -26,6 +26,7 @@ from dovetail.backends.local.runs import Run
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
+_LOOK_AT_TRIALS_EVERY_MS = 25  # a study decides after each step: meanwhile a trial runs on
 _PROBE_EVERY_S = 5.0
 _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is like
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
@@ -75,6 +76,7 @@ class _Watched:
         self.reported = max(upto, 0)  # how far its report file is read
         self.printed = max(-upto, 0)  # and its output
         self.step = step  # its last one
+        self.log_as_read: tuple[int, int] | None = None
         # Both are read until one of them holds the first report.
         self.reads_reports = upto >= 0 and not tells.pattern
         self.reads_output = upto <= 0 and tells.log is not None
@@ -125,9 +127,7 @@ class Watcher:
 
     def _look(self) -> None:
         while not self._over:
-            idle = 1000 * _PROBE_EVERY_S if self._restless else None
-            timeout = _LOOK_EVERY_MS if self._watched else idle
-            for fd, _ in self._poll.poll(timeout):
+            for fd, _ in self._poll.poll(self._patience_ms()):
                 if fd == self._bell:
                     os.read(self._bell, 4096)
                 else:
@@ -137,6 +137,12 @@ class Watcher:
             if (self._watched or self._restless) and monotonic() > self._probe_at:
                 self._probe_at = monotonic() + _PROBE_EVERY_S
                 self._probe()
+
+    def _patience_ms(self) -> float | None:
+        if not self._watched:
+            return 1000 * _PROBE_EVERY_S if self._restless else None
+        has_trials = any(watched.tells.log for watched in list(self._watched.values()))
+        return _LOOK_AT_TRIALS_EVERY_MS if has_trials else _LOOK_EVERY_MS
 
     def _see_end(self, fd: int) -> None:
         with self._lock:
@@ -181,6 +187,9 @@ class Watcher:
 
     def _read_output(self, job_id: JobId, watched: _Watched, is_over: bool) -> bool:
         assert watched.tells.log is not None
+        as_is = output.stamp(watched.tells.log)
+        if as_is == watched.log_as_read and not is_over:
+            return False
         start, data = output.read(watched.tells.log, watched.printed, _BYTES_AT_ONCE)
         is_full = len(data) == _BYTES_AT_ONCE
         lines, upto = output.whole_lines(data, start, is_all=is_over and not is_full)
@@ -188,6 +197,7 @@ class Watcher:
             upto = start + len(data) - output.LONGEST_LINE
         progressed = upto > watched.printed
         watched.printed = upto
+        watched.log_as_read = None if progressed else as_is
         for batch in _batches(lines):
             if found := self._found(job_id, watched, batch):
                 watched.reads_reports = False
