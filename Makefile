@@ -8,7 +8,7 @@ SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 demo: .venv/installed
 	@$(BIN)/dovetail demo
 
-test: .venv/installed .venv/torch
+test: .venv/installed .venv/torch .venv/extras
 	$(BIN)/python -m pytest
 
 check: .venv/installed
@@ -37,6 +37,11 @@ bench: .venv/installed
 .venv/torch: .venv/ready requirements-torch.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-torch.lock || \
 		echo "Notice: PyTorch without CUDA cannot be installed here, so its tests are skipped."
+	@touch $@
+
+# Optuna and a reader of parquet files, for the tests of what they add.
+.venv/extras: .venv/torch requirements-extras.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-extras.lock
 	@touch $@
 
 clean:
