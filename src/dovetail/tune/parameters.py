@@ -70,7 +70,8 @@ class Float:
 
     def at(self, unit: float) -> Setting:
         if self.step is not None:
-            return _kept(self.low + _cell(unit, self.count or 1) * self.step, self.low, self.high)
+            value = self.low + _cell(unit, self.count or 1) * self.step
+            return _kept(float(f"{value:.15g}"), self.low, self.high)  # 0.9, not 0.8999999999999999
         return _kept(self.low + unit * (self.high - self.low), self.low, self.high)
 
 
