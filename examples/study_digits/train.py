@@ -13,8 +13,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy comes: one core, and the same bits everywhere
+os.environ["OPENBLAS_NUM_THREADS"] = (
+    "1"  # before NumPy comes: one core, and the same bits everywhere
+)
 
 import numpy as np
 
@@ -38,15 +43,19 @@ VALIDATION = 2000
 
 
 def main() -> None:
-    chosen = options().parse_args()
+    for epoch, (loss, accuracy) in enumerate(epochs(options().parse_args()), 1):
+        sdk.report(epoch, val_loss=loss, accuracy=accuracy)
+        print(f"epoch {epoch:2}  val_loss {loss:.6f}  accuracy {accuracy:.2%}", flush=True)
+
+
+def epochs(chosen: argparse.Namespace) -> Iterator[tuple[float, float]]:
+    """Loss and accuracy on digits never trained with, after each epoch."""
     network = Network(chosen)
-    inputs, labels = digits(VALIDATION, np.random.default_rng(2_000_000), chosen.noise)
+    never_seen = digits(VALIDATION, np.random.default_rng(0), chosen.noise)
     for epoch in range(1, chosen.epochs + 1):
         # What an epoch sees depends on its number alone: there is no state of chance to be kept.
         network.train(*digits(chosen.examples, np.random.default_rng(epoch), chosen.noise))
-        loss, accuracy = network.judge(inputs, labels)
-        sdk.report(epoch, val_loss=loss, accuracy=accuracy)
-        print(f"epoch {epoch:2}  val_loss {loss:.6f}  accuracy {accuracy:.2%}", flush=True)
+        yield network.judge(*never_seen)
 
 
 def options() -> argparse.ArgumentParser:
@@ -54,11 +63,9 @@ def options() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser()
     found.add_argument("--lr", type=float, default=0.1)
     found.add_argument("--momentum", type=float, default=0.9)
-    found.add_argument("--units", type=int, default=64, help="of each hidden layer")
-    found.add_argument("--layers", type=int, default=1, help="hidden ones")
+    found.add_argument("--units", type=int, default=64, help="of the hidden layer")
     found.add_argument("--batch", type=int, default=64)
     found.add_argument("--decay", type=float, default=1e-5, help="of the weights")
-    found.add_argument("--spread", type=float, default=1.0, help="of the first weights")
     found.add_argument("--epochs", type=int, default=27)
     found.add_argument("--examples", type=int, default=20_000, help="a new set of them each epoch")
     found.add_argument("--noise", type=float, default=0.15, help="in every pixel")
@@ -68,6 +75,7 @@ def options() -> argparse.ArgumentParser:
 # ------------------------------------------------------------------------------------- the digits
 
 
+@cache
 def templates() -> np.ndarray:
     """Each digit as bits: where the pen was."""
     side = (np.arange(FINER) + 0.5) / FINER
@@ -76,7 +84,7 @@ def templates() -> np.ndarray:
     for digit, lines in STROKES.items():
         for line in lines:
             points = np.array(line.split(), float).reshape(-1, 2) / 100
-            for begin, end in zip(points, points[1:], strict=False):
+            for begin, end in pairwise(points):
                 along = end - begin
                 part = np.clip((at - begin) @ along / (along @ along), 0, 1)
                 drawn[digit] |= np.hypot(*(at - begin - part[:, None] * along).T) < 0.055
@@ -84,19 +92,19 @@ def templates() -> np.ndarray:
 
 
 def digits(
-    count: int, rng: np.random.Generator, noise: float, drawn: np.ndarray = templates()
+    count: int, rng: np.random.Generator, noise: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """So many images in [0, 1], and what they show."""
     labels = rng.integers(CLASSES, size=count)
     images = np.empty((count, PIXELS * PIXELS), np.float32)
     for first in range(0, count, 500):  # what fits into the cache of a processor
         some = slice(first, min(first + 500, count))
-        images[some] = hand_written(labels[some], rng, drawn)
+        images[some] = hand_written(labels[some], rng)
     images += rng.normal(0, noise, images.shape).astype(np.float32)
     return images, labels
 
 
-def hand_written(labels: np.ndarray, rng: np.random.Generator, drawn: np.ndarray) -> np.ndarray:
+def hand_written(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Turned, stretched, slanted, shifted and bent: for each point of the drawing, where it was."""
     count = len(labels)
     x, y = np.meshgrid(*[(np.arange(FINE, dtype=np.float32) + 0.5) / FINE - 0.5] * 2)
@@ -110,7 +118,7 @@ def hand_written(labels: np.ndarray, rng: np.random.Generator, drawn: np.ndarray
     v = high * (cosine * y - sine * bent) + 0.5 + down
     column = np.clip((u * FINER).astype(np.int32), 0, FINER - 1)
     row = np.clip((v * FINER).astype(np.int32), 0, FINER - 1)
-    ink = drawn[(labels[:, None] * FINER + row) * FINER + column]
+    ink = templates()[(labels[:, None] * FINER + row) * FINER + column]
     block = FINE // PIXELS
     return ink.reshape(count, PIXELS, block, PIXELS, block).mean((2, 4)).reshape(count, -1)
 
@@ -119,52 +127,48 @@ def hand_written(labels: np.ndarray, rng: np.random.Generator, drawn: np.ndarray
 
 
 class Network:
-    """Layers of rectified units, then one score a digit; trained by descent with momentum."""
+    """A layer of rectified units, then one score a digit; trained by descent with momentum."""
 
     def __init__(self, chosen: argparse.Namespace) -> None:
         self.chosen = chosen
         rng = np.random.default_rng(1)
-        sizes = [PIXELS * PIXELS, *[chosen.units] * chosen.layers, CLASSES]
-        self.weights = [
-            (rng.normal(0, chosen.spread / np.sqrt(a), (a, b))).astype(np.float32)
-            for a, b in zip(sizes, sizes[1:], strict=False)
+        inputs, units = PIXELS * PIXELS, chosen.units
+        self.parameters = [
+            rng.normal(0, np.sqrt(2 / inputs), (inputs, units)).astype(np.float32),
+            np.zeros(units, np.float32),
+            rng.normal(0, np.sqrt(2 / units), (units, CLASSES)).astype(np.float32),
+            np.zeros(CLASSES, np.float32),
         ]
-        self.biases = [np.zeros(size, np.float32) for size in sizes[1:]]
-        self.parameters = [*self.weights, *self.biases]
         self.speeds = [np.zeros_like(one) for one in self.parameters]
 
     def train(self, inputs: np.ndarray, labels: np.ndarray) -> None:
         for first in range(0, len(inputs) - self.chosen.batch + 1, self.chosen.batch):
             some = slice(first, first + self.chosen.batch)
-            self.step(inputs[some], labels[some])
+            with np.errstate(all="ignore"):  # a bad setting may well end in infinity
+                self.step(inputs[some], labels[some])
 
     def step(self, inputs: np.ndarray, labels: np.ndarray) -> None:
-        with np.errstate(all="ignore"):  # a bad setting may well end in infinity
-            gradients = self.gradients(inputs, labels)
-            for one, speed, gradient in zip(self.parameters, self.speeds, gradients, strict=True):
-                speed *= np.float32(self.chosen.momentum)
-                speed -= np.float32(self.chosen.lr) * (gradient + np.float32(self.chosen.decay) * one)
-                one += speed
+        rate, decay = np.float32(self.chosen.lr), np.float32(self.chosen.decay)
+        gradients = self.gradients(inputs, labels)
+        for one, speed, gradient in zip(self.parameters, self.speeds, gradients, strict=True):
+            speed *= np.float32(self.chosen.momentum)
+            speed -= rate * (gradient + decay * one)
+            one += speed
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
-        layers, chances = self.forward(inputs)
-        chances[np.arange(len(labels)), labels] -= 1
-        back = chances / np.float32(len(labels))
-        of_weights, of_biases = [], []
-        for layer, weights in zip(reversed(layers), reversed(self.weights), strict=True):
-            of_weights.append(layer.T @ back)
-            of_biases.append(back.sum(0))
-            back = (back @ weights.T) * (layer > 0)
-        return [*reversed(of_weights), *reversed(of_biases)]
+        hidden, back = self.forward(inputs)
+        back[np.arange(len(labels)), labels] -= 1
+        back /= np.float32(len(labels))
+        further = (back @ self.parameters[2].T) * (hidden > 0)
+        return [inputs.T @ further, further.sum(0), hidden.T @ back, back.sum(0)]
 
-    def forward(self, inputs: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """What goes into each layer, and the chances of each digit."""
-        layers = [inputs]
-        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            layers.append(np.maximum(layers[-1] @ weights + bias, 0))
-        scores = layers[-1] @ self.weights[-1] + self.biases[-1]
+    def forward(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the hidden layer makes of them, and the chances of each digit."""
+        into, bias, out, other_bias = self.parameters
+        hidden = np.maximum(inputs @ into + bias, 0)
+        scores = hidden @ out + other_bias
         scores = np.exp(scores - scores.max(1, keepdims=True))
-        return layers, scores / scores.sum(1, keepdims=True)
+        return hidden, scores / scores.sum(1, keepdims=True)
 
     def judge(self, inputs: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
         with np.errstate(all="ignore"):
