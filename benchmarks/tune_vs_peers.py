@@ -32,7 +32,7 @@ ORDERS = 10
 EXAMPLES = 1500  # an epoch: a twentieth of a second or more
 PEERS = ("optuna-hyperband", "optuna-halving", "optuna-median", "ray-asha")
 OURS = "dovetail"
-PYTHON = ROOT / ".venv-peers" / "bin" / "python"
+ENVIRONMENT = ROOT / ".venv-peers"
 LIMIT_S = 300.0
 
 
@@ -64,8 +64,8 @@ class Run:
 
 def measured(orders: int = ORDERS, tools: Sequence[str] = (OURS, *PEERS)) -> Iterator[Line]:
     """The digits study in ten orders, ours beside Optuna's pruners and Ray Tune's ASHA."""
-    if not PYTHON.exists():
-        print(f"     {PYTHON.parent.parent.name} is not there (make .venv-peers/ready): left out")
+    if not (ENVIRONMENT / "ready").exists():
+        print(f"     {ENVIRONMENT.name} is not there (make .venv-peers/ready): left out")
         return
     with TemporaryDirectory(prefix="dovetail-peers-") as name:
         folder = Path(name)
@@ -129,7 +129,7 @@ def peer_run(tool: str, order: Sequence[int], folder: Path) -> Run:
     began = time.time()
     with Memory(folder.name) as memory:
         done = subprocess.run(
-            [str(PYTHON), str(ROOT / "benchmarks" / "peer_runs.py"), json.dumps(request)],
+            [str(ENVIRONMENT / "bin" / "python"), str(ROOT / "benchmarks" / "peer_runs.py"), json.dumps(request)],
             env=environment, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False,
         )  # fmt: skip
         seconds = time.time() - began

@@ -91,9 +91,7 @@ def templates() -> np.ndarray:
     return drawn.reshape(-1)
 
 
-def digits(
-    count: int, rng: np.random.Generator, noise: float
-) -> tuple[np.ndarray, np.ndarray]:
+def digits(count: int, rng: np.random.Generator, noise: float) -> tuple[np.ndarray, np.ndarray]:
     """So many images in [0, 1], and what they show."""
     labels = rng.integers(CLASSES, size=count)
     images = np.empty((count, PIXELS * PIXELS), np.float32)
