@@ -1,0 +1,332 @@
+"""Studies beside all other work: the cluster's policy gives slots to trials, and who of its trials
+uses them is for the study's rule to say.
+
+Wherever the policy would start some trial, the one that the rule picks is started; and when a running
+trial has made a step, it may have to let another one of the same study go on in its place. So a study
+takes nothing from anybody else, and works under every policy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dovetail.core.entries import Action, Branch, CloseStudy, Preempt, Start, Stop, Wake
+from dovetail.core.loop import Policy
+from dovetail.core.model import JobId, Placement
+from dovetail.core.room import Room
+from dovetail.core.studies import StudyTrack
+from dovetail.core.track import Track
+from dovetail.core.view import View
+from dovetail.tune.board import Board, Likeness
+from dovetail.tune.closing import next_look, why_over
+from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict
+from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
+
+log = logging.getLogger("dovetail.tune")
+
+Slot: TypeAlias = tuple[int, int, int]  # a node, a GPU of it, and who came first
+
+
+def make_rule(text: str) -> Rule:
+    """Imported when there is a study: rules may need numpy."""
+    from dovetail.tune.rules.registry import make
+
+    return make(text)
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """What remains when a rule fails: each trial runs to its end, the first first."""
+
+    def verdict(self, study: Study, trial: Trial) -> Verdict:
+        return None
+
+    def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
+        return leaving or next(iter(study.waiting()), None)
+
+
+class Exchanging:
+    """Stands where a policy stands. `troubles` says, by study, why its rule does not decide."""
+
+    def __init__(self, inner: Policy, make: Callable[[str], Rule] = make_rule) -> None:
+        self.board: Final = Board()
+        self.troubles: Final[dict[str, str]] = {}
+        self._inner: Final = inner
+        self._make: Final = make
+        self._rules: Final[dict[str, Rule]] = {}
+
+    def decide(self, view: View) -> Iterable[Action]:
+        actions = self._inner.decide(view)
+        if not view.studies.open:
+            return actions
+        for closed in self._rules.keys() - view.studies.open.keys():
+            self.forget(closed)
+        board = view.index(self.board)
+        assert isinstance(board, Board)
+        draft = _Draft(self, view, board, list(actions))
+        return draft.decided()
+
+    def rule_of(self, study: StudyTrack) -> Rule:
+        rule = self._rules.get(study.id)
+        if rule is None:
+            try:
+                rule = self._make(study.design.rule)
+            except Exception as error:
+                rule = self.give_up_on(study, error)
+            self._rules[study.id] = rule
+        return rule
+
+    def give_up_on(self, study: StudyTrack, error: Exception) -> Rule:
+        """A rule that breaks must not stop the machine."""
+        rule, told = study.design.rule, f"{type(error).__name__}: {error}"
+        log.exception("rule %r of study %r failed", rule, study.design.name)
+        self.troubles[study.id] = f"rule {rule!r} failed ({told}); its trials run in order instead"
+        self._rules[study.id] = InOrder()
+        return self._rules[study.id]
+
+    def forget(self, study_id: str) -> None:
+        self._rules.pop(study_id, None)
+        self.troubles.pop(study_id, None)
+
+
+@dataclass(slots=True)
+class _Turns:
+    """What is decided for one study in one go."""
+
+    track: StudyTrack
+    likeness: Likeness
+    started: dict[JobId, Placement] = field(default_factory=dict)
+    stopped: list[Action] = field(default_factory=list)
+
+
+class _Draft:
+    """One decision, put together from what the policy wants and what the rules say."""
+
+    def __init__(
+        self, exchange: Exchanging, view: View, board: Board, actions: Sequence[Action]
+    ) -> None:
+        self._exchange: Final = exchange
+        self._view: Final = view
+        self._actions: Final = actions
+        self._fresh: Final = board.fresh(view.now)
+        self._board: Final = board
+        self._turns: Final[dict[str, _Turns]] = {}
+        self._away: Final[dict[JobId, None]] = {}  # trials that give way, in order
+        self._looks: Final[list[Action]] = []
+
+    def decided(self) -> list[Action]:
+        over = {
+            study.id: why
+            for study in list(self._view.studies.open.values())
+            if (why := why_over(study, self._view))
+        }
+        asked = self._asked(over)
+        for study in self._view.studies.open.values():
+            if study.id not in over:
+                self._looks.extend(next_look(study, self._view.now))
+        if not over and not asked:
+            return [*self._actions, *self._looks]
+        self._note_who_gives_way(over)
+        for _, ask in sorted(asked, key=lambda row: row[0]):
+            ask()
+        return self._all(over)
+
+    # ------------------------------------------------------------------------------ who is asked
+
+    def _asked(self, over: dict[str, str]) -> list[tuple[Slot, Callable[[], None]]]:
+        """Slots that open for a trial, and those whose trial has made a step; in order of slots."""
+        found: list[tuple[Slot, Callable[[], None]]] = []
+        for action in self._actions:
+            study = self._study_of(action.job_id) if isinstance(action, Start) else None
+            if study is not None and isinstance(action, Start) and study.id not in over:
+                found.append((_slot(action.placement, 0), _later(self._open, study, action)))
+        leaving = {action.job_id for action in self._actions if isinstance(action, Preempt | Stop)}
+        for study_id, numbers in self._fresh.items():
+            study = self._view.studies.open.get(study_id)
+            if study is None or study_id in over:
+                continue
+            turns = self._of(study)
+            for number in sorted(numbers):
+                track = turns.likeness.jobs.get(number)
+                if track is None or track.placement is None or track.job.id in leaving:
+                    continue
+                slot = _slot(track.placement, track.sequence)
+                found.append((slot, _later(self._step, turns, number, track)))
+        return found
+
+    def _study_of(self, job_id: JobId) -> StudyTrack | None:
+        track = self._view.tracks.get(job_id)
+        return None if track is None else self._view.studies.of(track)
+
+    def _of(self, study: StudyTrack) -> _Turns:
+        turns = self._turns.get(study.id)
+        if turns is None:
+            turns = self._turns[study.id] = _Turns(study, self._board.of(study))
+        return turns
+
+    def _note_who_gives_way(self, over: dict[str, str]) -> None:
+        for action in self._actions:
+            if isinstance(action, Preempt):
+                study = self._study_of(action.job_id)
+                if study is not None and study.id not in over:
+                    self._pause(self._of(study), self._view.tracks[action.job_id])
+
+    def _pause(self, turns: _Turns, track: Track) -> None:
+        assert track.job.trial is not None
+        trial = turns.likeness.study.trials[track.job.trial]
+        if trial.steps < turns.likeness.study.steps:
+            trial.standing = PAUSED
+        else:
+            turns.likeness.ending.append(trial)
+
+    # ------------------------------------------------------------------------------- asking rules
+
+    def _open(self, study: StudyTrack, start: Start) -> None:
+        """The policy gives a slot to a trial: which one?"""
+        turns = self._of(study)
+        chosen = self._picked(turns, None)
+        if chosen is None:
+            return
+        shape = self._view.tracks[start.job_id].shape
+        track = turns.likeness.jobs[chosen.number]
+        if track.shape is not shape:  # its user has changed what it needs
+            track = self._view.tracks[start.job_id]
+            assert track.job.trial is not None
+            chosen = turns.likeness.study.trials[track.job.trial]
+        self._give(turns, chosen, track, start.placement)
+
+    def _give(self, turns: _Turns, trial: Trial, track: Track, placement: Placement) -> None:
+        trial.standing = RUNNING
+        trial.turn = 0
+        turns.likeness.study.switches += 1
+        turns.started[track.job.id] = placement
+
+    def _step(self, turns: _Turns, number: int, track: Track) -> None:
+        """A running trial has made a step: does it go on?"""
+        study = turns.likeness.study
+        trial = study.trials[number]
+        assert track.placement is not None
+        if trial.steps >= study.steps:  # it is about to end by itself
+            return
+        verdict = self._verdict(turns, trial)
+        if verdict is not None:
+            self._carry_out(turns, trial, track, verdict)
+        elif not track.pinned and _may_be_given_on(track, self._view.room):
+            chosen = self._picked(turns, trial)
+            if chosen is not trial:
+                self._pause(turns, track)
+                self._away[track.job.id] = None
+                if chosen is not None:
+                    self._give(turns, chosen, turns.likeness.jobs[chosen.number], track.placement)
+
+    def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
+        trial.standing = STOPPED
+        if isinstance(verdict, GiveUp):
+            turns.stopped.append(Stop(track.job.id, verdict.reason, None, True))
+        elif isinstance(verdict, Copy):
+            source = turns.track.trials[verdict.source.number].job
+            turns.stopped.append(Branch(track.job.id, source, tuple(verdict.settings.items())))
+
+    def _verdict(self, turns: _Turns, trial: Trial) -> Verdict:
+        rule = self._exchange.rule_of(turns.track)
+        try:
+            return rule.verdict(turns.likeness.study, trial)
+        except Exception as error:
+            self._exchange.give_up_on(turns.track, error)
+            return None
+
+    def _picked(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
+        """Those who only have to end come first: that is soon done."""
+        if leaving is None and turns.likeness.ending:
+            return turns.likeness.ending.pop(0)
+        study, rule = turns.likeness.study, self._exchange.rule_of(turns.track)
+        try:
+            chosen = rule.pick(study, leaving)
+            if chosen is not None and chosen is not leaving and not chosen.waits:
+                raise ValueError(f"it picked trial {chosen.number}, which does not wait")
+        except Exception as error:
+            return self._exchange.give_up_on(turns.track, error).pick(study, leaving)
+        return chosen
+
+    # ------------------------------------------------------------------------------- all together
+
+    def _all(self, over: dict[str, str]) -> list[Action]:
+        """First who leaves, then who comes: a start may need what another one has left."""
+        ends = [action for turns in self._turns.values() for action in turns.stopped]
+        for study_id, why in over.items():
+            ends += self._closing(self._view.studies.open[study_id], why)
+        ended = {action.job_id for action in ends if isinstance(action, Stop | Branch)}
+        starts, stay = self._starts(ended)
+        others = [
+            action
+            for action in self._actions
+            if not isinstance(action, Start) and _job_of(action) not in ended | stay
+        ]
+        away = [Preempt(job_id) for job_id in self._away if job_id not in stay]
+        if ends:
+            self._looks.append(Wake(self._view.now))  # who gets what they have left?
+        return [*ends, *others, *away, *starts, *self._looks]
+
+    def _closing(self, study: StudyTrack, why: str) -> list[Action]:
+        jobs = [job_id for trial in study.trials.values() for job_id in trial.jobs]
+        live = [job_id for job_id in jobs if job_id in self._view.tracks]
+        return [*(Stop(job_id, why, None, True) for job_id in live), CloseStudy(study.id, why)]
+
+    def _starts(self, ended: set[JobId]) -> tuple[list[Start], set[JobId]]:
+        """Who starts where; and who was to give way and stays, since it was picked again."""
+        given: dict[JobId, Placement] = {}
+        for turns in self._turns.values():
+            given.update(_settled(turns.started, self._view))
+        stay = {
+            job_id
+            for job_id, where in given.items()
+            if self._view.tracks[job_id].placement == where
+        }
+        starts = [
+            action
+            for action in self._actions
+            if isinstance(action, Start) and self._study_of(action.job_id) is None
+        ]
+        starts += [
+            Start(job_id, where) for job_id, where in given.items() if job_id not in stay | ended
+        ]
+        return starts, stay
+
+
+def _may_be_given_on(track: Track, room: Room) -> bool:
+    """Could another job of the same shape start where this one runs? Not on a node that is being
+    drained, beside processes that are not ours, or by a tenant whose quota was cut."""
+    placement, tenant = track.placement, room.tenants.get(track.shape.tenant)
+    assert placement is not None
+    if tenant is not None and room.held[tenant.name] > tenant.gpu_quota:
+        return False
+    return all(
+        [room.open[n] and not room.strangers.get(n, 0) & mask for n, mask in placement.slices]
+    )
+
+
+def _settled(started: dict[JobId, Placement], view: View) -> dict[JobId, Placement]:
+    """A trial that moves while somebody else gets its place stays, and that one goes where it went."""
+    found = dict(started)
+    for job_id in started:
+        home = view.tracks[job_id].placement
+        other = next((own for own, where in found.items() if where == home), None)
+        if home is not None and other is not None and other != job_id:
+            found[other], found[job_id] = found[job_id], home
+    return found
+
+
+def _slot(placement: Placement, sequence: int) -> Slot:
+    node, mask = placement.slices[0]
+    return node, mask.bit_length() - 1 if not mask else (mask & -mask).bit_length() - 1, sequence
+
+
+def _job_of(action: Action) -> JobId | None:
+    return getattr(action, "job_id", None)
+
+
+def _later(ask: Callable[..., None], *given: object) -> Callable[[], None]:
+    return lambda: ask(*given)
