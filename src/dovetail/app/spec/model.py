@@ -177,8 +177,8 @@ class JobSpec(Part):
     )
     tenant: fields.Label = Field(default="", description="The group whose quota it counts against.")
     group: fields.Label = Field(default="", description="The study or pipeline it belongs to.")
-    metric_pattern: fields.Pattern = Field(
-        default="",
+    metric_pattern: fields.Pattern | None = Field(
+        default=None,
         description="Regular expression for a line of its output; its named groups are metrics, a "
         "group step is the step (else lines are counted).",
         examples=[r"epoch (?P<step>\d+): loss (?P<loss>\S+)"],
