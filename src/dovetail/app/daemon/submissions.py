@@ -172,6 +172,8 @@ class Book:
             preemptible=spec.preemptible is not False,
             restartable=spec.preemptible == "restart",
             saves_itself="checkpoint" in record["spec"],
+            reads_output=bool(spec.group or spec.metric_pattern),
+            metric_pattern=spec.metric_pattern or "",
             checkpoints=Path(record["workdir"], spec.checkpoint.dir)
             if spec.checkpoint.dir
             else folder / CHECKPOINTS,
