@@ -19,7 +19,7 @@ from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, ove
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import JobId, Placement, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -174,6 +174,7 @@ class Stage:
             "DOVETAIL_CHECKPOINT_DIR": str(manners.checkpoints),
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
+            **_share_of(life.booked),
         }
         return replace(order.launch, env=env)
 
@@ -259,6 +260,14 @@ def _step(track: Track | None) -> float:
         return 0
     is_of_this_launch = track.reported_at >= track.started_at
     return track.step if is_of_this_launch or track.executed_s > _KEPT_S else 0
+
+
+def _share_of(placement: Placement | None) -> dict[str, str]:
+    """What a job is told that has only a part of a GPU; the last one is what JAX goes by."""
+    if placement is None or placement.share == WHOLE_GPU:
+        return {}
+    part = f"{placement.share / WHOLE_GPU:g}"
+    return {"DOVETAIL_GPU_SHARE": part, "XLA_PYTHON_CLIENT_MEM_FRACTION": part}
 
 
 def _launch(run: Run, launch: Launch) -> None:
