@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import live
+from benchmarks import live, tune_live, tune_vs_peers
+from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
@@ -31,19 +31,6 @@ QUEUEING = {
 }
 PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
 SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
-
-
-@dataclass
-class Line:
-    what: str
-    measured: str
-    wanted: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return (
-            f"{'ok  ' if self.holds else 'MISS'} {self.what:<52} {self.measured:>22}  {self.wanted}"
-        )
 
 
 def ask(
@@ -259,6 +246,8 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
+    "tune_live": tune_live.measured,
+    "tune_vs_peers": tune_vs_peers.measured,
 }
 
 

@@ -186,7 +186,8 @@ class Paced(Entry):
 @final
 class Reported(Entry):
     """The job itself told how far it is. `upto` is where the next report begins in its file, so that
-    each one is taken exactly once, whoever dies in between."""
+    each one is taken exactly once, whoever dies in between; below zero: where it begins in what the
+    job prints, for one that reports there."""
 
     tag: ClassVar[str] = "reported"
     fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto")

@@ -1,0 +1,102 @@
+"""The digits study on two processor slots: how much sooner is the target reached than first come,
+first served, in measured time; and is every trial's curve the one that it has when run alone?
+
+    python -m benchmarks tune_live
+
+The target is best + 0.01 x (median - best) of the lowest losses of the 27 settings, trained alone
+beforehand. A study is stopped at its target. Five random orders of the settings.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, fsum, log
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import digits, studies
+from benchmarks.digits import Curve
+from benchmarks.lines import Line
+from benchmarks.studies import Studied
+
+ORDERS = 5
+RULES = ("fifo", "default")
+SHORTEST_EPOCH_S, FACTOR = 0.5, 3.0
+
+
+def measured(orders: int = ORDERS, examples: int | None = None) -> Iterator[Line]:
+    """The digits study, live on two slots: time to target against fifo, and the same bits as alone."""
+    with TemporaryDirectory(prefix="dovetail-tune-") as name:
+        folder = Path(name)
+        more = [] if examples is None else ["--examples", str(examples)]
+        commands = [digits.command(chosen, *more) for chosen in digits.settings()]
+        began, cpu = time.monotonic(), _cpu_of_children()
+        curves = digits.alone(commands, folder)
+        epochs = sum(map(len, curves))
+        epoch_s = (_cpu_of_children() - cpu) / epochs
+        target = digits.target(curves)
+        near = sum(min(curve) <= target for curve in curves)
+        print(
+            f"     {len(curves)} settings alone: {epochs} epochs in {time.monotonic() - began:.0f} s, "
+            f"target {target:.6f}, reached by {near} of them"
+        )
+        yield Line(
+            "CPU seconds of an epoch",
+            f"{epoch_s:.2f}",
+            f"at least {SHORTEST_EPOCH_S}",
+            epoch_s >= SHORTEST_EPOCH_S or examples is not None,
+        )
+        scripts = digits.write_scripts(commands, folder)
+        runs = {
+            (rule, order): _run(rule, order, scripts, target, folder)
+            for order in range(orders)
+            for rule in RULES
+        }
+        yield from _judged(runs, curves, target, orders)
+
+
+def _cpu_of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _run(rule: str, order: int, scripts: Sequence[str], target: float, folder: Path) -> Studied:
+    spec = digits.as_study(rule, scripts, digits.order(order), target=target)
+    with studies.daemon(folder / f"{rule}-{order}", slots=2) as client:
+        found = studies.study(client, spec, digits.as_we_run())
+    seconds, epochs = found.to_target(target)
+    print(
+        f"     order {order}, {rule}: target after {seconds:.1f} s and {epochs} epochs, "
+        f"{found.switches} switches, first trial after {found.startup_s:.2f} s",
+        flush=True,
+    )
+    return found
+
+
+def _judged(
+    runs: Mapping[tuple[str, int], Studied], curves: Sequence[Curve], target: float, orders: int
+) -> Iterator[Line]:
+    ratios = [
+        runs["fifo", order].to_target(target)[0] / runs["default", order].to_target(target)[0]
+        for order in range(orders)
+    ]
+    mean = exp(fsum(map(log, ratios)) / len(ratios))
+    told = " ".join(f"{ratio:.1f}" for ratio in ratios)
+    yield Line(
+        "time to target, fifo / default", f"{mean:.2f} ({told})", "at least 3", mean >= FACTOR
+    )
+    other = [
+        (rule, order, number)
+        for (rule, order), run in runs.items()
+        for number, curve in run.curves().items()
+        if tuple(curve) != curves[digits.order(order)[number]][: len(curve)]
+    ]
+    compared = sum(len(run.points) for run in runs.values())
+    yield Line(
+        "epochs that differ from the trial run alone",
+        f"{len(other)} trials of {compared} epochs",
+        "none, to the last bit",
+        not other,
+    )
