@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks import digits, studies
 from benchmarks.digits import Curve
@@ -71,7 +72,7 @@ def told(folder: Path, chosen: argparse.Namespace) -> Iterator[str]:
     )
     yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     scripts = digits.write_scripts(commands, folder)
-    ratios = []
+    ratios: list[float] = []
     for order in ORDERS:
         if time.monotonic() - began > MOST_S / 2 and ratios:
             break
@@ -120,7 +121,7 @@ def run(
     slots: int | None,
 ) -> tuple[Studied, tuple[float, float]]:
     """The study, and the mean seconds of giving way and of coming back."""
-    share = {} if slots else {"resources": {"share": SHARE}}
+    share: dict[str, Any] = {} if slots else {"resources": {"share": SHARE}}
     spec = digits.as_study(rule, scripts, numbers, target=target, **share)
     home = folder / f"{rule}-{len(list(folder.glob(f'{rule}-*')))}"
     with studies.daemon(home, slots) as client:
