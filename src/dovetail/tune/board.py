@@ -36,7 +36,7 @@ def steps_of(design: Design, trial: TrialTrack) -> int:
 
 
 @final
-class Likeness:
+class Mirror:
     """One study as rules see it. Standings are as of the last `sync`, and may be tried out on."""
 
     def __init__(self, track: StudyTrack) -> None:
@@ -51,7 +51,7 @@ class Likeness:
         if design.target is not None:
             self.study.target = loss_of(design, design.target)
 
-    def sync(self, view: View) -> Likeness:
+    def sync(self, view: View) -> Mirror:
         """Everything as the state has it now; what was tried out is forgotten."""
         self.jobs.clear()
         self.ending.clear()
@@ -192,7 +192,7 @@ class Board:
     def __init__(self) -> None:
         self.watches = REPORTS | CLOSES
         self._view: View | None = None
-        self._known: Final[dict[str, Likeness]] = {}
+        self._known: Final[dict[str, Mirror]] = {}
         # By study and trial: when it was first looked at, -1 if not yet. Whoever looks again at the
         # same moment finds the same, so that deciding twice gives the same decision.
         self._fresh: Final[dict[tuple[str, int], Seconds]] = {}
@@ -208,15 +208,15 @@ class Board:
                     self._fresh[study.id, trial.number] = -1.0
         return self
 
-    def of(self, study: StudyTrack) -> Likeness:
+    def of(self, study: StudyTrack) -> Mirror:
         """As it is now."""
         assert self._view is not None
-        return self._likeness(study).sync(self._view)
+        return self._mirror(study).sync(self._view)
 
-    def _likeness(self, study: StudyTrack) -> Likeness:
+    def _mirror(self, study: StudyTrack) -> Mirror:
         found = self._known.get(study.id)
         if found is None or found.track is not study:
-            found = self._known[study.id] = Likeness(study)
+            found = self._known[study.id] = Mirror(study)
         return found
 
     def fresh(self, now: Seconds) -> dict[str, set[int]]:
@@ -234,7 +234,7 @@ class Board:
         number, study = track.job.trial, None
         if number is not None and self._view is not None:
             study = self._view.studies.of(track)
-        if study is not None and number is not None and self._likeness(study).learn(number):
+        if study is not None and number is not None and self._mirror(study).learn(number):
             self._fresh[study.id, number] = -1.0
 
     def closes(self, study: StudyTrack, reason: str) -> None:
@@ -243,7 +243,7 @@ class Board:
             del self._fresh[key]
 
     def waits(self, track: Track) -> None:
-        """Looked at when it matters, see `Likeness.sync`."""
+        """Looked at when it matters, see `Mirror.sync`."""
 
     def runs(self, track: Track) -> None:
         """Likewise."""

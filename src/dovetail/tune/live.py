@@ -20,7 +20,7 @@ from dovetail.core.room import Room
 from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.tune.board import Board, Likeness
+from dovetail.tune.board import Board, Mirror
 from dovetail.tune.closing import next_look, why_over
 from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
@@ -97,7 +97,7 @@ class _Turns:
     """What is decided for one study in one go."""
 
     track: StudyTrack
-    likeness: Likeness
+    mirror: Mirror
     started: dict[JobId, Placement] = field(default_factory=dict)
     stopped: list[Action] = field(default_factory=list)
 
@@ -143,15 +143,15 @@ class _Draft:
             study = self._study_of(action.job_id) if isinstance(action, Start) else None
             if study is not None and isinstance(action, Start) and study.id not in over:
                 found.append((_slot(action.placement, 0), _later(self._open, study, action)))
-        leaving = {action.job_id for action in self._actions if isinstance(action, Preempt | Stop)}
+        moved = {_job_of(action) for action in self._actions if not isinstance(action, Start)}
         for study_id, numbers in self._fresh.items():
             study = self._view.studies.open.get(study_id)
             if study is None or study_id in over:
                 continue
             turns = self._of(study)
             for number in sorted(numbers):
-                track = turns.likeness.jobs.get(number)
-                if track is None or track.placement is None or track.job.id in leaving:
+                track = turns.mirror.jobs.get(number)
+                if track is None or track.placement is None or track.job.id in moved:
                     continue
                 slot = _slot(track.placement, track.sequence)
                 found.append((slot, _later(self._step, turns, number, track)))
@@ -176,11 +176,11 @@ class _Draft:
 
     def _pause(self, turns: _Turns, track: Track) -> None:
         assert track.job.trial is not None
-        trial = turns.likeness.study.trials[track.job.trial]
-        if trial.steps < turns.likeness.study.steps:
+        trial = turns.mirror.study.trials[track.job.trial]
+        if trial.steps < turns.mirror.study.steps:
             trial.standing = PAUSED
         else:
-            turns.likeness.ending.append(trial)
+            turns.mirror.ending.append(trial)
 
     # ------------------------------------------------------------------------------- asking rules
 
@@ -191,22 +191,22 @@ class _Draft:
         if chosen is None:
             return
         shape = self._view.tracks[start.job_id].shape
-        track = turns.likeness.jobs[chosen.number]
+        track = turns.mirror.jobs[chosen.number]
         if track.shape is not shape:  # its user has changed what it needs
             track = self._view.tracks[start.job_id]
             assert track.job.trial is not None
-            chosen = turns.likeness.study.trials[track.job.trial]
+            chosen = turns.mirror.study.trials[track.job.trial]
         self._give(turns, chosen, track, start.placement)
 
     def _give(self, turns: _Turns, trial: Trial, track: Track, placement: Placement) -> None:
         trial.standing = RUNNING
         trial.turn = 0
-        turns.likeness.study.switches += 1
+        turns.mirror.study.switches += 1
         turns.started[track.job.id] = placement
 
     def _step(self, turns: _Turns, number: int, track: Track) -> None:
         """A running trial has made a step: does it go on?"""
-        study = turns.likeness.study
+        study = turns.mirror.study
         trial = study.trials[number]
         assert track.placement is not None
         if trial.steps >= study.steps:  # it is about to end by itself
@@ -220,7 +220,7 @@ class _Draft:
                 self._pause(turns, track)
                 self._away[track.job.id] = None
                 if chosen is not None:
-                    self._give(turns, chosen, turns.likeness.jobs[chosen.number], track.placement)
+                    self._give(turns, chosen, turns.mirror.jobs[chosen.number], track.placement)
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
         trial.standing = STOPPED
@@ -233,16 +233,16 @@ class _Draft:
     def _verdict(self, turns: _Turns, trial: Trial) -> Verdict:
         rule = self._exchange.rule_of(turns.track)
         try:
-            return rule.verdict(turns.likeness.study, trial)
+            return rule.verdict(turns.mirror.study, trial)
         except Exception as error:
             self._exchange.give_up_on(turns.track, error)
             return None
 
     def _picked(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
         """Those who only have to end come first: that is soon done."""
-        if leaving is None and turns.likeness.ending:
-            return turns.likeness.ending.pop(0)
-        study, rule = turns.likeness.study, self._exchange.rule_of(turns.track)
+        if leaving is None and turns.mirror.ending:
+            return turns.mirror.ending.pop(0)
+        study, rule = turns.mirror.study, self._exchange.rule_of(turns.track)
         try:
             chosen = rule.pick(study, leaving)
             if chosen is not None and chosen is not leaving and not chosen.waits:

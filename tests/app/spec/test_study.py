@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.app.spec import schema
-from dovetail.app.spec.model import dump
+from dovetail.app.spec.model import JobSpec, dump
 from dovetail.app.spec.study import Budget, StudySpec, expand, read_study
 from dovetail.app.spec.study_files import load_study, parse_study
 from dovetail.core.errors import BadInput
@@ -328,3 +328,22 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(BadInput, match="a table of fields is needed, such as 'run: python"):
         load_study(os.fspath(tmp_path / "list.yaml"))
+
+
+def test_the_page_tells_of_every_field_of_a_study() -> None:
+    page = PAGE.read_text()
+    names = {*StudySpec.model_fields} - {*JobSpec.model_fields} - {"budget"}
+    names |= {f"budget.{name}" for name in Budget.model_fields} | {"run", "command", "deadline"}
+    assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_description_on_the_page_is_one() -> None:
+    spec = parse_study(PAGE.read_text().partition("```yaml\n")[2].partition("```")[0])
+    assert (spec.name, spec.planned) == ("digits", 27)
+
+
+def test_the_mistake_on_the_page_is_told_so() -> None:
+    text = PAGE.read_text().partition("```yaml\n")[2].partition("```")[0]
+    with pytest.raises(BadInput) as caught:
+        parse_study(text.replace("[1e-4, 1e-1]", "[0, 1]"), "study.yaml")
+    assert f"`{caught.value}`" in PAGE.read_text()

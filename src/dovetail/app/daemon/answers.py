@@ -389,7 +389,8 @@ class Budget(BaseModel):
 
 
 class StudyPage(_StudyHead):
-    trials: list[TrialRow]
+    trials: list[TrialRow] = Field(description="Those submitted so far.")
+    planned: int
     metric: str
     direction: Literal["min", "max"]
     steps: int

@@ -35,15 +35,15 @@ def open_study(asked: StudyAsked, daemon: AskedDaemon, caller: Asking) -> Respon
 
 
 @routes.get("/v1/studies", response_model=StudiesTold, responses=problems(503))
-def list_studies(daemon: AskedDaemon) -> Response:
+def list_studies(daemon: AskedDaemon, caller: Asking) -> Response:
     """The open ones, then those that closed lately."""
-    return Answer({"studies": daemon.studies.all()})
+    return Answer({"studies": daemon.studies.all(caller)})
 
 
 @routes.get("/v1/studies/{name}", response_model=StudyPage, responses=problems(404, 503))
-def show_study(name: Name, daemon: AskedDaemon) -> Response:
+def show_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     """By its id or name, with the curve of every trial and who ran when on which GPU."""
-    return Answer(daemon.studies.one(name))
+    return Answer(daemon.studies.one(name, caller))
 
 
 _CHANGED: dict[str, Any] = {

@@ -21,6 +21,7 @@ from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import Archive, Studies
+from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
 from dovetail.app.version import version
@@ -36,6 +37,7 @@ from dovetail.core.loop import run
 from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.core.view import IndexSpec
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.tune.live import Exchanging
 
@@ -81,9 +83,9 @@ class Daemon:
             settings.policy or self.state.policy or DEFAULT, self.state, self.tally.decisions.add
         )
         self.exchange: Final = Exchanging(self.chosen)
-        self.archive: Final = Archive(self.store, self.clock, self.exchange.board)
+        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
         self.state.index(self.archive)
-        self._lasting: Final = (self.ledger, self.archive, self.exchange.board)
+        self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
         slots = self._slots()
         self.world: Final = self._world(machine_nodes(slots))
         if slots is not None:
@@ -94,6 +96,9 @@ class Daemon:
         )
         self.service: Final = Service(parts)
         self.studies: Final = Studies(parts, self.service, self.exchange)
+        self.errands: Final = Errands(parts, self.service, self.studies, home)
+        self._lasting.append(self.errands)
+        self.state.index(self.errands)
         self.service.recall_arrays(self.state)
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from dovetail.app.daemon import logs
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
@@ -18,12 +19,15 @@ from dovetail.app.daemon.study_plan import (
     Opening,
     Turn,
     design_of,
+    first_turns,
+    kept,
+    learns,
     member_of,
     read_plan,
-    settings_for,
-    submission_of,
 )
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
+from dovetail.app.daemon.submissions import LOG, Submission
+from dovetail.app.home import Home
 from dovetail.app.spec.study import StudySpec
 from dovetail.backends.store import Store
 from dovetail.core.entries import (
@@ -36,13 +40,14 @@ from dovetail.core.entries import (
     Submitted,
 )
 from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import StudyTrack
+from dovetail.core.studies import FAILED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.tune.board import Board
 from dovetail.tune.live import Exchanging
 
 STUDY_STOPPED = "its study is stopped"
+LEARNED_AHEAD = 2  # trials that are submitted before there is anything to learn from
 
 
 class Studies:
@@ -57,10 +62,7 @@ class Studies:
 
     def open(self, opening: Opening, caller: Caller) -> dict[str, Any]:
         spec = read_plan(opening)
-        first = [
-            Turn(number, settings_for(spec, number), spec.steps)
-            for number in range(self._at_first(spec))
-        ]
+        first = first_turns(spec, LEARNED_AHEAD if learns(spec) else spec.planned)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
             if view.studies.named(spec.title) is not None:
@@ -70,7 +72,8 @@ class Studies:
                 )
             number = int(self._parts.store.meta("next_study") or "1")
             design = design_of(spec, f"s{number}", caller, now, self._parts.clock)
-            submitted = self._submitted(spec, design, first, opening, caller, now)
+            self._parts.book.keep_study(design.id, kept(opening, spec, caller))
+            submitted = self.submitted(spec, design, first, opening, caller, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
             answer = {"study": design.id, "name": design.name, "trials": trials}
@@ -78,10 +81,7 @@ class Studies:
 
         return self._service.change(change)
 
-    def _at_first(self, spec: StudySpec) -> int:
-        return spec.planned
-
-    def _submitted(
+    def submitted(
         self,
         spec: StudySpec,
         design: Design,
@@ -91,21 +91,20 @@ class Studies:
         now: Seconds,
     ) -> list[Event]:
         """The trials as jobs, their folders and environments made."""
-        first = self._service.next_number()
-        members = [
-            member_of(spec, design, turn, str(number), now, self._parts.clock)
-            for number, turn in enumerate(turns, first)
-        ]
-        events: list[Event] = []
-        for member in members:
-            submission = submission_of(member, opening)
+        first, events = self._service.next_number(), list[Event]()
+        for number, turn in enumerate(turns, first):
+            parent = None if turn.parent is None else JobId(str(first + turn.parent))
+            member = member_of(spec, design, turn, str(number), parent, now, self._parts.clock)
+            submission = Submission(
+                member.spec, opening.environment, opening.workdir, opening.umask
+            )
             events += self._service.take_on([member], submission, caller, now)
         self._parts.store.set_meta("next_job", str(first + len(turns)))
         return events
 
     # ---------------------------------------------------------------------------------- looking
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self, caller: Caller) -> list[dict[str, Any]]:
         """The open ones first, then those that closed lately, the last first."""
 
         def look(view: View, now: Seconds) -> tuple[list[Look], list[str]]:
@@ -115,9 +114,10 @@ class Studies:
         looks, closed = self._service.look(look)
         pages = [self._page(study_id) for study_id in closed]
         rows = [row_of_study(own) for own in looks]
-        return rows + [row_in(page) for page in pages if page is not None]
+        rows += [row_in(page) for page in pages if page is not None]
+        return [_for_eyes_of(caller, row) for row in rows]
 
-    def one(self, name: str) -> dict[str, Any]:
+    def one(self, name: str, caller: Caller) -> dict[str, Any]:
         """By its id or name; of several that had the name, the open one, else the last."""
 
         def look(view: View, now: Seconds) -> Look | str | None:
@@ -129,11 +129,12 @@ class Studies:
 
         found = self._service.look(look)
         if isinstance(found, Look):
-            return page_of_study(found, self._parts.clock)
-        page = None if found is None else self._page(found)
+            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+        else:
+            page = None if found is None else self._page(found)
         if page is None:
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
-        return page
+        return _for_eyes_of(caller, page)
 
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
@@ -141,7 +142,10 @@ class Studies:
 
     def _page(self, study_id: str) -> dict[str, Any] | None:
         text = self._parts.reader.spec(page_key(study_id))
-        return None if text is None else json.loads(text)
+        if text is None:
+            return None
+        page: dict[str, Any] = json.loads(text)
+        return page
 
     # ------------------------------------------------------------------------- stopping, resuming
 
@@ -153,7 +157,7 @@ class Studies:
             events += [Held(now, t.job.id, STUDY_STOPPED) for t in live if not t.held]
             return events, study.id
 
-        return self._row(self._service.change(change))
+        return self._row(self._service.change(change), caller)
 
     def resume(self, name: str, caller: Caller) -> dict[str, Any]:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
@@ -163,10 +167,10 @@ class Studies:
             events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
             return events, study.id
 
-        return self._row(self._service.change(change))
+        return self._row(self._service.change(change), caller)
 
-    def _row(self, study_id: str) -> dict[str, Any]:
-        return row_in(self.one(study_id))
+    def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
+        return row_in(self.one(study_id, caller))
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
         study = view.studies.named(name)
@@ -183,6 +187,17 @@ class Studies:
         return study
 
 
+def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
+    """What it was told to do and what its log says is for its owner, and administrators."""
+    words = told.pop("last_words", "")
+    if caller.admin or told["user"] == caller.name:
+        return {**told, "reason": told["reason"] + words}
+    hidden = {"best": told["best"] and {**told["best"], "settings": {}}}
+    if isinstance(told["trials"], list):
+        hidden["trials"] = [{**trial, "settings": {}} for trial in told["trials"]]
+    return {**told, **hidden}
+
+
 def _live(study: StudyTrack, view: View) -> Sequence[Track]:
     jobs = [JobId(job_id) for trial in study.trials.values() for job_id in trial.jobs]
     return [view.tracks[job_id] for job_id in jobs if job_id in view.tracks]
@@ -196,8 +211,9 @@ class Archive:
     """An index of the state: keeps the page of every study that closes, in the transaction of the
     entry that closed it."""
 
-    def __init__(self, store: Store, clock: Clock, board: Board) -> None:
+    def __init__(self, store: Store, clock: Clock, board: Board, home: Home) -> None:
         self.watches = CLOSES
+        self._home: Final = home
         self._store: Final = store
         self._clock: Final = clock
         self._board: Final = board
@@ -211,7 +227,17 @@ class Archive:
         assert self._view is not None
         look = look_at(study, self._view, self._view.now, self._board)
         page = page_of_study(look, self._clock, reason)
+        page["last_words"] = self._last_words(study)
         self._store.put_spec(page_key(study.id), json.dumps(page))
+
+    def _last_words(self, study: StudyTrack) -> str:
+        """Where nothing was ever reported, the log of the last trial that failed knows why."""
+        failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
+        if not failed or study.best is not None:
+            return ""
+        last = max(failed, key=lambda trial: trial.ended_at)
+        line = logs.last_line(self._home.folder(last.job) / LOG)
+        return f"; the last line of its log: {line}" if line else ""
 
     def waits(self, track: Track) -> None:
         """Only ends of studies are kept."""

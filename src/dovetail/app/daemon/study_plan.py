@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
-from dovetail.app.daemon.submissions import Member, Submission
+from dovetail.app.daemon.submissions import Member
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
@@ -17,7 +18,13 @@ from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.tune import sampling
 from dovetail.tune.live import make_rule
+from dovetail.tune.phases import stage_tree
 from dovetail.tune.study import Trial
+
+_NEEDS_CHECKPOINTS = (
+    "lets one trial begin from what another has saved: say `checkpoint: {}`, save in "
+    "DOVETAIL_CHECKPOINT_DIR and end after DOVETAIL_STEPS steps"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +39,13 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One trial to be submitted: which one, its settings, and how far it is to go."""
+    """One job of a trial to be submitted: which trial, its settings, how far it is to go, and which
+    job of the same list it begins from."""
 
     number: int
     settings: Settings
     steps: int
-    after: tuple[JobId, ...] = ()
+    parent: int | None = None
 
 
 def read_plan(opening: Opening) -> StudySpec:
@@ -45,7 +53,32 @@ def read_plan(opening: Opening) -> StudySpec:
     spec = read_study(opening.spec)
     make_rule(spec.policy)
     sampling.make(spec.sampler, spec.seed, spec.trials)  # is it installed?
+    if spec.policy.partition(":")[0] == "pbt" and not saves_itself(spec):
+        raise BadInput(f"policy: {spec.policy} {_NEEDS_CHECKPOINTS}")
+    if shares(spec) and not saves_itself(spec):
+        raise BadInput(f"space: from_step {_NEEDS_CHECKPOINTS}")
     return spec
+
+
+def saves_itself(spec: StudySpec) -> bool:
+    return "checkpoint" in spec.model_fields_set
+
+
+def shares(spec: StudySpec) -> bool:
+    """Do trials have a common part that is trained once?"""
+    return not learns(spec) and any(spec.space.from_steps().values())
+
+
+def first_turns(spec: StudySpec, number: int) -> list[Turn]:
+    """The first so many trials, with the stages that they share."""
+    found = [settings_for(spec, own) for own in range(number)]
+    if not shares(spec):
+        return [Turn(own, settings, spec.steps) for own, settings in enumerate(found)]
+    tree = stage_tree([dict(own) for own in found], spec.space.from_steps(), spec.steps)
+    # Whatever makes no difference yet must still be something: that of the first trial.
+    turns = [Turn(own.trials[0], found[own.trials[0]], own.to_step, own.parent) for own in tree]
+    alike = [(own, other) for own in tree if own.to_step == spec.steps for other in own.trials[1:]]
+    return turns + [Turn(other, found[other], spec.steps, own.parent) for own, other in alike]
 
 
 def learns(spec: StudySpec) -> bool:
@@ -85,16 +118,37 @@ def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, cloc
 
 
 def member_of(
-    spec: StudySpec, design: Design, turn: Turn, job_id: str, now: Seconds, clock: Clock
+    spec: StudySpec,
+    design: Design,
+    turn: Turn,
+    job_id: str,
+    parent: JobId | None,
+    now: Seconds,
+    clock: Clock,
 ) -> Member:
     """The job of one trial."""
     job = expand(spec, dict(turn.settings), turn.number)
     known = {"DOVETAIL_STUDY": design.name, "DOVETAIL_STEPS": str(turn.steps)}
     job = job.model_copy(update={"envs": {**job.envs, **known}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=turn.after)
-    return Member(asked, job, None)
+    after = () if parent is None else (parent,)
+    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after)
+    return Member(asked, job, None, parent)
 
 
-def submission_of(member: Member, opening: Opening) -> Submission:
-    return Submission(member.spec, opening.environment, opening.workdir, opening.umask)
+def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
+    """What trials that are submitted later need to know; variables may be secrets."""
+    return {
+        "environment": dict(opening.environment),
+        "envs": dict(spec.envs),
+        "workdir": opening.workdir,
+        "umask": opening.umask,
+        "uid": caller.uid,
+    }
+
+
+def reopened(design: Design, kept: Mapping[str, Any]) -> tuple[StudySpec, Opening, Caller]:
+    """As it was when the study was opened."""
+    given = {**json.loads(design.spec), "envs": kept["envs"]}
+    opening = Opening(given, kept["environment"], kept["workdir"], kept["umask"])
+    return read_study(given), opening, Caller(kept["uid"], design.user, admin=False)

@@ -89,6 +89,7 @@ def page_of_study(look: Look, clock: Clock, ended: str | None = None) -> dict[st
     budget = {"time": design.budget_s, "gpu_hours": _hours(design.budget_gpu_s)}
     return {
         **row_of_study(look, ended),
+        "planned": design.planned,
         "metric": design.metric,
         "direction": design.direction,
         "steps": design.steps,
@@ -107,13 +108,14 @@ def page_of_study(look: Look, clock: Clock, ended: str | None = None) -> dict[st
 
 def row_in(page: Mapping[str, Any]) -> dict[str, Any]:
     """The row that a page begins with."""
-    row = {name: page[name] for name in _ROW}
-    return {**row, "trials": len(page["trials"])}
+    row = {name: page[name] for name in _ROW if name in page}
+    return {**row, "trials": page["planned"]}
 
 
 _ROW = (
     *("id", "name", "user", "policy", "state", "reason", "trials", "done", "running", "paused"),
     *("failed", "stopped", "best", "target", "reached_s", "age_s", "gpu_hours", "switches"),
+    "last_words",
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from dovetail.backends.local import ladder
+from dovetail.backends.local import checkpoints, ladder
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Launch, Run
@@ -201,6 +201,8 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
+            if source := self.order_for(life.job_id).begins_from:
+                checkpoints.begin_from(source, manners.checkpoints)
             live = self.live_folder()
             live.mkdir(parents=True, exist_ok=True)
             (live / life.job_id).write_text(run.folder.name)
