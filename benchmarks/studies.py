@@ -9,13 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from dovetail.app.client import Client
 from dovetail.app.home import home_in
+from dovetail.backends.store import Reader
+from dovetail.core.entries import Restored, Saved
+from dovetail.core.journal import decode
 
 _LOOK_EVERY_S = 0.5
 _DOVETAIL = "from dovetail.app.main import main; main()"  # installed, or from its sources
@@ -96,6 +100,15 @@ def study_killed_half_way(
     with daemon(home, slots=2) as client:
         wait_until_closed(client, name, limit_s=300.0)
         return _studied(client.get(f"/v1/studies/{name}"), began)
+
+
+def switching_s(home: Path) -> tuple[float, float]:
+    """Mean seconds of giving way and of coming back, as the journal has them."""
+    with closing(Reader(home_in(home).journal)) as reader:
+        entries = [decode(line) for _, line in reader.lines_after(0)]
+    away = [entry.seconds for entry in entries if isinstance(entry, Saved)]
+    back = [entry.seconds for entry in entries if isinstance(entry, Restored)]
+    return fmean(away or [0.0]), fmean(back or [0.0])
 
 
 def hand_in(client: Client, spec: Mapping[str, Any], environment: Mapping[str, str]) -> None:

@@ -71,7 +71,7 @@ def measured(orders: int = ORDERS, tools: Sequence[str] = (OURS, *PEERS)) -> Ite
         folder = Path(name)
         more = ["--examples", str(EXAMPLES)]
         commands = [digits.command(chosen, *more) for chosen in digits.settings()]
-        curves = digits.alone(commands, folder)
+        curves = digits.alone_or_known(commands, folder)
         target = digits.target(curves)
         print(f"     target {target:.6f}, best {min(map(min, curves)):.6f}, 27 settings alone")
         scripts = digits.write_scripts(commands, folder)
@@ -128,10 +128,16 @@ def peer_run(tool: str, order: Sequence[int], folder: Path) -> Run:
     }
     began = time.time()
     with Memory(folder.name) as memory:
+        python, script = ENVIRONMENT / "bin" / "python", ROOT / "benchmarks" / "peer_runs.py"
         done = subprocess.run(
-            [str(ENVIRONMENT / "bin" / "python"), str(ROOT / "benchmarks" / "peer_runs.py"), json.dumps(request)],
-            env=environment, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-        )  # fmt: skip
+            [str(python), str(script), json.dumps(request)],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         seconds = time.time() - began
     if done.returncode:
         raise SystemExit(f"{tool} failed:\n{done.stderr[-2000:]}")

@@ -214,7 +214,7 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
         said = box("study", "best", "digits")
         assert (said.code, said.err) == (
             1,
-            "dovetail: study digits has no value of val_loss yet: 0 of 2 trials done, 1 running\n",
+            "dovetail: study digits has no value of val_loss: 0 of 2 trials done, 1 running\n",
         )
 
 

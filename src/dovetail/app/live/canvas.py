@@ -1,7 +1,6 @@
 """A picture made of braille characters: two by four dots in each.
 
-Of our own, since a plotting library loads for longer than the rest of the command takes, and none
-lets the curve that matters lie above all others.
+Of our own: plotext, the library to take, needs longer to import than the whole command does.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _bottom(across: Scale, title: str, gutter: int, columns: int) -> list[str]:
         label = f"{tick:.6g}"
         place = round(across.part(tick) * (width - 1))
         start = max(place - len(label) // 2, 0)
-        if start + len(label) <= end:
+        if start + len(label) <= end and tick.is_integer():  # there is no half step
             axis[place] = "┬"
             numbers[start : start + len(label)] = label
     numbers[end + 1 :] = cut(title, width)

@@ -109,7 +109,7 @@ def best(client: Client, name: str, as_json: bool) -> None:
     """The best settings so far."""
     found = client.get(path_of(name))
     if not found["best"]:
-        raise BadInput(f"study {name} has no value of {found['metric']} yet: {counts_text(found)}")
+        raise BadInput(f"study {name} has no value of {found['metric']}: {counts_text(found)}")
     if as_json:
         keys = ("name", "metric", "direction", "state")
         print_json({**{key: found[key] for key in keys}, **found["best"]})

@@ -138,9 +138,8 @@ def ending(study: Row) -> list[str]:
         settings = settings_text(study["best"]["settings"])
         lines.append(f"Best: {study['metric']} {best_text(study)} ({settings}).")
     else:
-        lines.append(
-            f"No trial reported {study['metric']}; dovetail logs JOB shows what one printed."
-        )
+        job = next((trial["job"] for trial in study["trials"]), "JOB")
+        lines.append(f"No trial reported {study['metric']}; what one printed: dovetail logs {job}")
     if study["target"] is not None:
         lines.append(f"Target: {target_text(study)}.")
     return [clean(line) for line in lines]

@@ -79,7 +79,7 @@ def best_text(study: Row) -> str:
     """`0.0512 by trial 7 at step 27`"""
     best = study["best"]
     if not best:
-        return "no value yet"
+        return "no value" if study["state"] == CLOSED else "no value yet"
     return f"{value_text(best['value'])} by trial {best['trial']} at step {best['step']:g}"
 
 

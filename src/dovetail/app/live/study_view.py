@@ -46,7 +46,7 @@ def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "state", state_text(study)
     yield "trials", counts_text(study)
     best = study["best"]
-    yield "best", f"{study['metric']} {best_text(study)}" if best else "no value yet"
+    yield "best", f"{study['metric']} {best_text(study)}" if best else best_text(study)
     yield "settings", settings_text(best["settings"]) if best else ""
     yield "target", target_text(study)
     yield "metric", f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"

@@ -21,7 +21,7 @@ function curvesChart(holder, data, choice) {
   return chartOf(holder, 380, `Learning curves of ${count(data.trials.length, "trial")}`, (box) => {
     const byTime = choice.over === "time";
     const x = scale(0, byTime ? data.seconds : data.last_step, false, box.left, box.right);
-    if (byTime) x.ticks = timeTicks(0, data.seconds, (box.right - box.left) / 70);
+    x.ticks = byTime ? timeTicks(0, data.seconds, (box.right - box.left) / 70) : ticksOf(x, 10).filter(({ at }) => Number.isInteger(at));
     const y = scale(data.low, data.high, choice.log, box.bottom, box.top);
     const things = [];
     const marks = data.trials.flatMap((trial) => {
