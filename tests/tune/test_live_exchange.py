@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
@@ -57,6 +57,13 @@ SHORT |= {"multilevel-feedback": "multilevel-feedback:levels=2:slice_s=3"}
 SHORT |= {"gandiva": "gandiva:slice_s=4", "least-laxity": "least-laxity:quantum_s=3"}
 POLICIES = [SHORT.get(name, name) for name in sorted(BUILTIN)]
 WORLDS = st.randoms(use_true_random=False).map(lambda chance: random_world(chance, 6))
+
+
+@pytest.fixture(autouse=True)
+def no_mistakes(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A mistake of the exchange costs nobody anything, but is one."""
+    yield
+    assert "turns could not be exchanged" not in caplog.text
 
 
 def curves(chance: Random, trials: int, steps: int) -> list[list[float]]:

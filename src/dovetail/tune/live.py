@@ -61,15 +61,21 @@ class Exchanging:
         self._rules: Final[dict[str, Rule]] = {}
 
     def decide(self, view: View) -> Iterable[Action]:
-        actions = self._inner.decide(view)
+        actions = list(self._inner.decide(view))
         if not view.studies.open:
             return actions
+        try:
+            return self._exchanged(view, actions)
+        except Exception:  # a mistake of ours: the policy's own decision is a good one, too
+            log.exception("turns could not be exchanged")
+            return actions
+
+    def _exchanged(self, view: View, actions: list[Action]) -> list[Action]:
         for closed in self._rules.keys() - view.studies.open.keys():
             self.forget(closed)
         board = view.index(self.board)
         assert isinstance(board, Board)
-        draft = _Draft(self, view, board, list(actions))
-        return draft.decided()
+        return _Draft(self, view, board, actions).decided()
 
     def rule_of(self, study: StudyTrack) -> Rule:
         rule = self._rules.get(study.id)

@@ -7,7 +7,7 @@ needs time or the disk: choosing the next settings, copying a checkpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dovetail.app.daemon import logs
@@ -57,6 +57,7 @@ class Studies:
         self._parts: Final = parts
         self._service: Final = service
         self._exchange: Final = exchange
+        self.on_resume: Callable[[str], None] = lambda study_id: None
 
     # ------------------------------------------------------------------------------------- opening
 
@@ -167,7 +168,9 @@ class Studies:
             events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
             return events, study.id
 
-        return self._row(self._service.change(change), caller)
+        study_id = self._service.change(change)
+        self.on_resume(study_id)
+        return self._row(study_id, caller)
 
     def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
         return row_in(self.one(study_id, caller))

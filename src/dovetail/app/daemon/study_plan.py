@@ -53,11 +53,19 @@ def read_plan(opening: Opening) -> StudySpec:
     spec = read_study(opening.spec)
     make_rule(spec.policy)
     sampling.make(spec.sampler, spec.seed, spec.trials)  # is it installed?
-    if spec.policy.partition(":")[0] == "pbt" and not saves_itself(spec):
-        raise BadInput(f"policy: {spec.policy} {_NEEDS_CHECKPOINTS}")
-    if shares(spec) and not saves_itself(spec):
-        raise BadInput(f"space: from_step {_NEEDS_CHECKPOINTS}")
+    why = _begins_from_others(spec)
+    if why and not saves_itself(spec):
+        raise BadInput(f"{why} {_NEEDS_CHECKPOINTS}")
+    if why and spec.checkpoint.dir:
+        raise BadInput(f"checkpoint.dir: leave it out; {why} needs a folder for every trial")
     return spec
+
+
+def _begins_from_others(spec: StudySpec) -> str:
+    """What in it makes trials begin with a copy of what others have saved; "" if nothing does."""
+    if spec.policy.partition(":")[0] == "pbt":
+        return f"policy {spec.policy}"
+    return "from_step in the space" if shares(spec) else ""
 
 
 def saves_itself(spec: StudySpec) -> bool:

@@ -13,7 +13,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from dovetail.backends.local import checkpoints, ladder
+from dovetail.backends.local import ladder
+from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Launch, Run
@@ -193,6 +194,7 @@ class Stage:
             order.saves_itself,
             self.gpus_of(life.stands or life.booked),
             self._limit - parked,
+            order.begins_from,
         )
 
     def _start(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
@@ -202,8 +204,8 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
-            if source := self.order_for(life.job_id).begins_from:
-                checkpoints.begin_from(source, manners.checkpoints)
+            if manners.begins_from is not None:
+                begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
             live = self.live_folder()
             live.mkdir(parents=True, exist_ok=True)
             (live / life.job_id).write_text(run.folder.name)
