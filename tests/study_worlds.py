@@ -44,7 +44,7 @@ class Curves:
         self.design = design(trials=len(curves), steps=len(curves[0]), **rest)
         self._cost = switch_cost
         self._node = Node("box", slots)
-        self._made = dict.fromkeys(self._curves, 0)
+        self.made = dict.fromkeys(self._curves, 0)
         self._due: dict[JobId, float] = {}  # the next step of those that run
         self._wake_at = inf
         self._now, self._begun = 0.0, False
@@ -69,8 +69,8 @@ class Curves:
         return events
 
     def _step(self, job_id: JobId) -> list[Event]:
-        made, curve = self._made[job_id] + 1, self._curves[job_id]
-        self._made[job_id] = made
+        made, curve = self.made[job_id] + 1, self._curves[job_id]
+        self.made[job_id] = made
         events: list[Event] = [Reported(self._now, job_id, made, {METRIC: curve[made - 1]})]
         if made == len(curve):
             del self._due[job_id]

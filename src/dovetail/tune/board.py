@@ -48,6 +48,7 @@ class Mirror:
         self.ending: Final[list[Trial]] = []  # all their steps are made, but they have not ended
         self._made_at: Final[list[list[Seconds]]] = []  # by trial: when each step was made
         self._seen: Final[list[int]] = []  # by trial: points that have been looked at
+        self._undisturbed = [0, 0.0]  # steps after another one in the same stint; their seconds
         if design.target is not None:
             self.study.target = loss_of(design, design.target)
 
@@ -90,6 +91,9 @@ class Mirror:
         number, made_at = trial.number, self._made_at[trial.number]
         for point in told.points[self._seen[number] :]:
             age = min(age_of(self.track.design, told, point), self.study.steps)
+            if age > trial.steps and made_at and made_at[-1] > _began(told, point.at):
+                self._undisturbed[0] += age - trial.steps
+                self._undisturbed[1] += point.at - made_at[-1]
             while trial.steps < age:
                 is_gap = trial.steps < age - 1 and trial.losses
                 loss = loss_of(self.track.design, point.value)
@@ -124,7 +128,10 @@ class Mirror:
         study.deadline = min(ends) / step_s if min(ends) < inf else None
 
     def step_s(self, now: Seconds) -> Seconds:
-        """The mean seconds of a step; 1 before there is any."""
+        """The mean seconds of a step, starts not counted where that can be told; 1 before there is
+        any."""
+        if self._undisturbed[1] > 0:
+            return self._undisturbed[1] / self._undisturbed[0]
         steps = sum([len(made) for made in self._made_at])
         held = sum([trial.held_by(now) for trial in self.track.trials.values()])
         return held / steps if steps and held > 0 else 1.0
@@ -165,6 +172,11 @@ def _at_hand(told: TrialTrack, view: View) -> Track | None:
         if track is not None and (track.placement is not None or not track.barred or track.benched):
             return None if track.placement is None and track.held else track
     return None
+
+
+def _began(told: TrialTrack, at: Seconds) -> Seconds:
+    """When the stint began in which the trial was then."""
+    return next((stint.since for stint in reversed(told.stints) if stint.since < at), -1.0)
 
 
 def _later_than(times: list[Seconds], since: Seconds) -> int:

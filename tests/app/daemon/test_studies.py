@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, page, steps_told
+
+
+WITH_PBT = pytest.mark.skipif(find_spec("dovetail.tune.rules.pbt") is None, reason="without pbt")
 
 
 @pytest.fixture
@@ -147,7 +151,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
-        ({"policy": "pbt"}, "checkpoint"),
+        pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (
             {"space": {"lr": {"float": [0, 1]}, "d": {"choice": [1, 2], "from_step": 2}}},
             "from_step",

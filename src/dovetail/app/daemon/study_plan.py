@@ -13,7 +13,7 @@ from dovetail.app.daemon.submissions import Member
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.tune import sampling
@@ -51,7 +51,7 @@ class Turn:
 def read_plan(opening: Opening) -> StudySpec:
     """The description, if all of it makes sense."""
     spec = read_study(opening.spec)
-    make_rule(spec.policy)
+    _check_rule(spec.policy)
     sampling.make(spec.sampler, spec.seed, spec.trials)  # is it installed?
     why = _begins_from_others(spec)
     if why and not saves_itself(spec):
@@ -59,6 +59,17 @@ def read_plan(opening: Opening) -> StudySpec:
     if why and spec.checkpoint.dir:
         raise BadInput(f"checkpoint.dir: leave it out; {why} needs a folder for every trial")
     return spec
+
+
+def _check_rule(text: str) -> None:
+    """It may be somebody else's, and need what is not there."""
+    try:
+        make_rule(text)
+    except DovetailError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise BadInput(f"policy: {text} cannot be used ({told}); choose another") from None
 
 
 def _begins_from_others(spec: StudySpec) -> str:
