@@ -13,12 +13,12 @@ import pytest
 from dovetail.app.daemon import main
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.forecast import forecast
 from dovetail.app.daemon.why import why
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, page, steps_told
-
 
 WITH_PBT = pytest.mark.skipif(find_spec("dovetail.tune.rules.pbt") is None, reason="without pbt")
 
@@ -234,3 +234,14 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
         assert sorted(places) == ["gpu 0", "gpu 0", "gpu 1", "gpu 1"]
         open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
         assert "500/1000 of a GPU with 50 GB" in closed(here, "large")["reason"]
+
+
+def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:
+    open_study(here, steps=40, trials=3, pace=0.1, policy="fifo")
+    job = here.submit("sleep 1", estimate="1s")
+    here.wait_for(lambda: page(here)["running"] == 2 and page(here)["best"] is not None)
+    found = forecast(here.service)
+    assert "take turns is not foreseen" in found.limited
+    starts = [found.start(job_id) for job_id in (page(here)["trials"][2]["job"], job)]
+    assert all(start is not None for start in starts)
+    assert "study digits" in str(why(here.service, job)["text"]) + str(found.beliefs)
