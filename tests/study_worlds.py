@@ -50,12 +50,14 @@ class Curves:
         self._now, self._begun = 0.0, False
         self._started: list[Event] = []
         self.turns: list[tuple[float, str]] = []  # who was given a slot, when
+        self.at_work: dict[float, set[str]] = {}  # who had one after each moment
 
     def observe(self) -> Sequence[Event]:
         if not self._begun:
             self._begun = True
             jobs = [Submitted(0.0, trial(number)) for number in range(len(self._curves))]
             return [NodeJoined(0.0, self._node), StudyOpened(0.0, self.design), *jobs]
+        self.at_work[round(self._now, 6)] = {str(job_id) for job_id in self._due}
         at = min([self._wake_at, *self._due.values()])
         if at == inf:
             return ()
