@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dovetail.app.daemon.callers import groups_of
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
-from dovetail.app.daemon.study_plan import Turn, learns, reopened, settings_for
 from dovetail.app.home import Home
-from dovetail.app.spec.study import StudySpec
 from dovetail.backends.local import checkpoints
 from dovetail.backends.local.checkpoints import Owner
 from dovetail.backends.local.lives import CHECKPOINTS
@@ -32,6 +30,9 @@ from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, ENDS, RUNS, View
 from dovetail.tune.board import Mirror
 from dovetail.tune.study import Trial
+
+if TYPE_CHECKING:
+    from dovetail.app.spec.study import StudySpec
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -118,6 +119,8 @@ class Errands:
             self._submit_next(needs)
 
     def _submit_next(self, needs: Needs) -> None:
+        from dovetail.app.daemon.study_plan import Turn, learns, reopened
+
         kept = self._parts.book.study(needs.design.id)
         if kept is None:
             return
@@ -137,6 +140,8 @@ class Errands:
 
     @staticmethod
     def _suggested(spec: StudySpec, needs: Needs) -> Settings:
+        from dovetail.app.daemon.study_plan import settings_for
+
         try:
             return settings_for(spec, needs.trials, needs.past)
         except Exception:  # somebody else's code, which may fail on what nobody thought of
@@ -149,6 +154,8 @@ class Errands:
     def _branch(self, design: Design, number: int, before: JobId, branching: Branching) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
         one has saved nothing yet, of its own)."""
+        from dovetail.app.daemon.study_plan import Turn, reopened
+
         kept = self._parts.book.study(design.id)
         if kept is None:
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.studies import Opening
 from dovetail.app.daemon.submissions import Member
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
@@ -25,16 +26,6 @@ _NEEDS_CHECKPOINTS = (
     "lets one trial begin from what another has saved: say `checkpoint: {}`, save in "
     "DOVETAIL_CHECKPOINT_DIR and end after DOVETAIL_STEPS steps"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What a user hands in."""
-
-    spec: object
-    environment: dict[str, str]
-    workdir: str
-    umask: int = 0o022
 
 
 @dataclass(frozen=True, slots=True)
