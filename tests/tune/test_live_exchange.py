@@ -293,6 +293,17 @@ def test_a_report_without_the_metric_or_twice_of_a_step_is_no_step() -> None:
     assert decided(lived, exchange) == []
 
 
+def test_a_rung_is_not_passed_over_when_several_steps_are_told_at_once() -> None:
+    def at_third(study: Study) -> Verdict:
+        return GiveUp("of no use") if study.trials[0].steps == 3 else None
+
+    lived, exchange = at_step(Says(verdicts=((0, at_third),)), steps=9)
+    decided(lived, exchange)
+    for step in (2, 3, 4, 5):
+        lived.report("s1.0", step, 0.5, 2.0)
+    assert texts(decided(lived, exchange))[0] == "stop s1.0"
+
+
 def test_nobody_in_the_slot_is_a_decision_too() -> None:
     lived, exchange = at_step(Says(picks=(None,)))
     assert texts(decided(lived, exchange)) == ["preempt s1.0"]

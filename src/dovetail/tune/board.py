@@ -62,13 +62,13 @@ class Mirror:
         self._sync_circumstances(view)
         return self
 
-    def learn(self, number: int) -> bool:
-        """The trial has reported: has it made a step?"""
+    def learn(self, number: int) -> tuple[int, int]:
+        """The trial has reported: how many steps it had made before, and has now."""
         self._grow()
         trial = self.study.trials[number]
         before = trial.steps
         self._learn(trial, self.track.trials[number])
-        return trial.steps > before
+        return before, trial.steps
 
     def _grow(self) -> None:
         """Trials are numbered as they are submitted, without gaps."""
@@ -205,9 +205,10 @@ class Board:
         self.watches = REPORTS | CLOSES
         self._view: View | None = None
         self._known: Final[dict[str, Mirror]] = {}
-        # By study and trial: when it was first looked at, -1 if not yet. Whoever looks again at the
-        # same moment finds the same, so that deciding twice gives the same decision.
-        self._fresh: Final[dict[tuple[str, int], Seconds]] = {}
+        # By study and trial: when it was first looked at, -1 if not yet, and the steps it had made
+        # when it was looked at before. Whoever looks again at the same moment finds the same, so
+        # that deciding twice gives the same decision.
+        self._fresh: Final[dict[tuple[str, int], tuple[Seconds, int]]] = {}
 
     def build(self, view: View) -> Board:
         """Whoever was at work when an earlier daemon went may have reported just before."""
@@ -217,7 +218,8 @@ class Board:
         for study in view.studies.open.values():
             for trial in study.trials.values():
                 if trial.points and 0 <= trial.since < trial.points[-1].at:
-                    self._fresh[study.id, trial.number] = -1.0
+                    steps = steps_of(study.design, trial)
+                    self._fresh[study.id, trial.number] = (-1.0, steps - 1)
         return self
 
     def of(self, study: StudyTrack) -> Mirror:
@@ -231,23 +233,27 @@ class Board:
             found = self._known[study.id] = Mirror(study)
         return found
 
-    def fresh(self, now: Seconds) -> dict[str, set[int]]:
-        """By study: the trials that have made a step since somebody looked."""
-        found: dict[str, set[int]] = {}
-        for key, looked_at in list(self._fresh.items()):
+    def fresh(self, now: Seconds) -> dict[str, dict[int, int]]:
+        """By study: the trials that have made a step since somebody looked, and their steps then."""
+        found: dict[str, dict[int, int]] = {}
+        for key, (looked_at, before) in list(self._fresh.items()):
             if 0 <= looked_at < now:
                 del self._fresh[key]
             else:
-                self._fresh[key] = now
-                found.setdefault(key[0], set()).add(key[1])
+                self._fresh[key] = (now, before)
+                found.setdefault(key[0], {})[key[1]] = before
         return found
 
     def reports(self, track: Track, entry: Reported) -> None:
         number, study = track.job.trial, None
         if number is not None and self._view is not None:
             study = self._view.studies.of(track)
-        if study is not None and number is not None and self._mirror(study).learn(number):
-            self._fresh[study.id, number] = -1.0
+        if study is None or number is None:
+            return
+        before, steps = self._mirror(study).learn(number)
+        if steps > before:
+            looked_at, earlier = self._fresh.get((study.id, number), (0.0, before))
+            self._fresh[study.id, number] = (-1.0, earlier if looked_at < 0 else before)
 
     def closes(self, study: StudyTrack, reason: str) -> None:
         self._known.pop(study.id, None)

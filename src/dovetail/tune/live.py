@@ -9,7 +9,8 @@ takes nothing from anybody else, and works under every policy.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -157,12 +158,12 @@ class _Draft:
             if study is None or study_id in over:
                 continue
             turns = self._of(study)
-            for number in sorted(numbers):
+            for number, before in sorted(numbers.items()):
                 track = turns.mirror.jobs.get(number)
                 if track is None or track.placement is None or track.job.id in moved:
                     continue
                 slot = _slot(track.placement, track.sequence)
-                found.append((slot, _later(self._step, turns, number, track)))
+                found.append((slot, _later(self._step, turns, number, before, track)))
         return found
 
     def _study_of(self, job_id: JobId) -> StudyTrack | None:
@@ -212,23 +213,29 @@ class _Draft:
         turns.mirror.study.switches += 1
         turns.started[track.job.id] = placement
 
-    def _step(self, turns: _Turns, number: int, track: Track) -> None:
-        """A running trial has made a step: does it go on?"""
+    def _step(self, turns: _Turns, number: int, before: int, track: Track) -> None:
+        """A running trial has made a step, or several since it had made `before`: does it go on?"""
         study = turns.mirror.study
         trial = study.trials[number]
         assert track.placement is not None
         if trial.steps >= study.steps:  # it is about to end by itself
             return
-        verdict = self._verdict(turns, trial)
+        verdict = self._verdict(turns, trial, before)
         if verdict is not None:
             self._carry_out(turns, trial, track, verdict)
         elif not track.pinned and _may_be_given_on(track, self._view.room):
-            chosen = self._picked(turns, trial)
-            if chosen is not trial:
-                self._pause(turns, track)
-                self._away[track.job.id] = None
-                if chosen is not None:
-                    self._give(turns, chosen, turns.mirror.jobs[chosen.number], track.placement)
+            self._exchange_for(self._picked(turns, trial), turns, trial, track)
+
+    def _exchange_for(
+        self, chosen: Trial | None, turns: _Turns, leaving: Trial, track: Track
+    ) -> None:
+        other = None if chosen is None else turns.mirror.jobs[chosen.number]
+        if chosen is leaving or (other is not None and other.shape is not track.shape):
+            return
+        self._pause(turns, track)
+        self._away[track.job.id] = None
+        if chosen is not None and other is not None and track.placement is not None:
+            self._give(turns, chosen, other, track.placement)
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
         trial.standing = STOPPED
@@ -238,13 +245,18 @@ class _Draft:
             source = turns.track.trials[verdict.source.number].job
             turns.stopped.append(Branch(track.job.id, source, tuple(verdict.settings.items())))
 
-    def _verdict(self, turns: _Turns, trial: Trial) -> Verdict:
-        rule = self._exchange.rule_of(turns.track)
+    def _verdict(self, turns: _Turns, trial: Trial, before: int) -> Verdict:
+        """After every step, also where several are told at once: a rung must not be passed over."""
+        rule, verdict = self._exchange.rule_of(turns.track), None
         try:
-            return rule.verdict(turns.mirror.study, trial)
+            for steps in range(before + 1, trial.steps + 1):
+                with as_after(trial, steps):
+                    verdict = rule.verdict(turns.mirror.study, trial)
+                if verdict is not None:
+                    break
         except Exception as error:
             self._exchange.give_up_on(turns.track, error)
-            return None
+        return verdict
 
     def _picked(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
         """Those who only have to end come first: that is soon done."""
@@ -302,6 +314,19 @@ class _Draft:
             Start(job_id, where) for job_id, where in given.items() if job_id not in stay | ended
         ]
         return starts, stay
+
+
+@contextmanager
+def as_after(trial: Trial, steps: int) -> Iterator[None]:
+    """The trial as it was when it had made so many steps."""
+    losses, best, turn = trial.losses, trial.best, trial.turn
+    if steps < len(losses):
+        trial.losses, trial.best = losses[:steps], best[:steps]
+        trial.turn = max(turn - (len(losses) - steps), 0)
+    try:
+        yield
+    finally:
+        trial.losses, trial.best, trial.turn = losses, best, turn
 
 
 def _may_be_given_on(track: Track, room: Room) -> bool:
