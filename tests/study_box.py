@@ -17,7 +17,8 @@ saved = os.path.join(os.environ["DOVETAIL_CHECKPOINT_DIR"], "step")
 done = int(open(saved).read()) if os.path.exists(saved) else 0
 print("begins at", done, "on", os.environ["CUDA_VISIBLE_DEVICES"] or "a processor", flush=True)
 for step in range(done + 1, int(os.environ["DOVETAIL_STEPS"]) + 1):
-    time.sleep(told.get("pace", {pace}))
+    for _ in range(round({pace} / 0.02)):  # counted: what is frozen meanwhile is not done sooner
+        time.sleep(0.02)
     with open(saved + ".part", "w") as file:
         file.write(str(step))
     os.replace(saved + ".part", saved)

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from dovetail.core.entries import Action, Branch, CloseStudy, Preempt, Start, Stop, Wake
 from dovetail.core.loop import Policy
-from dovetail.core.model import JobId, Placement
+from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.room import Room
 from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
@@ -26,6 +26,8 @@ from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
 
 log = logging.getLogger("dovetail.tune")
+
+_AGAIN_S: Final = 1.0
 
 Slot: TypeAlias = tuple[int, int, int]  # a node, a GPU of it, and who came first
 
@@ -261,7 +263,7 @@ class _Draft:
         ended = {action.job_id for action in ends if isinstance(action, Stop | Branch)}
         starts, stay = self._starts(ended)
         others = [
-            action
+            _not_at_once(action, self._view.now)
             for action in self._actions
             if not isinstance(action, Start) and _job_of(action) not in ended | stay
         ]
@@ -322,6 +324,12 @@ def _settled(started: dict[JobId, Placement], view: View) -> dict[JobId, Placeme
 def _slot(placement: Placement, sequence: int) -> Slot:
     node, mask = placement.slices[0]
     return node, mask.bit_length() - 1 if not mask else (mask & -mask).bit_length() - 1, sequence
+
+
+def _not_at_once(action: Action, now: Seconds) -> Action:
+    """A policy whose wish was not carried out to the letter may want to be asked again this moment,
+    and again: it will be, a little later."""
+    return Wake(now + _AGAIN_S) if isinstance(action, Wake) and action.at <= now else action
 
 
 def _job_of(action: Action) -> JobId | None:
