@@ -1,16 +1,21 @@
 """The digits study on two processor slots: how much sooner is the target reached than first come,
 first served, in measured time; and is every trial's curve the one that it has when run alone?
 
-    python -m benchmarks tune_live
+    python -m benchmarks tune_live                                     all of it, some 20 minutes
+    python -m benchmarks.tune_live --orders 0 1 2 --keep FILE          a part of it; what is kept
+    python -m benchmarks.tune_live --orders 3 4 --keep FILE            there counts the next time
 
 The target is best + 0.01 x (median - best) of the lowest losses of the 27 settings, trained alone
-beforehand. A study is stopped at its target. Five random orders of the settings.
+beforehand (and kept in .benchmarks). A study is stopped at its target. Five random orders.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from math import exp, fsum, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,38 +23,60 @@ from tempfile import TemporaryDirectory
 from benchmarks import digits, studies
 from benchmarks.digits import Curve
 from benchmarks.lines import Line
-from benchmarks.studies import Studied
 
-ORDERS = 5
-RULES = ("fifo", "default")
+ORDERS = tuple(range(5))
+FIFO, OURS = "fifo", "default"
 SHORTEST_EPOCH_S, FACTOR = 0.5, 3.0
 
 
-def measured(orders: int = ORDERS) -> Iterator[Line]:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one study. Seconds are from its submission on."""
+
+    rule: str
+    order: int
+    seconds: float  # to the target
+    epochs: int  # of all trials together
+    startup_s: float
+    switches: int
+    compared: int  # epochs
+    different: int  # trials whose curve is not the one that they have alone
+
+    def __str__(self) -> str:
+        return (
+            f"order {self.order}, {self.rule}: target after {self.seconds:.1f} s and {self.epochs} "
+            f"epochs, {self.switches} switches, first trial after {self.startup_s:.2f} s"
+        )
+
+
+def measured(orders: Sequence[int] = ORDERS, keep: Path | None = None) -> Iterator[Line]:
     """The digits study, live on two slots: time to target against fifo, and the same bits as alone."""
+    outcomes = _kept(keep)
     with TemporaryDirectory(prefix="dovetail-tune-") as name:
         folder = Path(name)
-        commands = [digits.command(chosen) for chosen in digits.settings()]
         yield _epoch(folder)
-        began = time.monotonic()
-        curves = digits.alone_or_known(commands, folder)
-        target = digits.target(curves)
-        near = sum(min(curve) <= target for curve in curves)
-        print(
-            f"     {len(curves)} settings alone in {time.monotonic() - began:.0f} s: best "
-            f"{min(map(min, curves)):.6f}, target {target:.6f}, reached by {near} of them"
-        )
+        commands = [digits.command(chosen) for chosen in digits.settings()]
+        curves = _alone(commands, folder)
         scripts = digits.write_scripts(commands, folder)
-        runs = {
-            (rule, order): _run(rule, order, scripts, target, folder)
-            for order in range(orders)
-            for rule in RULES
-        }
-        yield from _judged(runs, curves, target, orders)
+        for order in orders:
+            for rule in (FIFO, OURS):
+                outcome = _run(rule, order, scripts, curves, folder)
+                print(f"     {outcome}", flush=True)
+                outcomes.append(outcome)
+                if keep is not None:
+                    keep.write_text(json.dumps([asdict(one) for one in outcomes]))
+    if outcomes:
+        yield from _judged(outcomes)
+
+
+def _kept(keep: Path | None) -> list[Outcome]:
+    if keep is None or not keep.exists():
+        return []
+    return [Outcome(**one) for one in json.loads(keep.read_text())]
 
 
 def _epoch(folder: Path) -> Line:
-    """What the quickest setting takes for an epoch of its own: five epochs less two."""
+    """What the quickest setting takes for an epoch, its start left out: five epochs less two."""
     quickest = max(digits.settings(), key=lambda chosen: (chosen["batch"], -float(chosen["units"])))
     took = []
     for epochs in ("2", "5"):
@@ -66,41 +93,70 @@ def _epoch(folder: Path) -> Line:
     )
 
 
-def _run(rule: str, order: int, scripts: Sequence[str], target: float, folder: Path) -> Studied:
-    spec = digits.as_study(rule, scripts, digits.order(order), target=target)
+def _alone(commands: Sequence[Sequence[str]], folder: Path) -> list[Curve]:
+    began = time.monotonic()
+    curves = digits.alone_or_known(commands, folder)
+    target = digits.target(curves)
+    near = sum(min(curve) <= target for curve in curves)
+    print(
+        f"     {len(curves)} settings alone in {time.monotonic() - began:.0f} s: best "
+        f"{min(map(min, curves)):.6f}, target {target:.6f}, reached by {near} of them",
+        flush=True,
+    )
+    return curves
+
+
+def _run(
+    rule: str, order: int, scripts: Sequence[str], curves: Sequence[Curve], folder: Path
+) -> Outcome:
+    target, numbers = digits.target(curves), digits.order(order)
+    spec = digits.as_study(rule, scripts, numbers, target=target)
     with studies.daemon(folder / f"{rule}-{order}", slots=2) as client:
         found = studies.study(client, spec, digits.as_we_run())
     seconds, epochs = found.to_target(target)
-    print(
-        f"     order {order}, {rule}: target after {seconds:.1f} s and {epochs} epochs, "
-        f"{found.switches} switches, first trial after {found.startup_s:.2f} s",
-        flush=True,
-    )
-    return found
-
-
-def _judged(
-    runs: Mapping[tuple[str, int], Studied], curves: Sequence[Curve], target: float, orders: int
-) -> Iterator[Line]:
-    ratios = [
-        runs["fifo", order].to_target(target)[0] / runs["default", order].to_target(target)[0]
-        for order in range(orders)
+    different = [
+        number
+        for number, curve in found.curves().items()
+        if tuple(curve) != curves[numbers[number]][: len(curve)]
     ]
+    return Outcome(
+        rule, order, seconds, epochs, found.startup_s, found.switches, len(found.points),
+        len(different),
+    )  # fmt: skip
+
+
+def _judged(outcomes: Sequence[Outcome]) -> Iterator[Line]:
+    took = {(one.rule, one.order): one.seconds for one in outcomes}
+    orders = sorted({one.order for one in outcomes})
+    ratios = [took[FIFO, order] / took[OURS, order] for order in orders]
     mean = exp(fsum(map(log, ratios)) / len(ratios))
     told = " ".join(f"{ratio:.1f}" for ratio in ratios)
     yield Line(
-        "time to target, fifo / default", f"{mean:.2f} ({told})", "at least 3", mean >= FACTOR
+        f"time to target, fifo / default, {len(ratios)} orders",
+        f"{mean:.2f} ({told})",
+        f"at least {FACTOR:g}",
+        mean >= FACTOR,
     )
-    other = [
-        (rule, order, number)
-        for (rule, order), run in runs.items()
-        for number, curve in run.curves().items()
-        if tuple(curve) != curves[digits.order(order)[number]][: len(curve)]
-    ]
-    compared = sum(len(run.points) for run in runs.values())
+    different = sum(one.different for one in outcomes)
     yield Line(
-        "epochs that differ from the trial run alone",
-        f"{len(other)} trials of {compared} epochs",
+        "trials that differ from themselves run alone",
+        f"{different} ({sum(one.compared for one in outcomes)} epochs)",
         "none, to the last bit",
-        not other,
+        different == 0,
     )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser()
+    options.add_argument("--orders", type=int, nargs="*", default=ORDERS, help="none: only alone")
+    options.add_argument("--keep", type=Path, help="a file for what was measured")
+    chosen = options.parse_args()
+    missed = 0
+    for line in measured(chosen.orders, chosen.keep):
+        print(line, flush=True)
+        missed += not line.holds
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -67,7 +67,7 @@ def options() -> argparse.ArgumentParser:
     found.add_argument("--batch", type=int, default=64)
     found.add_argument("--decay", type=float, default=1e-5, help="of the weights")
     found.add_argument("--epochs", type=int, default=27)
-    found.add_argument("--examples", type=int, default=30_000, help="a new set of them each epoch")
+    found.add_argument("--examples", type=int, default=48_000, help="a new set of them each epoch")
     found.add_argument("--noise", type=float, default=0.15, help="in every pixel")
     return found
 

@@ -23,7 +23,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.tune.board import Board, Mirror
 from dovetail.tune.closing import next_look, why_over
-from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict
+from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
 
 log = logging.getLogger("dovetail.tune")
@@ -238,10 +238,14 @@ class _Draft:
             self._give(turns, chosen, other, track.placement)
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
-        trial.standing = STOPPED
-        if isinstance(verdict, GiveUp):
-            turns.stopped.append(Stop(track.job.id, verdict.reason, None, True))
+        if isinstance(verdict, GiveUp | Cull):
+            ended = verdict.trials if isinstance(verdict, Cull) else (trial,)
+            for one in ended:
+                one.standing = STOPPED
+                job_id = turns.mirror.jobs[one.number].job.id
+                turns.stopped.append(Stop(job_id, verdict.reason, None, True))
         elif isinstance(verdict, Copy):
+            trial.standing = STOPPED
             source = turns.track.trials[verdict.source.number].job
             turns.stopped.append(Branch(track.job.id, source, tuple(verdict.settings.items())))
 

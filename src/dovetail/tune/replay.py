@@ -15,7 +15,7 @@ from statistics import fmean, median
 
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.tune.recorded import Curve, Task
-from dovetail.tune.rules import Copy, GiveUp, Rule
+from dovetail.tune.rules import Copy, Cull, GiveUp, Rule
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, STOPPED, Study, Trial
 
 WITHIN = 0.01  # of the way from the best to the median: close enough to the best
@@ -179,10 +179,12 @@ class _World:
                 case None:
                     pass
                 case GiveUp():
-                    leaving.standing = STOPPED
-                    self.occupants[slot] = leaving = None
+                    self._end([leaving])
+                case Cull(trials):
+                    self._end(trials)
                 case Copy(source):
                     self._take_over(leaving, source)
+            leaving = self.occupants[slot]
         chosen = self.rule.pick(self.study, leaving)
         start = self.study.now
         if chosen is not leaving:
@@ -190,6 +192,13 @@ class _World:
             self._exchange(slot, leaving, chosen)
         if chosen is not None:
             heappush(self.ends, (start + self._duration(chosen), slot))
+
+    def _end(self, trials: Sequence[Trial]) -> None:
+        for trial in trials:
+            self.suspended -= trial.standing is PAUSED
+            trial.standing = STOPPED
+            if trial in self.occupants:
+                self.occupants[self.occupants.index(trial)] = None
 
     def _exchange(self, slot: int, leaving: Trial | None, chosen: Trial | None) -> None:
         if leaving is not None:
