@@ -155,6 +155,7 @@ class _Draft:
                 track = turns.mirror.jobs.get(number)
                 if track is None or track.placement is None or track.job.id in moved:
                     continue
+                self._judge(turns, number, track)
                 slot = _slot(track.placement, track.sequence)
                 found.append((slot, _later(self._step, turns, number, track)))
         return found
@@ -206,17 +207,21 @@ class _Draft:
         turns.mirror.study.switches += 1
         turns.started[track.job.id] = placement
 
+    def _judge(self, turns: _Turns, number: int, track: Track) -> None:
+        """A running trial has made a step. All are judged before any slot is given."""
+        trial = turns.mirror.study.trials[number]
+        if trial.standing is RUNNING:  # or it is about to end by itself, or was given up just now
+            verdict = self._verdict(turns, trial)
+            if verdict is not None:
+                self._carry_out(turns, trial, track, verdict)
+
     def _step(self, turns: _Turns, number: int, track: Track) -> None:
-        """A running trial has made a step: does it go on?"""
-        study = turns.mirror.study
-        trial = study.trials[number]
+        """Does it go on in its slot?"""
+        trial = turns.mirror.study.trials[number]
         assert track.placement is not None
-        if trial.steps >= study.steps:  # it is about to end by itself
+        if trial.standing is not RUNNING:
             return
-        verdict = self._verdict(turns, trial)
-        if verdict is not None:
-            self._carry_out(turns, trial, track, verdict)
-        elif not track.pinned and _may_be_given_on(track, self._view.room):
+        if not track.pinned and _may_be_given_on(track, self._view.room):
             chosen = self._picked(turns, trial)
             if chosen is not trial:
                 self._pause(turns, track)
