@@ -1,7 +1,8 @@
 """A study replayed on recorded curves: the rule that decides is the one that decides live.
 
 Every trial is there from the beginning. Step ends of the same instant are all recorded before anyone
-decides; then the slots decide in their order. Times are in steps.
+decides; then all who made a step are judged, and then the slots are given, in their order. Times are in
+steps.
 """
 
 from __future__ import annotations
@@ -129,6 +130,8 @@ class _World:
         due = list(range(study.slots))
         while True:
             for slot in due:
+                self.judge(slot)
+            for slot in due:
                 self.decide(slot)
             if not ends or (study.deadline is not None and ends[0][0] > study.deadline):
                 break
@@ -172,19 +175,22 @@ class _World:
             trial.standing = DONE
             self.occupants[slot] = None
 
+    def judge(self, slot: int) -> None:
+        trial = self.occupants[slot]
+        if trial is None:
+            return
+        match self.rule.verdict(self.study, trial):
+            case None:
+                pass
+            case GiveUp():
+                self._end([trial])
+            case Cull(trials):
+                self._end(trials)
+            case Copy(source):
+                self._take_over(trial, source)
+
     def decide(self, slot: int) -> None:
         leaving = self.occupants[slot]
-        if leaving is not None:
-            match self.rule.verdict(self.study, leaving):
-                case None:
-                    pass
-                case GiveUp():
-                    self._end([leaving])
-                case Cull(trials):
-                    self._end(trials)
-                case Copy(source):
-                    self._take_over(leaving, source)
-            leaving = self.occupants[slot]
         chosen = self.rule.pick(self.study, leaving)
         start = self.study.now
         if chosen is not leaving:

@@ -30,6 +30,8 @@ class Pasha:
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         rungs = geometric(self.first, self.eta, study.steps)
+        if leaving is not None and len(leaving.losses) not in rungs:
+            return leaving
         highest = rungs[unlocked(study.trials, rungs) - 1] if rungs else 0
         return promoted(study, leaving, rungs, self.eta, upto=highest)
 
@@ -48,13 +50,13 @@ def unlocked(trials: Sequence[Trial], rungs: Sequence[int]) -> int:
 
 def is_settled(trials: Sequence[Trial], lower: int, higher: int) -> bool:
     """Do both rungs rank the trials alike, but for pairs that are closer than noise?"""
-    noise = spread_of_noise(trials, higher)
+    furthest = 0.0
     for one, other in combinations(trials, 2):
         before = one.best[lower - 1] - other.best[lower - 1]
         after = one.best[higher - 1] - other.best[higher - 1]
-        if before * after < 0 and abs(before) > noise:
-            return False
-    return True
+        if before * after < 0:
+            furthest = max(furthest, abs(before))
+    return furthest == 0 or furthest <= spread_of_noise(trials, higher)
 
 
 def spread_of_noise(trials: Sequence[Trial], upto: int) -> float:
