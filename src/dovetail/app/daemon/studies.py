@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dovetail.app.daemon import logs
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
@@ -247,6 +246,8 @@ class Archive:
         failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
         if not failed or study.best is not None:
             return ""
+        from dovetail.app.daemon import logs  # with asyncio, which the loop does without
+
         last = max(failed, key=lambda trial: trial.ended_at)
         line = logs.last_line(self._home.folder(last.job) / LOG)
         return f"; the last line of its log: {line}" if line else ""
