@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from dovetail.app.daemon.study_plan import Opening
+from dovetail.app.daemon.studies import Opening
 from live_box import ME, Box
 
 # It makes a step every so often, tells of it, saves it, and goes on from there when started again.

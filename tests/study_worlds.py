@@ -44,18 +44,20 @@ class Curves:
         self.design = design(trials=len(curves), steps=len(curves[0]), **rest)
         self._cost = switch_cost
         self._node = Node("box", slots)
-        self._made = dict.fromkeys(self._curves, 0)
+        self.made = dict.fromkeys(self._curves, 0)
         self._due: dict[JobId, float] = {}  # the next step of those that run
         self._wake_at = inf
         self._now, self._begun = 0.0, False
         self._started: list[Event] = []
         self.turns: list[tuple[float, str]] = []  # who was given a slot, when
+        self.at_work: dict[float, set[str]] = {}  # who had one after each moment
 
     def observe(self) -> Sequence[Event]:
         if not self._begun:
             self._begun = True
             jobs = [Submitted(0.0, trial(number)) for number in range(len(self._curves))]
             return [NodeJoined(0.0, self._node), StudyOpened(0.0, self.design), *jobs]
+        self.at_work[round(self._now, 6)] = {str(job_id) for job_id in self._due}
         at = min([self._wake_at, *self._due.values()])
         if at == inf:
             return ()
@@ -69,8 +71,8 @@ class Curves:
         return events
 
     def _step(self, job_id: JobId) -> list[Event]:
-        made, curve = self._made[job_id] + 1, self._curves[job_id]
-        self._made[job_id] = made
+        made, curve = self.made[job_id] + 1, self._curves[job_id]
+        self.made[job_id] = made
         events: list[Event] = [Reported(self._now, job_id, made, {METRIC: curve[made - 1]})]
         if made == len(curve):
             del self._due[job_id]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dovetail.app.daemon.study_plan import Opening
+from dovetail.app.daemon.studies import Opening
 from dovetail.app.spec.study import expand, read_study
 from dovetail.core.entries import Reported
 from live_box import ME, Box, box

@@ -48,6 +48,7 @@ class Mirror:
         self.ending: Final[list[Trial]] = []  # all their steps are made, but they have not ended
         self._made_at: Final[list[list[Seconds]]] = []  # by trial: when each step was made
         self._seen: Final[list[int]] = []  # by trial: points that have been looked at
+        self._undisturbed = [0, 0.0]  # steps after another one in the same stint; their seconds
         if design.target is not None:
             self.study.target = loss_of(design, design.target)
 
@@ -61,13 +62,13 @@ class Mirror:
         self._sync_circumstances(view)
         return self
 
-    def learn(self, number: int) -> bool:
-        """The trial has reported: has it made a step?"""
+    def learn(self, number: int) -> tuple[int, int]:
+        """The trial has reported: how many steps it had made before, and has now."""
         self._grow()
         trial = self.study.trials[number]
         before = trial.steps
         self._learn(trial, self.track.trials[number])
-        return trial.steps > before
+        return before, trial.steps
 
     def _grow(self) -> None:
         """Trials are numbered as they are submitted, without gaps."""
@@ -90,6 +91,9 @@ class Mirror:
         number, made_at = trial.number, self._made_at[trial.number]
         for point in told.points[self._seen[number] :]:
             age = min(age_of(self.track.design, told, point), self.study.steps)
+            if age > trial.steps and made_at and made_at[-1] > _began(told, point.at):
+                self._undisturbed[0] += age - trial.steps
+                self._undisturbed[1] += point.at - made_at[-1]
             while trial.steps < age:
                 is_gap = trial.steps < age - 1 and trial.losses
                 loss = loss_of(self.track.design, point.value)
@@ -124,7 +128,10 @@ class Mirror:
         study.deadline = min(ends) / step_s if min(ends) < inf else None
 
     def step_s(self, now: Seconds) -> Seconds:
-        """The mean seconds of a step; 1 before there is any."""
+        """The mean seconds of a step, starts not counted where that can be told; 1 before there is
+        any."""
+        if self._undisturbed[1] > 0:
+            return self._undisturbed[1] / self._undisturbed[0]
         steps = sum([len(made) for made in self._made_at])
         held = sum([trial.held_by(now) for trial in self.track.trials.values()])
         return held / steps if steps and held > 0 else 1.0
@@ -167,6 +174,11 @@ def _at_hand(told: TrialTrack, view: View) -> Track | None:
     return None
 
 
+def _began(told: TrialTrack, at: Seconds) -> Seconds:
+    """When the stint began in which the trial was then."""
+    return next((stint.since for stint in reversed(told.stints) if stint.since < at), -1.0)
+
+
 def _later_than(times: list[Seconds], since: Seconds) -> int:
     """How many of the times, which rise, come after that one."""
     number = 0
@@ -193,9 +205,10 @@ class Board:
         self.watches = REPORTS | CLOSES
         self._view: View | None = None
         self._known: Final[dict[str, Mirror]] = {}
-        # By study and trial: when it was first looked at, -1 if not yet. Whoever looks again at the
-        # same moment finds the same, so that deciding twice gives the same decision.
-        self._fresh: Final[dict[tuple[str, int], Seconds]] = {}
+        # By study and trial: when it was first looked at, -1 if not yet, and the steps it had made
+        # when it was looked at before. Whoever looks again at the same moment finds the same, so
+        # that deciding twice gives the same decision.
+        self._fresh: Final[dict[tuple[str, int], tuple[Seconds, int]]] = {}
 
     def build(self, view: View) -> Board:
         """Whoever was at work when an earlier daemon went may have reported just before."""
@@ -205,7 +218,8 @@ class Board:
         for study in view.studies.open.values():
             for trial in study.trials.values():
                 if trial.points and 0 <= trial.since < trial.points[-1].at:
-                    self._fresh[study.id, trial.number] = -1.0
+                    steps = steps_of(study.design, trial)
+                    self._fresh[study.id, trial.number] = (-1.0, steps - 1)
         return self
 
     def of(self, study: StudyTrack) -> Mirror:
@@ -219,23 +233,27 @@ class Board:
             found = self._known[study.id] = Mirror(study)
         return found
 
-    def fresh(self, now: Seconds) -> dict[str, set[int]]:
-        """By study: the trials that have made a step since somebody looked."""
-        found: dict[str, set[int]] = {}
-        for key, looked_at in list(self._fresh.items()):
+    def fresh(self, now: Seconds) -> dict[str, dict[int, int]]:
+        """By study: the trials that have made a step since somebody looked, and their steps then."""
+        found: dict[str, dict[int, int]] = {}
+        for key, (looked_at, before) in list(self._fresh.items()):
             if 0 <= looked_at < now:
                 del self._fresh[key]
             else:
-                self._fresh[key] = now
-                found.setdefault(key[0], set()).add(key[1])
+                self._fresh[key] = (now, before)
+                found.setdefault(key[0], {})[key[1]] = before
         return found
 
     def reports(self, track: Track, entry: Reported) -> None:
         number, study = track.job.trial, None
         if number is not None and self._view is not None:
             study = self._view.studies.of(track)
-        if study is not None and number is not None and self._mirror(study).learn(number):
-            self._fresh[study.id, number] = -1.0
+        if study is None or number is None:
+            return
+        before, steps = self._mirror(study).learn(number)
+        if steps > before:
+            looked_at, earlier = self._fresh.get((study.id, number), (0.0, before))
+            self._fresh[study.id, number] = (-1.0, earlier if looked_at < 0 else before)
 
     def closes(self, study: StudyTrack, reason: str) -> None:
         self._known.pop(study.id, None)

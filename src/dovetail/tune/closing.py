@@ -31,7 +31,7 @@ def why_over(study: StudyTrack, view: View) -> str:
 
 def _all_ended(study: StudyTrack) -> str:
     trials = study.trials.values()
-    if len(trials) < study.design.planned or not all([trial.is_over for trial in trials]):
+    if len(trials) < study.design.planned or not all(trial.is_over for trial in trials):
         return ""
     if any(trial.standing == DONE for trial in trials):
         return "all trials are done"

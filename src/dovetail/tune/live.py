@@ -9,7 +9,8 @@ takes nothing from anybody else, and works under every policy.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -61,15 +62,21 @@ class Exchanging:
         self._rules: Final[dict[str, Rule]] = {}
 
     def decide(self, view: View) -> Iterable[Action]:
-        actions = self._inner.decide(view)
+        actions = list(self._inner.decide(view))
         if not view.studies.open:
             return actions
+        try:
+            return self._exchanged(view, actions)
+        except Exception:  # a mistake of ours: the policy's own decision is a good one, too
+            log.exception("turns could not be exchanged")
+            return actions
+
+    def _exchanged(self, view: View, actions: list[Action]) -> list[Action]:
         for closed in self._rules.keys() - view.studies.open.keys():
             self.forget(closed)
         board = view.index(self.board)
         assert isinstance(board, Board)
-        draft = _Draft(self, view, board, list(actions))
-        return draft.decided()
+        return _Draft(self, view, board, actions).decided()
 
     def rule_of(self, study: StudyTrack) -> Rule:
         rule = self._rules.get(study.id)
@@ -151,11 +158,11 @@ class _Draft:
             if study is None or study_id in over:
                 continue
             turns = self._of(study)
-            for number in sorted(numbers):
+            for number, before in sorted(numbers.items()):
                 track = turns.mirror.jobs.get(number)
                 if track is None or track.placement is None or track.job.id in moved:
                     continue
-                self._judge(turns, number, track)
+                self._judge(turns, number, before, track)
                 slot = _slot(track.placement, track.sequence)
                 found.append((slot, _later(self._step, turns, number, track)))
         return found
@@ -207,11 +214,12 @@ class _Draft:
         turns.mirror.study.switches += 1
         turns.started[track.job.id] = placement
 
-    def _judge(self, turns: _Turns, number: int, track: Track) -> None:
-        """A running trial has made a step. All are judged before any slot is given."""
+    def _judge(self, turns: _Turns, number: int, before: int, track: Track) -> None:
+        """A running trial has made a step, or several since it had made `before`. All are judged before
+        any slot is given."""
         trial = turns.mirror.study.trials[number]
         if trial.standing is RUNNING:  # or it is about to end by itself, or was given up just now
-            verdict = self._verdict(turns, trial)
+            verdict = self._verdict(turns, trial, before)
             if verdict is not None:
                 self._carry_out(turns, trial, track, verdict)
 
@@ -222,32 +230,43 @@ class _Draft:
         if trial.standing is not RUNNING:
             return
         if not track.pinned and _may_be_given_on(track, self._view.room):
-            chosen = self._picked(turns, trial)
-            if chosen is not trial:
-                self._pause(turns, track)
-                self._away[track.job.id] = None
-                if chosen is not None:
-                    self._give(turns, chosen, turns.mirror.jobs[chosen.number], track.placement)
+            self._exchange_for(self._picked(turns, trial), turns, trial, track)
+
+    def _exchange_for(
+        self, chosen: Trial | None, turns: _Turns, leaving: Trial, track: Track
+    ) -> None:
+        other = None if chosen is None else turns.mirror.jobs[chosen.number]
+        if chosen is leaving or (other is not None and other.shape is not track.shape):
+            return
+        self._pause(turns, track)
+        self._away[track.job.id] = None
+        if chosen is not None and other is not None and track.placement is not None:
+            self._give(turns, chosen, other, track.placement)
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
         if isinstance(verdict, GiveUp | Cull):
             ended = verdict.trials if isinstance(verdict, Cull) else (trial,)
             for one in ended:
                 one.standing = STOPPED
-                job_id = turns.mirror.jobs[one.number].job.id
+                job_id = turns.track.trials[one.number].job
                 turns.stopped.append(Stop(job_id, verdict.reason, None, True))
         elif isinstance(verdict, Copy):
             trial.standing = STOPPED
             source = turns.track.trials[verdict.source.number].job
             turns.stopped.append(Branch(track.job.id, source, tuple(verdict.settings.items())))
 
-    def _verdict(self, turns: _Turns, trial: Trial) -> Verdict:
-        rule = self._exchange.rule_of(turns.track)
+    def _verdict(self, turns: _Turns, trial: Trial, before: int) -> Verdict:
+        """After every step, also where several are told at once: a rung must not be passed over."""
+        rule, verdict = self._exchange.rule_of(turns.track), None
         try:
-            return rule.verdict(turns.mirror.study, trial)
+            for steps in range(before + 1, trial.steps + 1):
+                with as_after(trial, steps):
+                    verdict = rule.verdict(turns.mirror.study, trial)
+                if verdict is not None:
+                    break
         except Exception as error:
             self._exchange.give_up_on(turns.track, error)
-            return None
+        return verdict
 
     def _picked(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
         """Those who only have to end come first: that is soon done."""
@@ -305,6 +324,19 @@ class _Draft:
             Start(job_id, where) for job_id, where in given.items() if job_id not in stay | ended
         ]
         return starts, stay
+
+
+@contextmanager
+def as_after(trial: Trial, steps: int) -> Iterator[None]:
+    """The trial as it was when it had made so many steps."""
+    losses, best, turn = trial.losses, trial.best, trial.turn
+    if steps < len(losses):
+        trial.losses, trial.best = losses[:steps], best[:steps]
+        trial.turn = max(turn - (len(losses) - steps), 0)
+    try:
+        yield
+    finally:
+        trial.losses, trial.best, trial.turn = losses, best, turn
 
 
 def _may_be_given_on(track: Track, room: Room) -> bool:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dovetail.app.daemon import main
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.forecast import forecast
 from dovetail.app.daemon.why import why
 from dovetail.core.errors import BadInput
+from dovetail.core.model import Node
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, page, steps_told
+
+WITH_PBT = pytest.mark.skipif(find_spec("dovetail.tune.rules.pbt") is None, reason="without pbt")
 
 
 @pytest.fixture
@@ -145,7 +151,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
-        ({"policy": "pbt"}, "checkpoint"),
+        pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (
             {"space": {"lr": {"float": [0, 1]}, "d": {"choice": [1, 2], "from_step": 2}}},
             "from_step",
@@ -203,3 +209,39 @@ def test_jobs_of_a_user_who_only_names_the_group_are_no_trials(here: Box) -> Non
     job = here.submit("true", group="s1")
     here.wait(job)
     assert len(closed(here)["trials"]) == 1
+
+
+def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
+    node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
+    monkeypatch.setattr(main, "machine_nodes", lambda slots: [node])
+    script = (
+        "import os, time\n"
+        "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"
+        "open(os.environ['DOVETAIL_REPORT'], 'a').write('{\"step\": 1, \"loss\": 1}' + chr(10))\n"
+        "time.sleep(1)\n"
+    )
+    resources = {"share": 0.5, "gpu_memory": "40GB"}
+    with box(tmp_path / "box", policy="fifo-skip") as here:
+        jobs = open_study(here, script=script, policy="fifo", steps=1, resources=resources)
+        found = closed(here)
+        assert (
+            sorted(here.log(job).strip() for job in jobs) == ["GPU-a 0.5"] * 2 + ["GPU-b 0.5"] * 2
+        )
+        places = [trial["stints"][0][2] for trial in found["trials"]]
+        assert sorted(places) == ["gpu 0", "gpu 0", "gpu 1", "gpu 1"]
+        open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
+        assert "500/1000 of a GPU with 50 GB" in closed(here, "large")["reason"]
+
+
+def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:
+    open_study(here, steps=40, trials=3, pace=0.1, policy="fifo")
+    job = here.submit("sleep 1", estimate="1s")
+    here.wait_for(lambda: page(here)["running"] == 2 and page(here)["best"] is not None)
+    found = forecast(here.service)
+    assert "take turns is not foreseen" in found.limited
+    starts = [found.start(job_id) for job_id in (page(here)["trials"][2]["job"], job)]
+    assert all(start is not None for start in starts)
+    assert "study digits" in str(why(here.service, job)["text"]) + str(found.beliefs)

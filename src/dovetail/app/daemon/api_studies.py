@@ -15,7 +15,7 @@ from dovetail.app.daemon.answers import (
 )
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.problems import Answer, problems
-from dovetail.app.daemon.study_plan import Opening
+from dovetail.app.daemon.studies import Opening
 from dovetail.app.spec.texts import LONGEST_NAME
 
 routes = router("studies")

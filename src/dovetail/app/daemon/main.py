@@ -97,6 +97,7 @@ class Daemon:
         self.service: Final = Service(parts)
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self.errands: Final = Errands(parts, self.service, self.studies, home)
+        self.studies.on_resume = self.errands.look_after
         self._lasting.append(self.errands)
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)

@@ -7,28 +7,18 @@ needs time or the disk: choosing the next settings, copying a checkpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.app.daemon import logs
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.service import Parts, Service
-from dovetail.app.daemon.study_plan import (
-    Opening,
-    Turn,
-    design_of,
-    first_turns,
-    kept,
-    learns,
-    member_of,
-    read_plan,
-)
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
 from dovetail.app.daemon.submissions import LOG, Submission
 from dovetail.app.home import Home
-from dovetail.app.spec.study import StudySpec
 from dovetail.backends.store import Store
 from dovetail.core.entries import (
     Event,
@@ -46,8 +36,22 @@ from dovetail.core.view import CLOSES, View
 from dovetail.tune.board import Board
 from dovetail.tune.live import Exchanging
 
+if TYPE_CHECKING:
+    from dovetail.app.daemon.study_plan import Turn
+    from dovetail.app.spec.study import StudySpec
+
 STUDY_STOPPED = "its study is stopped"
 LEARNED_AHEAD = 2  # trials that are submitted before there is anything to learn from
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a user hands in."""
+
+    spec: object
+    environment: dict[str, str]
+    workdir: str
+    umask: int = 0o022
 
 
 class Studies:
@@ -57,12 +61,16 @@ class Studies:
         self._parts: Final = parts
         self._service: Final = service
         self._exchange: Final = exchange
+        self.on_resume: Callable[[str], None] = lambda study_id: None
 
     # ------------------------------------------------------------------------------------- opening
 
     def open(self, opening: Opening, caller: Caller) -> dict[str, Any]:
-        spec = read_plan(opening)
-        first = first_turns(spec, LEARNED_AHEAD if learns(spec) else spec.planned)
+        # Imported with the first study: most daemons never see one.
+        from dovetail.app.daemon import study_plan as plan
+
+        spec = plan.read_plan(opening)
+        first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
             if view.studies.named(spec.title) is not None:
@@ -71,8 +79,8 @@ class Studies:
                     "its jobs, or give this one another name"
                 )
             number = int(self._parts.store.meta("next_study") or "1")
-            design = design_of(spec, f"s{number}", caller, now, self._parts.clock)
-            self._parts.book.keep_study(design.id, kept(opening, spec, caller))
+            design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
+            self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
             submitted = self.submitted(spec, design, first, opening, caller, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
@@ -91,6 +99,8 @@ class Studies:
         now: Seconds,
     ) -> list[Event]:
         """The trials as jobs, their folders and environments made."""
+        from dovetail.app.daemon.study_plan import member_of
+
         first, events = self._service.next_number(), list[Event]()
         for number, turn in enumerate(turns, first):
             parent = None if turn.parent is None else JobId(str(first + turn.parent))
@@ -167,7 +177,9 @@ class Studies:
             events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
             return events, study.id
 
-        return self._row(self._service.change(change), caller)
+        study_id = self._service.change(change)
+        self.on_resume(study_id)
+        return self._row(study_id, caller)
 
     def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
         return row_in(self.one(study_id, caller))

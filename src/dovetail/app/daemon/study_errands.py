@@ -6,28 +6,33 @@ What there is to do follows from the state alone, so that whoever takes over aft
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from dovetail.app.daemon.callers import groups_of
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
-from dovetail.app.daemon.study_plan import Turn, learns, reopened, settings_for
 from dovetail.app.home import Home
 from dovetail.backends.local import checkpoints
+from dovetail.backends.local.checkpoints import Owner
 from dovetail.backends.local.lives import CHECKPOINTS
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import NEW, Branching, StudyTrack
+from dovetail.core.studies import NEW, Branching, Settings, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, ENDS, RUNS, View
 from dovetail.tune.board import Mirror
 from dovetail.tune.study import Trial
+
+if TYPE_CHECKING:
+    from dovetail.app.spec.study import StudySpec
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -64,10 +69,10 @@ class Errands:
 
     def build(self, view: View) -> Errands:
         for study_id in view.studies.open:
-            self._look_after(study_id)
+            self.look_after(study_id)
         return self
 
-    def _look_after(self, study_id: str) -> None:
+    def look_after(self, study_id: str) -> None:
         self._asked.put(study_id)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="studies", daemon=True)
@@ -75,11 +80,11 @@ class Errands:
 
     def runs(self, track: Track) -> None:
         if track.job.trial is not None and track.first_start_at < 0:
-            self._look_after(track.job.group)
+            self.look_after(track.job.group)
 
     def ends(self, track: Track) -> None:
         if track.job.trial is not None:
-            self._look_after(track.job.group)
+            self.look_after(track.job.group)
 
     def closes(self, study: StudyTrack, reason: str) -> None:
         self._parts.book.forget_environment(study.id)
@@ -114,13 +119,15 @@ class Errands:
             self._submit_next(needs)
 
     def _submit_next(self, needs: Needs) -> None:
+        from dovetail.app.daemon.study_plan import Turn, learns, reopened
+
         kept = self._parts.book.study(needs.design.id)
         if kept is None:
             return
         spec, opening, caller = reopened(needs.design, kept)
         if not learns(spec):
             return
-        settings = settings_for(spec, needs.trials, needs.past)
+        settings = self._suggested(spec, needs)
         turn = Turn(needs.trials, settings, spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
@@ -131,18 +138,32 @@ class Errands:
 
         self._service.change(change)
 
+    @staticmethod
+    def _suggested(spec: StudySpec, needs: Needs) -> Settings:
+        from dovetail.app.daemon.study_plan import settings_for
+
+        try:
+            return settings_for(spec, needs.trials, needs.past)
+        except Exception:  # somebody else's code, which may fail on what nobody thought of
+            log.exception(
+                "study %s: %s failed; a trial by chance instead", spec.title, spec.sampler
+            )
+            by_chance = spec.model_copy(update={"sampler": "random"})
+            return settings_for(by_chance, needs.trials)
+
     def _branch(self, design: Design, number: int, before: JobId, branching: Branching) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
         one has saved nothing yet, of its own)."""
+        from dovetail.app.daemon.study_plan import Turn, reopened
+
         kept = self._parts.book.study(design.id)
         if kept is None:
             return
         spec, opening, caller = reopened(design, kept)
         part = self._home.runs / f"{design.id}.{number}.part"
-        found = [self._parts.book.order_for(job).checkpoints for job in (branching.source, before)]
-        source = next((folder for folder in found if _has_something(folder)), None)
+        source = self._saved_by(branching.source, before)
         if source is not None:
-            checkpoints.copy(source, part)
+            checkpoints.copy(source, part, self._owner(kept["uid"]))
         turn = Turn(number, branching.settings, spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
@@ -152,11 +173,19 @@ class Errands:
             events = self._studies.submitted(spec, design, [turn], opening, caller, now)
             for event in events:
                 if isinstance(event, Submitted) and source is not None:
-                    checkpoints.move(part, self._home.folder(event.job.id) / CHECKPOINTS)
+                    os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)
             return events, None
 
         self._service.change(change)
         shutil.rmtree(part, ignore_errors=True)
+
+    def _saved_by(self, *jobs: JobId) -> Path | None:
+        """What the first of them has saved that has saved anything."""
+        folders = [self._home.folder(job) / CHECKPOINTS for job in jobs]
+        return next((own for own in folders if checkpoints.has_something(own)), None)
+
+    def _owner(self, uid: int) -> Owner | None:
+        return Owner(uid, *groups_of(uid)) if self._home.system else None
 
 
 def _needs(view: View, study_id: str) -> Needs | None:
@@ -171,7 +200,3 @@ def _needs(view: View, study_id: str) -> Needs | None:
         mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
         past, wanted = mirror.study.trials, max(LEARNED_AHEAD, mirror.study.slots)
     return Needs(study.design, branchings, len(trials), ahead, wanted, past)
-
-
-def _has_something(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())

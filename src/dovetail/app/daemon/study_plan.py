@@ -9,11 +9,12 @@ from typing import Any
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.studies import Opening
 from dovetail.app.daemon.submissions import Member
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.tune import sampling
@@ -25,16 +26,6 @@ _NEEDS_CHECKPOINTS = (
     "lets one trial begin from what another has saved: say `checkpoint: {}`, save in "
     "DOVETAIL_CHECKPOINT_DIR and end after DOVETAIL_STEPS steps"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What a user hands in."""
-
-    spec: object
-    environment: dict[str, str]
-    workdir: str
-    umask: int = 0o022
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +42,32 @@ class Turn:
 def read_plan(opening: Opening) -> StudySpec:
     """The description, if all of it makes sense."""
     spec = read_study(opening.spec)
-    make_rule(spec.policy)
+    _check_rule(spec.policy)
     sampling.make(spec.sampler, spec.seed, spec.trials)  # is it installed?
-    if spec.policy.partition(":")[0] == "pbt" and not saves_itself(spec):
-        raise BadInput(f"policy: {spec.policy} {_NEEDS_CHECKPOINTS}")
-    if shares(spec) and not saves_itself(spec):
-        raise BadInput(f"space: from_step {_NEEDS_CHECKPOINTS}")
+    why = _begins_from_others(spec)
+    if why and not saves_itself(spec):
+        raise BadInput(f"{why} {_NEEDS_CHECKPOINTS}")
+    if why and spec.checkpoint.dir:
+        raise BadInput(f"checkpoint.dir: leave it out; {why} needs a folder for every trial")
     return spec
+
+
+def _check_rule(text: str) -> None:
+    """It may be somebody else's, and need what is not there."""
+    try:
+        make_rule(text)
+    except DovetailError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise BadInput(f"policy: {text} cannot be used ({told}); choose another") from None
+
+
+def _begins_from_others(spec: StudySpec) -> str:
+    """What in it makes trials begin with a copy of what others have saved; "" if nothing does."""
+    if spec.policy.partition(":")[0] == "pbt":
+        return f"policy {spec.policy}"
+    return "from_step in the space" if shares(spec) else ""
 
 
 def saves_itself(spec: StudySpec) -> bool:

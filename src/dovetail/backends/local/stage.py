@@ -13,13 +13,14 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from dovetail.backends.local import checkpoints, ladder
+from dovetail.backends.local import ladder
+from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import JobId, Placement, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -174,6 +175,7 @@ class Stage:
             "DOVETAIL_CHECKPOINT_DIR": str(manners.checkpoints),
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
+            **_share_of(life.booked),
         }
         return replace(order.launch, env=env)
 
@@ -192,6 +194,7 @@ class Stage:
             order.saves_itself,
             self.gpus_of(life.stands or life.booked),
             self._limit - parked,
+            order.begins_from,
         )
 
     def _start(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
@@ -201,8 +204,8 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
-            if source := self.order_for(life.job_id).begins_from:
-                checkpoints.begin_from(source, manners.checkpoints)
+            if manners.begins_from is not None:
+                begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
             live = self.live_folder()
             live.mkdir(parents=True, exist_ok=True)
             (live / life.job_id).write_text(run.folder.name)
@@ -259,6 +262,14 @@ def _step(track: Track | None) -> float:
         return 0
     is_of_this_launch = track.reported_at >= track.started_at
     return track.step if is_of_this_launch or track.executed_s > _KEPT_S else 0
+
+
+def _share_of(placement: Placement | None) -> dict[str, str]:
+    """What a job is told that has only a part of a GPU; the last one is what JAX goes by."""
+    if placement is None or placement.share == WHOLE_GPU:
+        return {}
+    part = f"{placement.share / WHOLE_GPU:g}"
+    return {"DOVETAIL_GPU_SHARE": part, "XLA_PYTHON_CLIENT_MEM_FRACTION": part}
 
 
 def _launch(run: Run, launch: Launch) -> None:
