@@ -30,12 +30,17 @@ def table(summaries: Sequence[Summary]) -> str:
     """One row per policy; times in a readable unit."""
     rows = [[title for _, title in _COLUMNS]]
     rows += [[_cell(key, summary[key]) for key, _ in _COLUMNS] for summary in summaries]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+    return "\n".join([*aligned(rows), *_other_ends(summaries)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Titles, a rule, and a line for each row: a name, then figures."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
     lines = [line for row in rows for line in _lines(row, widths)]
     lines.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join([*lines, *_other_ends(summaries)])
+    return lines
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
