@@ -116,7 +116,8 @@ def changes(at_work: dict[float, set[str]]) -> list[tuple[float, set[str]]]:
 
 
 RULES = ["fifo", "round-robin", "round-robin:quantum=3", "slaq", "hermes", "hermes:reading=early"]
-RULES += ["successive-halving:pause=true", "asha-promote", "pasha", "freeze-thaw", "default"]
+RULES += ["successive-halving:pause=true", "asha-promote", "pasha", "freeze-thaw", "default", "pop"]
+RULES += ["successive-halving", "hyperband", "asha-stop", "median-stop"]
 
 
 @pytest.fixture(autouse=True)

@@ -215,21 +215,20 @@ class _Draft:
         turns.started[track.job.id] = placement
 
     def _judge(self, turns: _Turns, number: int, before: int, track: Track) -> None:
-        """A running trial has made a step, or several since it had made `before`. All are judged before
-        any slot is given."""
+        """A running trial has made a step, or several since it had made `before`. All are judged
+        before any slot is given; not while it trains what others share with it."""
         trial = turns.mirror.study.trials[number]
-        if trial.standing is RUNNING:  # or it is about to end by itself, or was given up just now
+        if trial.standing is RUNNING and track.job.id == turns.track.trials[number].job:
             verdict = self._verdict(turns, trial, before)
             if verdict is not None:
                 self._carry_out(turns, trial, track, verdict)
 
     def _step(self, turns: _Turns, number: int, track: Track) -> None:
-        """Does it go on in its slot?"""
+        """Does it go on in its slot? It may be about to end by itself, or was just given up."""
         trial = turns.mirror.study.trials[number]
-        assert track.placement is not None
-        if trial.standing is not RUNNING:
+        if trial.standing is not RUNNING or track.pinned:
             return
-        if not track.pinned and _may_be_given_on(track, self._view.room):
+        if _may_be_given_on(track, self._view.room):
             self._exchange_for(self._picked(turns, trial), turns, trial, track)
 
     def _exchange_for(
@@ -245,15 +244,19 @@ class _Draft:
 
     def _carry_out(self, turns: _Turns, trial: Trial, track: Track, verdict: Verdict) -> None:
         if isinstance(verdict, GiveUp | Cull):
-            ended = verdict.trials if isinstance(verdict, Cull) else (trial,)
-            for one in ended:
-                one.standing = STOPPED
-                job_id = turns.track.trials[one.number].job
-                turns.stopped.append(Stop(job_id, verdict.reason, None, True))
+            for one in verdict.trials if isinstance(verdict, Cull) else (trial,):
+                self._end(turns, one, verdict.reason)
         elif isinstance(verdict, Copy):
             trial.standing = STOPPED
             source = turns.track.trials[verdict.source.number].job
             turns.stopped.append(Branch(track.job.id, source, tuple(verdict.settings.items())))
+
+    def _end(self, turns: _Turns, trial: Trial, reason: str) -> None:
+        told = turns.track.trials[trial.number]
+        present = [job_id for job_id in told.jobs if job_id in self._view.tracks]
+        if present and present[0] == told.job:  # else others need what it trains
+            trial.standing = STOPPED
+            turns.stopped.append(Stop(told.job, reason, None, True))
 
     def _verdict(self, turns: _Turns, trial: Trial, before: int) -> Verdict:
         """After every step, also where several are told at once: a rung must not be passed over."""
