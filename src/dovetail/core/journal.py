@@ -51,6 +51,7 @@ from dovetail.core.model import (
     Interruption,
     Job,
     Node,
+    Option,
     Placement,
     Seconds,
     Slice,
@@ -124,6 +125,7 @@ def job_from(data: dict[str, Any]) -> Job:
     data = _with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
     data["after"] = tuple(data.get("after", ()))
+    data["options"] = tuple(Option(*option) for option in data.get("options", ()))
     if "interruption" in data:
         data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
     if "estimate" in data:

@@ -110,6 +110,7 @@ class Lifecycle(View):
         tenant = job.tenant if self.room.tenants_matter else ""
         key = (
             job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
+            tuple([(option.kind, option.gpus) for option in job.options]) if job.options else (),
         )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
@@ -125,7 +126,9 @@ class Lifecycle(View):
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
         room, shape, count, now = self.room, track.shape, placement.gpus, self.now
-        if count != shape.gpus and not self._may_have(track, count):
+        if shape.options:
+            self._check_option(track, placement)
+        elif count != shape.gpus and not self._may_have(track, count):
             raise IllegalEntry(
                 f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
             )
@@ -163,8 +166,21 @@ class Lifecycle(View):
         except IllegalEntry as error:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
 
+    def _check_option(self, track: Track, placement: Placement) -> None:
+        """Is the placement one of the ways to run the job?"""
+        nodes = self.room.nodes
+        kinds = {nodes[n].kind for n, _ in placement.slices if 0 <= n < len(nodes)}
+        if any([(kind, placement.gpus) not in track.shape.options for kind in kinds]):
+            ways = " or ".join([f"{gpus} {kind}" for kind, gpus in track.shape.options])
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} with {placement.gpus} GPUs of kind "
+                f"{' and '.join(sorted(kinds))} at t={self.now:g}: it has options for {ways}"
+            )
+
     @staticmethod
     def _may_have(track: Track, count: int) -> bool:
+        if track.shape.options:
+            return any([gpus == count for _, gpus in track.shape.options])
         low, high = track.job.min_gpus, track.job.max_gpus
         return (
             (low if low is not None else track.job.gpus)
