@@ -159,6 +159,8 @@ class Lifecycle(View):
             index.runs(track)
         if track.first_start_at < 0:
             track.first_start_at = now
+        elif track.left is not None and _on_other_nodes(track.left, placement):
+            track.migrations += 1
 
     def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
         try:
@@ -253,6 +255,7 @@ class Lifecycle(View):
             if room.strangers:
                 room.keep_off_strangers()
         self._settle_stint(track, lost_s)
+        track.left = placement
         track.placement = None
         track.holds = 0.0
         track.speed = 1.0
@@ -370,8 +373,15 @@ class Lifecycle(View):
             raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
         self.room.take(placement, track.shape)
         self._settle_so_far(track)
+        track.migrations += _on_other_nodes(before, placement)
         track.placement = placement
         track.holds = placement.gpus * placement.share / WHOLE_GPU
         track.turn += 1
         for index in self._on_run:
             index.runs(track)
+
+
+def _on_other_nodes(before: Placement, after: Placement) -> bool:
+    if len(before.slices) == len(after.slices) == 1:
+        return before.slices[0].node != after.slices[0].node
+    return {piece.node for piece in before.slices} != {piece.node for piece in after.slices}

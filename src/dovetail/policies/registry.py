@@ -17,6 +17,7 @@ from typing import Any
 from dovetail.core.errors import BadInput
 from dovetail.core.loop import Policy
 from dovetail.core.plan import Place
+from dovetail.models.cost import Costs
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 
@@ -45,6 +46,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "gandiva": ("dovetail.policies.packing", "Gandiva"),
 }
 GROUP = "dovetail.policies"
+_GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Knowledge:
     predictors: Mapping[str, Predictor]
     predictor: str  # the one to use unless the policy's text names another
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
+    costs: Costs = Costs()  # what energy and lateness are believed to cost
 
 
 def names() -> list[str]:
@@ -154,6 +157,8 @@ def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledg
         values[key] = knowledge.predictors[knowledge.predictor]
     elif key == "services":
         values[key] = knowledge.services
+    elif key == "costs":
+        values[key] = knowledge.costs
 
 
 def _parse(name: str, item: Field[Any], value: str, knowledge: Knowledge) -> Any:
@@ -199,7 +204,7 @@ def _choose(what: str, choices: Mapping[str, Any], value: str) -> Any:
 
 
 def _choices(known: Mapping[str, Field[Any]]) -> str:
-    given = [key for key in known if key not in ("services",)]
+    given = [key for key in known if key not in _GIVEN]
     return "it has " + ", ".join(given) if given else "it has none"
 
 
@@ -218,7 +223,7 @@ def describe(name: str) -> Description:
     parameters = {
         item.name: _show(item.default)
         for item in items
-        if item.name not in ("place", "predictor", "services") and item.default is not MISSING
+        if item.name not in ("place", "predictor", *_GIVEN) and item.default is not MISSING
     }
     needs = tuple(item.name for item in items if item.name in ("predictor", "services"))
     summary = " ".join((kind.__doc__ or "").strip().split("\n\n")[0].split())
