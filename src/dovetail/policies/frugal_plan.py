@@ -1,0 +1,369 @@
+"""Frugal's decision: who runs now, how and where, so that energy and lateness together cost least.
+
+A GPU on a node that is on anyway costs far less than one that needs a node switched on. So nobody opens
+a node for the sake of being early: jobs with slack wait, ride on nodes that others need, or start
+together when they fill a node. Jobs without slack start at once in their thriftiest way, and go faster
+only as far as their deadline asks and as the value saved is worth the GPUs it takes. When there is not
+enough for all, GPUs go to the most value per GPU-second, not to the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf
+from typing import Final, NamedTuple, final
+
+from dovetail.core.model import Seconds
+from dovetail.models.hourly import HOUR_S
+from dovetail.policies.frugal_floor import Floor, Seats
+from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Ladder, Rates
+from dovetail.policies.frugal_seating import settled
+
+STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
+BLINK_S: Final = 1.0  # slack below this is none
+URGENCY: Final = (
+    0.5  # a job that can still be saved later gives way to others by e per such part of it
+)
+FEWEST_GPUS: Final = 0.5  # what a faster way without more GPUs is counted as
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A job as the plan sees it.
+
+    `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
+    without paying more than it has to; `dear`: not at this hour. Moving it takes `restart` seconds.
+    """
+
+    ladder: Ladder
+    left: float  # part of the work
+    deadline: Seconds
+    late_per_s: float
+    at: tuple[int, int] | None = None
+    window: Seconds = inf
+    dear: bool = False
+    restart: Seconds = 0.0
+
+    def needs(self, way: int) -> Seconds:
+        return self.ladder.ways[way].seconds * self.left
+
+
+class Decision(NamedTuple):
+    seats: Mapping[int, tuple[int, int]]  # by task: its way and its node
+    wake: Seconds  # when to look again though nothing has happened; inf: no need
+
+
+def decide(
+    now: Seconds,
+    tasks: Sequence[Task],
+    nodes: Sequence[Seats],
+    rates: Rates,
+    *,
+    margin: float = 0.01,
+    move: float = 0.0,
+) -> Decision:
+    """`margin`: part of its time by which a job is begun early; `move`: money for moving a job."""
+    draft = _Draft(now, tasks, nodes, rates, margin, move)
+    risky, easy = _by_slack(draft)
+    _start(draft, risky)
+    _hurry(draft, risky)
+    _fill_nodes(draft, _ride(draft, easy))
+    _speed_up_the_lonely(draft)
+    return Decision(draft.settled(), _wake(draft))
+
+
+@final
+class _Draft:
+    """The plan while it is made."""
+
+    def __init__(
+        self,
+        now: Seconds,
+        tasks: Sequence[Task],
+        nodes: Sequence[Seats],
+        rates: Rates,
+        margin: float,
+        move: float,
+    ) -> None:
+        self.now: Final = now
+        self.tasks: Final = tasks
+        self.rates: Final = rates
+        self.margin: Final = 1.0 + margin
+        self.move: Final = move
+        self.floor: Final = Floor(nodes)
+        self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
+        self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
+        self.slack: Final = [self._slack(task) for task in tasks]
+
+    def _slack(self, task: Task) -> Seconds:
+        until = task.deadline - self.now
+        if not task.dear:
+            until = min(until, task.window)
+        return until - task.needs(task.ladder.thrifty) * self.margin - task.restart * (not task.at)
+
+    def must_go_on(self, i: int) -> bool:
+        """It was started for want of slack and has hardly gained any: stopping it is not worth it."""
+        task = self.tasks[i]
+        return task.at is not None and self.slack[i] < STAY * task.needs(task.ladder.thrifty)
+
+    def late(self, i: int, way: int) -> Seconds:
+        """By how much the task would miss its deadline that way, half of the margin used up."""
+        task = self.tasks[i]
+        return self.now + task.needs(way) * (1.0 + self.margin) / 2 - task.deadline
+
+    def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
+        option = self.tasks[i].ladder.ways[way]
+        return self.floor.room(option.kind, option.gpus, opening, but)
+
+    def put(self, i: int, way: int, n: int) -> None:
+        self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
+        self.seats[i] = way, n
+
+    def take(self, i: int) -> tuple[int, int]:
+        way, n = self.seats.pop(i)
+        self.floor.take(i, n)
+        return way, n
+
+    def settled(self) -> dict[int, tuple[int, int]]:
+        gpus = {i: self.tasks[i].ladder.ways[way].gpus for i, (way, _) in self.seats.items()}
+        at = {i: self.tasks[i].at for i in self.seats}
+        return settled(self.floor.nodes, at, gpus, self.seats)
+
+    def try_to_put(self, i: int, way: int, opening: bool = True) -> bool:
+        n = self.room(i, way, opening)
+        if n is not None:
+            self.put(i, way, n)
+        return n is not None
+
+
+def _by_slack(draft: _Draft) -> tuple[list[int], list[int]]:
+    """Those that must run now, the most value per GPU-second first; and those that need not, the
+    running ones and the least slack first. Whoever waits for a cheaper hour is in neither."""
+    crowded = _crowded(draft)
+    risky, easy = [], []
+    for i, slack in enumerate(draft.slack):
+        if slack <= BLINK_S or i in crowded or draft.must_go_on(i):
+            risky.append(i)
+        elif not draft.tasks[i].dear:
+            easy.append(i)
+    risky.sort(key=lambda i: -_worth(draft, i))
+    easy.sort(key=lambda i: (draft.tasks[i].at is None, draft.slack[i]))
+    return risky, easy
+
+
+def _crowded(draft: _Draft) -> set[int]:
+    """Jobs with slack behind so many others of their kind that it may not be enough."""
+    kinds = [_kind(task) for task in draft.tasks]
+    most, crowded = draft.floor.most, set()
+    gpus, work = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0.0)  # GPUs and GPU-seconds ahead
+    for i in sorted(range(len(kinds)), key=draft.slack.__getitem__):
+        kind, task = kinds[i], draft.tasks[i]
+        more = task.ladder.ways[task.ladder.thrifty].gpus
+        if gpus[kind] + more > most[kind] and work[kind] / most[kind] > draft.slack[i]:
+            crowded.add(i)
+        gpus[kind] += more
+        work[kind] += more * task.needs(task.ladder.thrifty)
+    return crowded
+
+
+def _worth(draft: _Draft, i: int) -> float:
+    """Lateness avoided per GPU-second as in Smith's rule, less for what can still wait."""
+    task = draft.tasks[i]
+    way, needs = task.ladder.thrifty, max(task.needs(task.ladder.thrifty), BLINK_S)
+    can_wait = exp(-max(0.0, draft.slack[i]) / (URGENCY * needs))
+    return task.late_per_s / (task.ladder.ways[way].gpus * needs) * can_wait
+
+
+def _start(draft: _Draft, risky: Sequence[int]) -> None:
+    for i in risky:
+        first = draft.tasks[i].ladder.thrifty
+        if not draft.try_to_put(i, first):
+            for climb in draft.tasks[i].ladder.climbs[1:]:
+                if draft.try_to_put(i, climb[0]):
+                    break
+
+
+class _Climb(NamedTuple):
+    """A faster way for a task, ordered by what it is worth."""
+
+    worth: float  # per GPU; negative, so that the best comes first
+    gain: float  # money per second, negative
+    task: int
+    way: int
+
+
+def _hurry(draft: _Draft, risky: Iterable[int]) -> None:
+    """Faster ways for those that would be late, as long as there are GPUs for them."""
+    climbs = sorted([climb for i in risky if i in draft.seats for climb in _climbs(draft, i)])
+    for climb in climbs:
+        if not draft.floor.all_free:
+            return
+        if climb.task not in draft.before:
+            _try_to_climb(draft, climb)
+
+
+def _climbs(draft: _Draft, i: int) -> Iterator[_Climb]:
+    task, current = draft.tasks[i], draft.seats[i][0]
+    late = draft.late(i, current)
+    if late <= BLINK_S:
+        return
+    ways, shares = task.ladder.ways, task.ladder.shares
+    usual, now = ways[task.ladder.thrifty].seconds, ways[current]
+    for way in _next_ways(draft, i, current):
+        saved = min(late, task.needs(current) - task.needs(way))
+        gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / now.seconds)
+        if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
+            continue
+        more = max(ways[way].gpus - now.gpus, FEWEST_GPUS)
+        spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
+        can_wait = exp(-spare / (URGENCY * usual * task.left))
+        yield _Climb(-gain / more * can_wait, -gain, i, way)
+
+
+def _next_ways(draft: _Draft, i: int, current: int) -> Iterator[int]:
+    """Of each kind the slowest way that is in time, else the fastest."""
+    ladder = draft.tasks[i].ladder
+    for climb in ladder.climbs:
+        faster = [way for way in climb if ladder.ways[way].seconds < ladder.ways[current].seconds]
+        if faster:
+            yield next((way for way in faster if draft.late(i, way) <= 0), faster[-1])
+
+
+def _try_to_climb(draft: _Draft, climb: _Climb) -> None:
+    before, home = draft.take(climb.task)
+    n = draft.room(climb.task, climb.way)
+    if n is None:
+        n = _cleared(draft, climb)
+    if n is None:
+        draft.put(climb.task, before, home)
+        return
+    draft.put(climb.task, climb.way, n)
+    draft.before[climb.task] = before
+
+
+def _cleared(draft: _Draft, climb: _Climb) -> int | None:
+    """A node made free for the task by moving others, if they lose less than it gains."""
+    option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
+    n = floor.emptiest(option.kind, option.gpus)
+    if n is None or floor.all_free < option.gpus:
+        return None
+    moved: list[tuple[int, int]] = []
+    loss = 0.0
+    for guest in sorted(floor.guests[n], key=floor.guests[n].__getitem__):
+        if floor.free[n] >= option.gpus:
+            break
+        way = draft.seats[guest][0]
+        moved.append((guest, way))
+        loss += _moved(draft, guest, n)
+        if loss >= -climb.gain:
+            break
+    if floor.free[n] >= option.gpus and loss < -climb.gain:
+        return n
+    for guest, way in moved:
+        if draft.seats[guest][1] != n:
+            draft.take(guest)
+            draft.put(guest, way, n)
+    return None
+
+
+def _moved(draft: _Draft, guest: int, n: int) -> float:
+    """Moves the guest of a node elsewhere and says what it loses a second; inf if it cannot go."""
+    task, current = draft.tasks[guest], draft.seats[guest][0]
+    if guest in draft.before:
+        return inf
+    for way in (current, *[climb[0] for climb in task.ladder.climbs]):
+        other = draft.room(guest, way, but=n)
+        if other is not None:
+            draft.take(guest)
+            draft.put(guest, way, other)
+            ways = task.ladder.ways
+            return task.late_per_s * max(0.0, 1.0 - ways[current].seconds / ways[way].seconds)
+    return inf
+
+
+def _ride(draft: _Draft, easy: Iterable[int]) -> list[int]:
+    """Puts jobs with slack on nodes that are on anyway; returns the others."""
+    return [
+        i for i in easy if not draft.try_to_put(i, draft.tasks[i].ladder.thrifty, opening=False)
+    ]
+
+
+def _fill_nodes(draft: _Draft, waiting: Iterable[int]) -> None:
+    """Opens nodes for jobs with slack that fill them: cheaper it will never be."""
+    lines: dict[str, dict[int, None]] = {}
+    for i in waiting:
+        ladder = draft.tasks[i].ladder
+        lines.setdefault(ladder.ways[ladder.thrifty].kind, {})[i] = None
+    for kind, line in lines.items():
+        for n in reversed(draft.floor.empty(kind)):
+            party = _party(draft, line, n)
+            if not party:
+                break
+            for i in party:
+                del line[i]
+                draft.put(i, draft.tasks[i].ladder.thrifty, n)
+
+
+def _party(draft: _Draft, line: Iterable[int], n: int) -> list[int]:
+    """The most of the line that are worth switching the node on for."""
+    node = draft.floor.nodes[n]
+    rate = draft.rates[node.kind]
+    party: list[int] = []
+    worth, gpus, enough = 0.0, 0, 0
+    for i in line:
+        ladder = draft.tasks[i].ladder
+        more = ladder.ways[ladder.thrifty].gpus
+        if gpus + more > node.gpus:
+            continue
+        party.append(i)
+        gpus += more
+        worth += ladder.shares[ladder.thrifty]
+        if worth * AS_GOOD_AS_FULL >= rate[gpus]:
+            enough = len(party)
+        if gpus == node.gpus:
+            break
+    return party[:enough]
+
+
+def _kind(task: Task) -> str:
+    return task.ladder.ways[task.ladder.thrifty].kind
+
+
+def _speed_up_the_lonely(draft: _Draft) -> None:
+    """A job alone on its node pays for all of it: faster may be cheaper."""
+    for n, guests in enumerate(draft.floor.guests):
+        if len(guests) == 1 and not draft.floor.nodes[n].taken:
+            _speed_up(draft, next(iter(guests)), n)
+
+
+def _speed_up(draft: _Draft, i: int, n: int) -> None:
+    task, node = draft.tasks[i], draft.floor.nodes[n]
+    rate, ways = draft.rates[node.kind], task.ladder.ways
+    costs = {
+        way: rate[option.gpus] * task.needs(way) / HOUR_S
+        for way, option in enumerate(ways)
+        if option.kind == node.kind and option.gpus <= node.gpus
+    }
+    best, current = min(costs, key=costs.__getitem__), draft.seats[i][0]
+    moves = task.at is not None and ways[task.at[0]].gpus != ways[best].gpus
+    gain = costs[current] - costs[best] - draft.move * moves
+    if ways[best].seconds < ways[current].seconds and gain > 0:
+        draft.take(i)
+        draft.put(i, best, n)
+
+
+def _wake(draft: _Draft) -> Seconds:
+    """When a waiting job's slack is used up, or a hurried one has caught up."""
+    wake = inf
+    for i, slack in enumerate(draft.slack):
+        if i not in draft.seats and BLINK_S < slack:
+            wake = min(wake, draft.now + slack)
+    for i, before in draft.before.items():
+        task, way = draft.tasks[i], draft.seats[i][0]
+        usual = task.ladder.ways[before].seconds * draft.margin
+        speed = usual / task.ladder.ways[way].seconds - 1.0
+        behind = usual * task.left - (task.deadline - draft.now)
+        if speed > 0 < behind:
+            wake = min(wake, draft.now + max(behind / speed, BLINK_S))
+    return wake
