@@ -357,7 +357,7 @@ def _wake(draft: _Draft) -> Seconds:
     """When a waiting job's slack is used up, or a hurried one has caught up."""
     wake = inf
     for i, slack in enumerate(draft.slack):
-        if i not in draft.seats and BLINK_S < slack:
+        if i not in draft.seats and slack > BLINK_S:
             wake = min(wake, draft.now + slack)
     for i, before in draft.before.items():
         task, way = draft.tasks[i], draft.seats[i][0]
