@@ -495,7 +495,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(typed: Type, jobs: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("simulate {jobs} --policy fifo", "Missing option '--cluster'"),
+        ("simulate {jobs} --policy fifo", "give the nodes with --cluster"),
         ("simulate {jobs} --cluster 1x4", "Missing option '--policy'"),
         ("simulate --cluster 1x4 --policy fifo", "Missing argument 'TRACE'"),
         ("simulate {jobs} --cluster 1x4 --policy fifo --fast", "No such option"),

@@ -34,6 +34,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.cost import FREE, Costs, rates_of
 from dovetail.models.failures import NodeFailures
+from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
     read_cluster,
@@ -41,6 +42,7 @@ from dovetail.traces.clusters import (
     read_tenants,
     split_by_tenants,
 )
+from dovetail.traces.instances import is_instance, read_instance
 from dovetail.traces.record import RunRecord
 
 
@@ -48,7 +50,10 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands understand."""
     choices: list[Callable[..., Any]] = [
         click.argument("trace"),
-        click.option("--cluster", required=True, help="8x8, 4x8:V100+2x4:T4, or a TOML file."),
+        click.option(
+            "--cluster",
+            help="8x8, 4x8:V100+2x4:T4, or a TOML file. A folder as TRACE brings its own.",
+        ),
         click.option(
             "--placement",
             type=click.Choice(list(PLACEMENTS)),
@@ -160,17 +165,11 @@ def _title(trace: str) -> str:
 
 def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
     _check_none_empty(options)
-    seconds = traces.read_durations(options["durations"]) if options["durations"] else None
-    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
-    _tell_bad_rows(found)
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    arrivals = found.arrivals
+    arrivals, nodes, known = _given(trace, options)
     if options["interruption_cost"]:
         arrivals = with_interruption_cost(arrivals, *_interruption(options["interruption_cost"]))
     if options["time_error"]:
         arrivals = with_time_error(arrivals, options["time_error"], options["seed"])
-    nodes = read_cluster(options["cluster"])
     if options["tenants"]:
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
@@ -180,7 +179,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         nodes,
         tenants=read_tenants(options["quotas"])
         if options["quotas"]
-        else read_cluster_tenants(options["cluster"]),
+        else read_cluster_tenants(options["cluster"] or ""),
         node_events=events,
         failures=_failures(options),
         placement=options["placement"],
@@ -190,11 +189,33 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         across_racks=options["across_racks"],
         pair_speed=options["pair_speed"],
         seed=options["seed"],
-        costs=_costs(options, Costs(rates_of(nodes))),
+        costs=_costs(options, known),
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
     return experiment
+
+
+def _given(
+    trace: str, options: dict[str, Any]
+) -> tuple[Sequence[Arrival], tuple[Node, ...], Costs]:
+    """The jobs, the cluster, and what is known of costs."""
+    if is_instance(trace):
+        if options["cluster"]:
+            raise click.UsageError(
+                f"{trace} is a folder with nodes of its own; leave --cluster out"
+            )
+        instance = read_instance(trace)
+        return instance.trace.arrivals, instance.nodes, instance.costs
+    if not options["cluster"]:
+        raise click.UsageError("give the nodes with --cluster, such as 8x8, or a folder as TRACE")
+    seconds = traces.read_durations(options["durations"]) if options["durations"] else None
+    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
+    _tell_bad_rows(found)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    nodes = read_cluster(options["cluster"])
+    return found.arrivals, nodes, Costs(rates_of(nodes))
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:

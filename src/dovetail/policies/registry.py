@@ -44,6 +44,10 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "drf": ("dovetail.policies.fairness", "Drf"),
     "qssf": (_QUEUEING, "Qssf"),
     "gandiva": ("dovetail.policies.packing", "Gandiva"),
+    "andreas-fifo": ("dovetail.policies.andreas.baselines", "AndreasFifo"),
+    "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
+    "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
+    "andreas-greedy": ("dovetail.policies.andreas.policies", "AndreasGreedy"),
 }
 GROUP = "dovetail.policies"
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
