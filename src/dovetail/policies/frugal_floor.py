@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, final
 
 
 class Seats(NamedTuple):
-    """A node: its kind, its GPUs, and how many of them are in hands that keep them."""
+    """A node: its pool, its GPUs, and how many of them are in hands that keep them."""
 
-    kind: str
+    pool: int
     gpus: int
     taken: int = 0
 
@@ -23,30 +23,30 @@ class Floor:
         self.free: Final = [node.gpus - node.taken for node in nodes]
         self.guests: Final[list[dict[int, int]]] = [{} for _ in nodes]  # job: GPUs
         most = max([node.gpus for node in nodes], default=0)
-        kinds = {node.kind for node in nodes}
-        # By kind and free GPUs; dicts because they keep an order and let go of any entry at once.
-        self._open: Final = {kind: [dict[int, None]() for _ in range(most + 1)] for kind in kinds}
-        self._shut: Final = {kind: [dict[int, None]() for _ in range(most + 1)] for kind in kinds}
-        self.most: Final = dict.fromkeys(kinds, 0)  # by kind: GPUs free at first
+        pools = {node.pool for node in nodes}
+        # By pool and free GPUs; dicts because they keep an order and let go of any entry at once.
+        self._open: Final = {pool: [dict[int, None]() for _ in range(most + 1)] for pool in pools}
+        self._shut: Final = {pool: [dict[int, None]() for _ in range(most + 1)] for pool in pools}
+        self.most: Final = dict.fromkeys(pools, 0)  # by pool: GPUs free at first
         for n in range(len(nodes)) if only is None else only:
             self._shelf(n)[n] = None
-            self.most[nodes[n].kind] += self.free[n]
+            self.most[nodes[n].pool] += self.free[n]
         self.all_free = sum(self.most.values())
 
-    def room(self, kind: str, gpus: int, opening: bool = True, but: int = -1) -> int | None:
+    def room(self, pool: int, gpus: int, opening: bool = True, but: int = -1) -> int | None:
         """The node in use with the fewest sufficient free GPUs, or else one to switch on."""
-        found = _first(self._open.get(kind, ()), gpus, but)
+        found = _first(self._open.get(pool, ()), gpus, but)
         if found is None and opening:
-            found = _first(self._shut.get(kind, ()), gpus, but)
+            found = _first(self._shut.get(pool, ()), gpus, but)
         return found
 
-    def empty(self, kind: str) -> list[int]:
-        """The nodes of that kind that nobody uses, the largest last."""
-        return [n for shelf in self._shut.get(kind, ()) for n in shelf]
+    def empty(self, pool: int) -> list[int]:
+        """The nodes of that pool that nobody uses, the largest last."""
+        return [n for shelf in self._shut.get(pool, ()) for n in shelf]
 
-    def emptiest(self, kind: str, gpus: int) -> int | None:
+    def emptiest(self, pool: int, gpus: int) -> int | None:
         """The node in use with the most free GPUs, of those that have so many at all."""
-        for shelf in reversed(self._open.get(kind, ())):
+        for shelf in reversed(self._open.get(pool, ())):
             for n in shelf:
                 if self.nodes[n].gpus - self.nodes[n].taken >= gpus:
                     return n
@@ -71,7 +71,7 @@ class Floor:
     def _shelf(self, n: int) -> dict[int, None]:
         node, free = self.nodes[n], self.free[n]
         shelves = self._shut if free == node.gpus else self._open
-        return shelves[node.kind][free]
+        return shelves[node.pool][free]
 
 
 def _first(shelves: Sequence[dict[int, None]], gpus: int, but: int) -> int | None:

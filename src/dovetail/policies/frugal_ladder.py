@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-from dovetail.core.model import Option, Seconds
+from dovetail.core.model import Seconds
+from dovetail.policies.andreas.problem import Way
 
-Rates: TypeAlias = Mapping[str, Sequence[float]]  # by kind: money per hour by number of busy GPUs
-Sizes: TypeAlias = Mapping[str, int]  # by kind: GPUs of its largest node
+Rates: TypeAlias = tuple[tuple[float, ...], ...]  # by pool and busy GPUs of a node: money per hour
+BRIEF_S: Final = 1e-3  # as short a job as we believe in
+AGES_S: Final = 1e9  # and as long
+REMEMBERED: Final = 1 << 16  # ladders, of which jobs alike share one
 AS_GOOD_AS_FULL: Final = 1.01  # rounding in a table of rates is no reason to wait
 
 
@@ -17,39 +21,37 @@ AS_GOOD_AS_FULL: Final = 1.01  # rounding in a table of rates is no reason to wa
 class Ladder:
     """A job's ways at given rates. Ways are told by their place in `ways`.
 
-    `thrifty` is the one that costs least when nodes are full; `climbs` has for every kind, the thrifty
+    `thrifty` is the one that costs least when nodes are full; `climbs` has for every pool, the thrifty
     one's first, the ways to run there, slowest first: only those that are no worse than switching
     between two others.
     """
 
-    ways: tuple[Option, ...]
+    ways: tuple[Way, ...]
     shares: tuple[float, ...]  # money per hour of each way on a node full of its like
     thrifty: int
     climbs: tuple[tuple[int, ...], ...]
     fastest: Seconds
 
 
-def ladder(options: Sequence[Option], rates: Rates, sizes: Sizes) -> Ladder | None:
-    """None if no node could ever hold the job."""
-    ways = tuple([way for way in options if way.gpus <= sizes.get(way.kind, 0)])
-    if not ways:
-        return None
-    shares = tuple([share(rates[way.kind], way.gpus, sizes[way.kind]) for way in ways])
+@lru_cache(maxsize=REMEMBERED)
+def ladder(ways: tuple[Way, ...], rates: Rates) -> Ladder:
+    ways = tuple([way._replace(seconds=min(max(way.seconds, BRIEF_S), AGES_S)) for way in ways])
+    shares = tuple([share(rates[way.pool], way.gpus) for way in ways])
     thrifty = min(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
-    kinds = sorted({way.kind for way in ways}, key=lambda kind: (kind != ways[thrifty].kind, kind))
-    climbs = tuple([_climb(ways, shares, kind) for kind in kinds])
+    pools = sorted({way.pool for way in ways}, key=lambda pool: (pool != ways[thrifty].pool, pool))
+    climbs = tuple([_climb(ways, shares, pool) for pool in pools])
     return Ladder(ways, shares, thrifty, climbs, min([way.seconds for way in ways]))
 
 
-def share(rate: Sequence[float], gpus: int, size: int) -> float:
+def share(rate: Sequence[float], gpus: int) -> float:
     """Money per hour of a job with so many GPUs on the best filled node of such jobs."""
-    return min([rate[busy] * gpus / busy for busy in range(gpus, size + 1, gpus)])
+    return min([rate[busy] * gpus / busy for busy in range(gpus, len(rate), gpus)])
 
 
-def _climb(ways: Sequence[Option], shares: Sequence[float], kind: str) -> tuple[int, ...]:
+def _climb(ways: Sequence[Way], shares: Sequence[float], pool: int) -> tuple[int, ...]:
     """The upper hull of speed over price: a mix of two ways may be better than one in between."""
     hull: list[tuple[float, float, int]] = [(0.0, 0.0, -1)]
-    points = [(shares[k], 1.0 / way.seconds, k) for k, way in enumerate(ways) if way.kind == kind]
+    points = [(shares[k], 1.0 / way.seconds, k) for k, way in enumerate(ways) if way.pool == pool]
     for point in sorted(points):
         if point[1] <= hull[-1][1]:
             continue

@@ -22,6 +22,7 @@ from dovetail.policies.frugal_seating import settled
 
 STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
 BLINK_S: Final = 1.0  # slack below this is none
+KEEP: Final = 1.25  # by so much another must be worth more to be hurried in a job's stead
 URGENCY: Final = (
     0.5  # a job that can still be saved later gives way to others by e per such part of it
 )
@@ -47,6 +48,11 @@ class Task:
 
     def needs(self, way: int) -> Seconds:
         return self.ladder.ways[way].seconds * self.left
+
+    @property
+    def usual(self) -> Seconds:
+        """What it needs in its thriftiest way."""
+        return self.ladder.ways[self.ladder.thrifty].seconds * self.left
 
 
 class Decision(NamedTuple):
@@ -100,12 +106,12 @@ class _Draft:
         until = task.deadline - self.now
         if not task.dear:
             until = min(until, task.window)
-        return until - task.needs(task.ladder.thrifty) * self.margin - task.restart * (not task.at)
+        return until - task.usual * self.margin - task.restart * (not task.at)
 
     def must_go_on(self, i: int) -> bool:
         """It was started for want of slack and has hardly gained any: stopping it is not worth it."""
         task = self.tasks[i]
-        return task.at is not None and self.slack[i] < STAY * task.needs(task.ladder.thrifty)
+        return task.at is not None and self.slack[i] < STAY * task.usual
 
     def late(self, i: int, way: int) -> Seconds:
         """By how much the task would miss its deadline that way, half of the margin used up."""
@@ -114,7 +120,7 @@ class _Draft:
 
     def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
         option = self.tasks[i].ladder.ways[way]
-        return self.floor.room(option.kind, option.gpus, opening, but)
+        return self.floor.room(option.pool, option.gpus, opening, but)
 
     def put(self, i: int, way: int, n: int) -> None:
         self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
@@ -153,24 +159,25 @@ def _by_slack(draft: _Draft) -> tuple[list[int], list[int]]:
 
 
 def _crowded(draft: _Draft) -> set[int]:
-    """Jobs with slack behind so many others of their kind that it may not be enough."""
-    kinds = [_kind(task) for task in draft.tasks]
+    """Jobs with slack behind so many others of their pool that it may not be enough."""
+    pools = [_pool(task) for task in draft.tasks]
     most, crowded = draft.floor.most, set()
-    gpus, work = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0.0)  # GPUs and GPU-seconds ahead
-    for i in sorted(range(len(kinds)), key=draft.slack.__getitem__):
-        kind, task = kinds[i], draft.tasks[i]
+    gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
+    for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
+        pool, task = pools[i], draft.tasks[i]
         more = task.ladder.ways[task.ladder.thrifty].gpus
-        if gpus[kind] + more > most[kind] and work[kind] / most[kind] > draft.slack[i]:
+        there = most.get(pool, 0)
+        if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
             crowded.add(i)
-        gpus[kind] += more
-        work[kind] += more * task.needs(task.ladder.thrifty)
+        gpus[pool] += more
+        work[pool] += more * task.usual
     return crowded
 
 
 def _worth(draft: _Draft, i: int) -> float:
     """Lateness avoided per GPU-second as in Smith's rule, less for what can still wait."""
     task = draft.tasks[i]
-    way, needs = task.ladder.thrifty, max(task.needs(task.ladder.thrifty), BLINK_S)
+    way, needs = task.ladder.thrifty, max(task.usual, BLINK_S)
     can_wait = exp(-max(0.0, draft.slack[i]) / (URGENCY * needs))
     return task.late_per_s / (task.ladder.ways[way].gpus * needs) * can_wait
 
@@ -211,18 +218,20 @@ def _climbs(draft: _Draft, i: int) -> Iterator[_Climb]:
     ways, shares = task.ladder.ways, task.ladder.shares
     usual, now = ways[task.ladder.thrifty].seconds, ways[current]
     for way in _next_ways(draft, i, current):
-        saved = min(late, task.needs(current) - task.needs(way))
+        there = task.at is not None and task.at[0] == way
+        saved = min(late, task.needs(current) - task.needs(way)) - task.restart * (not there)
         gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / now.seconds)
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
         more = max(ways[way].gpus - now.gpus, FEWEST_GPUS)
         spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
         can_wait = exp(-spare / (URGENCY * usual * task.left))
-        yield _Climb(-gain / more * can_wait, -gain, i, way)
+        worth = gain / more * can_wait * (KEEP if there else 1.0)
+        yield _Climb(-worth, -gain, i, way)
 
 
 def _next_ways(draft: _Draft, i: int, current: int) -> Iterator[int]:
-    """Of each kind the slowest way that is in time, else the fastest."""
+    """Of each pool the slowest way that is in time, else the fastest."""
     ladder = draft.tasks[i].ladder
     for climb in ladder.climbs:
         faster = [way for way in climb if ladder.ways[way].seconds < ladder.ways[current].seconds]
@@ -245,7 +254,7 @@ def _try_to_climb(draft: _Draft, climb: _Climb) -> None:
 def _cleared(draft: _Draft, climb: _Climb) -> int | None:
     """A node made free for the task by moving others, if they lose less than it gains."""
     option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
-    n = floor.emptiest(option.kind, option.gpus)
+    n = floor.emptiest(option.pool, option.gpus)
     if n is None or floor.all_free < option.gpus:
         return None
     moved: list[tuple[int, int]] = []
@@ -291,12 +300,12 @@ def _ride(draft: _Draft, easy: Iterable[int]) -> list[int]:
 
 def _fill_nodes(draft: _Draft, waiting: Iterable[int]) -> None:
     """Opens nodes for jobs with slack that fill them: cheaper it will never be."""
-    lines: dict[str, dict[int, None]] = {}
+    lines: dict[int, dict[int, None]] = {}
     for i in waiting:
         ladder = draft.tasks[i].ladder
-        lines.setdefault(ladder.ways[ladder.thrifty].kind, {})[i] = None
-    for kind, line in lines.items():
-        for n in reversed(draft.floor.empty(kind)):
+        lines.setdefault(ladder.ways[ladder.thrifty].pool, {})[i] = None
+    for pool, line in lines.items():
+        for n in reversed(draft.floor.empty(pool)):
             party = _party(draft, line, n)
             if not party:
                 break
@@ -308,7 +317,7 @@ def _fill_nodes(draft: _Draft, waiting: Iterable[int]) -> None:
 def _party(draft: _Draft, line: Iterable[int], n: int) -> list[int]:
     """The most of the line that are worth switching the node on for."""
     node = draft.floor.nodes[n]
-    rate = draft.rates[node.kind]
+    rate = draft.rates[node.pool]
     party: list[int] = []
     worth, gpus, enough = 0.0, 0, 0
     for i in line:
@@ -326,8 +335,8 @@ def _party(draft: _Draft, line: Iterable[int], n: int) -> list[int]:
     return party[:enough]
 
 
-def _kind(task: Task) -> str:
-    return task.ladder.ways[task.ladder.thrifty].kind
+def _pool(task: Task) -> int:
+    return task.ladder.ways[task.ladder.thrifty].pool
 
 
 def _speed_up_the_lonely(draft: _Draft) -> None:
@@ -339,11 +348,11 @@ def _speed_up_the_lonely(draft: _Draft) -> None:
 
 def _speed_up(draft: _Draft, i: int, n: int) -> None:
     task, node = draft.tasks[i], draft.floor.nodes[n]
-    rate, ways = draft.rates[node.kind], task.ladder.ways
+    rate, ways = draft.rates[node.pool], task.ladder.ways
     costs = {
         way: rate[option.gpus] * task.needs(way) / HOUR_S
         for way, option in enumerate(ways)
-        if option.kind == node.kind and option.gpus <= node.gpus
+        if option.pool == node.pool and option.gpus <= node.gpus
     }
     best, current = min(costs, key=costs.__getitem__), draft.seats[i][0]
     moves = task.at is not None and ways[task.at[0]].gpus != ways[best].gpus

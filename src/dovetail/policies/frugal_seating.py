@@ -15,29 +15,29 @@ def settled(
     gpus: Mapping[int, int],
     draft: Mapping[int, tuple[int, int]],
 ) -> Seating:
-    """The draft with the same ways and no more nodes of a kind, but fewer moves.
+    """The draft with the same ways and no more nodes of a pool, but fewer moves.
 
     `at` has each task's present way and node, `gpus` how many it is to have.
     """
-    by_kind: dict[str, Seating] = {}
+    by_pool: dict[int, Seating] = {}
     for i, seat in draft.items():
-        by_kind.setdefault(nodes[seat[1]].kind, {})[i] = seat
+        by_pool.setdefault(nodes[seat[1]].pool, {})[i] = seat
     result: Seating = {}
-    for kind, seating in by_kind.items():
+    for pool, seating in by_pool.items():
         stays = {i: seat for i, seat in seating.items() if at[i] is not None}
-        result.update(_with_fewer_moves(nodes, kind, at, gpus, seating) if stays else seating)
+        result.update(_with_fewer_moves(nodes, pool, at, gpus, seating) if stays else seating)
     return result
 
 
 def _with_fewer_moves(
     nodes: Sequence[Seats],
-    kind: str,
+    pool: int,
     at: Mapping[int, tuple[int, int] | None],
     gpus: Mapping[int, int],
     seating: Seating,
 ) -> Seating:
     staying = {i: seat for i, (way, _) in seating.items() if (seat := at[i]) and seat[0] == way}
-    homes = _homes(nodes, kind, gpus, seating, staying)
+    homes = _homes(nodes, pool, gpus, seating, staying)
     floor = Floor(nodes, only=homes)
     result: Seating = {}
     for i, (way, n) in staying.items():
@@ -47,7 +47,7 @@ def _with_fewer_moves(
     others = [i for i in seating if i not in result]
     for i in sorted(others, key=lambda i: -gpus[i]):
         way = seating[i][0]
-        n_or_none = floor.room(kind, gpus[i])
+        n_or_none = floor.room(pool, gpus[i])
         if n_or_none is None:
             return seating
         floor.put(i, n_or_none, gpus[i])
@@ -57,7 +57,7 @@ def _with_fewer_moves(
 
 def _homes(
     nodes: Sequence[Seats],
-    kind: str,
+    pool: int,
     gpus: Mapping[int, int],
     seating: Seating,
     staying: Seating,

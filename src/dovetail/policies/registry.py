@@ -48,6 +48,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
     "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
     "andreas-greedy": ("dovetail.policies.andreas.policies", "AndreasGreedy"),
+    "frugal": ("dovetail.policies.frugal", "Frugal"),
 }
 GROUP = "dovetail.policies"
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
