@@ -71,9 +71,9 @@ def decide(
 ) -> Decision:
     """`margin`: part of its time by which a job is begun early; `move`: money for moving a job."""
     draft = _Draft(now, tasks, nodes, rates, margin, move)
-    risky, easy = _by_slack(draft)
+    risky, crowded, easy = _by_slack(draft)
     _start(draft, risky)
-    _hurry(draft, risky)
+    _take_steps(draft, [*_hurries(draft, risky), *_starts(draft, crowded)])
     _fill_nodes(draft, _ride(draft, easy))
     _speed_up_the_lonely(draft)
     return Decision(draft.settled(), _wake(draft))
@@ -143,19 +143,22 @@ class _Draft:
         return n is not None
 
 
-def _by_slack(draft: _Draft) -> tuple[list[int], list[int]]:
-    """Those that must run now, the most value per GPU-second first; and those that need not, the
-    running ones and the least slack first. Whoever waits for a cheaper hour is in neither."""
-    crowded = _crowded(draft)
-    risky, easy = [], []
+def _by_slack(draft: _Draft) -> tuple[list[int], list[int], list[int]]:
+    """Those that must run now, the most value per GPU-second first; those that had better, as many
+    stand before them; and those that need not, the running ones and the least slack first. Whoever
+    waits for a cheaper hour is in none of them."""
+    behind = _crowded(draft)
+    risky, crowded, easy = [], [], []
     for i, slack in enumerate(draft.slack):
-        if slack <= BLINK_S or i in crowded or draft.must_go_on(i):
+        if slack <= BLINK_S or draft.must_go_on(i):
             risky.append(i)
+        elif i in behind:
+            crowded.append(i)
         elif not draft.tasks[i].dear:
             easy.append(i)
-    risky.sort(key=lambda i: -_worth(draft, i))
+    risky.sort(key=lambda i: -_density(draft.tasks[i]))
     easy.sort(key=lambda i: (draft.tasks[i].at is None, draft.slack[i]))
-    return risky, easy
+    return risky, crowded, easy
 
 
 def _crowded(draft: _Draft) -> set[int]:
@@ -174,16 +177,14 @@ def _crowded(draft: _Draft) -> set[int]:
     return crowded
 
 
-def _worth(draft: _Draft, i: int) -> float:
-    """Lateness avoided per GPU-second as in Smith's rule, less for what can still wait."""
-    task = draft.tasks[i]
-    way, needs = task.ladder.thrifty, max(task.usual, BLINK_S)
-    can_wait = exp(-max(0.0, draft.slack[i]) / (URGENCY * needs))
-    return task.late_per_s / (task.ladder.ways[way].gpus * needs) * can_wait
+def _density(task: Task) -> float:
+    """Lateness avoided per GPU-second, as in Smith's rule."""
+    gpus = task.ladder.ways[task.ladder.thrifty].gpus
+    return task.late_per_s / (gpus * max(task.usual, BLINK_S))
 
 
-def _start(draft: _Draft, risky: Sequence[int]) -> None:
-    for i in risky:
+def _start(draft: _Draft, line: Iterable[int]) -> None:
+    for i in line:
         first = draft.tasks[i].ladder.thrifty
         if not draft.try_to_put(i, first):
             for climb in draft.tasks[i].ladder.climbs[1:]:
@@ -191,8 +192,8 @@ def _start(draft: _Draft, risky: Sequence[int]) -> None:
                     break
 
 
-class _Climb(NamedTuple):
-    """A faster way for a task, ordered by what it is worth."""
+class _Step(NamedTuple):
+    """Something to give a task GPUs for, ordered by what it is worth: to start, or to go faster."""
 
     worth: float  # per GPU; negative, so that the best comes first
     gain: float  # money per second, negative
@@ -200,34 +201,47 @@ class _Climb(NamedTuple):
     way: int
 
 
-def _hurry(draft: _Draft, risky: Iterable[int]) -> None:
-    """Faster ways for those that would be late, as long as there are GPUs for them."""
-    climbs = sorted([climb for i in risky if i in draft.seats for climb in _climbs(draft, i)])
-    for climb in climbs:
+def _take_steps(draft: _Draft, steps: Iterable[_Step]) -> None:
+    """As long as there are GPUs for them."""
+    for step in sorted(steps):
         if not draft.floor.all_free:
             return
-        if climb.task not in draft.before:
-            _try_to_climb(draft, climb)
+        if step.task not in draft.seats:
+            _start(draft, [step.task])
+        elif step.task not in draft.before:
+            _try_to_climb(draft, step)
 
 
-def _climbs(draft: _Draft, i: int) -> Iterator[_Climb]:
+def _starts(draft: _Draft, crowded: Iterable[int]) -> Iterator[_Step]:
+    for i in crowded:
+        task = draft.tasks[i]
+        can_wait = exp(-draft.slack[i] / (URGENCY * task.usual))
+        gpus = task.ladder.ways[task.ladder.thrifty].gpus
+        yield _Step(-task.late_per_s / gpus * can_wait, -task.late_per_s, i, task.ladder.thrifty)
+
+
+def _hurries(draft: _Draft, risky: Iterable[int]) -> Iterator[_Step]:
+    """Faster ways for those that would be late."""
+    for i in risky:
+        if i in draft.seats and draft.late(i, draft.seats[i][0]) > BLINK_S:
+            yield from _climbs(draft, i)
+
+
+def _climbs(draft: _Draft, i: int) -> Iterator[_Step]:
     task, current = draft.tasks[i], draft.seats[i][0]
-    late = draft.late(i, current)
-    if late <= BLINK_S:
-        return
     ways, shares = task.ladder.ways, task.ladder.shares
-    usual, now = ways[task.ladder.thrifty].seconds, ways[current]
+    usual, late = ways[task.ladder.thrifty].seconds, draft.late(i, current)
+    spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
+    can_wait = exp(-spare / (URGENCY * task.usual))
     for way in _next_ways(draft, i, current):
         there = task.at is not None and task.at[0] == way
         saved = min(late, task.needs(current) - task.needs(way)) - task.restart * (not there)
-        gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / now.seconds)
+        gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / ways[current].seconds)
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
-        more = max(ways[way].gpus - now.gpus, FEWEST_GPUS)
-        spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
-        can_wait = exp(-spare / (URGENCY * usual * task.left))
+        more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
         worth = gain / more * can_wait * (KEEP if there else 1.0)
-        yield _Climb(-worth, -gain, i, way)
+        yield _Step(-worth, -gain, i, way)
 
 
 def _next_ways(draft: _Draft, i: int, current: int) -> Iterator[int]:
@@ -239,7 +253,7 @@ def _next_ways(draft: _Draft, i: int, current: int) -> Iterator[int]:
             yield next((way for way in faster if draft.late(i, way) <= 0), faster[-1])
 
 
-def _try_to_climb(draft: _Draft, climb: _Climb) -> None:
+def _try_to_climb(draft: _Draft, climb: _Step) -> None:
     before, home = draft.take(climb.task)
     n = draft.room(climb.task, climb.way)
     if n is None:
@@ -251,7 +265,7 @@ def _try_to_climb(draft: _Draft, climb: _Climb) -> None:
     draft.before[climb.task] = before
 
 
-def _cleared(draft: _Draft, climb: _Climb) -> int | None:
+def _cleared(draft: _Draft, climb: _Step) -> int | None:
     """A node made free for the task by moving others, if they lose less than it gains."""
     option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
     n = floor.emptiest(option.pool, option.gpus)
