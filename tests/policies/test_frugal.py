@@ -19,7 +19,7 @@ from dovetail.policies.frugal_floor import Floor, Seats
 from dovetail.policies.frugal_hours import outlook, signal
 from dovetail.policies.frugal_ladder import Rates, ladder
 from dovetail.policies.frugal_plan import Decision, Task, decide
-from dovetail.policies.frugal_seating import settled
+from dovetail.policies.frugal_seating import Seat, settled
 from dovetail.traces.instances import timed_job
 
 BIG, SMALL = 0, 1  # pools
@@ -158,12 +158,15 @@ def test_a_way_that_switching_between_two_others_beats_is_left_out() -> None:
 
 
 def test_jobs_stay_where_they_are_though_the_draft_has_them_elsewhere() -> None:
-    nodes = [Seats(BIG, 4)] * 3
-    at = {0: (0, 2), 1: (0, 1), 2: None}
-    assert settled(nodes, at, {0: 1, 1: 1, 2: 1}, {0: (0, 0), 1: (0, 0), 2: (0, 0)}) in (
-        {0: (0, 2), 1: (0, 2), 2: (0, 2)},
-        {0: (0, 1), 1: (0, 1), 2: (0, 1)},
-    )
+    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: False)
+    assert found == {0: (0, 2), 1: (0, 2), 2: (0, 2)}
+
+
+def test_a_node_more_is_kept_on_where_moving_is_dearer() -> None:
+    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: True)
+    assert found == {0: (0, 2), 1: (0, 2), 2: (0, 1)}
 
 
 def test_the_floor_prefers_the_tightest_node_in_use_to_one_that_is_off() -> None:

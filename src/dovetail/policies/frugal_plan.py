@@ -18,11 +18,12 @@ from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal_floor import Floor, Seats
 from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Ladder, Rates
-from dovetail.policies.frugal_seating import settled
+from dovetail.policies.frugal_seating import Seat, Seating, settled
 
 STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
 BLINK_S: Final = 1.0  # slack below this is none
-KEEP: Final = 1.25  # by so much another must be worth more to be hurried in a job's stead
+KEEP: Final = 1.25  # by so much another must be worth more to be run in a job's stead
+MUCH: Final = 50.0  # an exponent that is enough for anything
 URGENCY: Final = (
     0.5  # a job that can still be saved later gives way to others by e per such part of it
 )
@@ -106,17 +107,36 @@ class _Draft:
         until = task.deadline - self.now
         if not task.dear:
             until = min(until, task.window)
-        return until - task.usual * self.margin - task.restart * (not task.at)
+        return until - task.usual * self.margin - self.restart(task, task.ladder.thrifty)
+
+    def restart(self, task: Task, way: int) -> Seconds:
+        """Time lost before it makes progress that way; none if it just goes on."""
+        return 0.0 if task.at is not None and task.at[0] == way else task.restart
+
+    def moving(self, i: int) -> float:
+        """Money that stopping or moving a running task costs."""
+        task = self.tasks[i]
+        waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
+        return self.move + waste + task.late_per_s * max(0.0, task.restart - self.slack[i])
+
+    def hold(self, i: int) -> float:
+        """How much more a task is worth where it runs than elsewhere: enough that taking turns wastes
+        less time than it takes."""
+        task = self.tasks[i]
+        if task.at is None:
+            return 1.0
+        return KEEP * exp(min(2.0 * task.restart / (URGENCY * max(task.usual, BLINK_S)), MUCH))
 
     def must_go_on(self, i: int) -> bool:
         """It was started for want of slack and has hardly gained any: stopping it is not worth it."""
         task = self.tasks[i]
-        return task.at is not None and self.slack[i] < STAY * task.usual
+        return task.at is not None and self.slack[i] < STAY * task.usual + task.restart
 
     def late(self, i: int, way: int) -> Seconds:
         """By how much the task would miss its deadline that way, half of the margin used up."""
         task = self.tasks[i]
-        return self.now + task.needs(way) * (1.0 + self.margin) / 2 - task.deadline
+        needs = task.needs(way) * (1.0 + self.margin) / 2 + self.restart(task, way)
+        return self.now + needs - task.deadline
 
     def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
         option = self.tasks[i].ladder.ways[way]
@@ -132,9 +152,24 @@ class _Draft:
         return way, n
 
     def settled(self) -> dict[int, tuple[int, int]]:
-        gpus = {i: self.tasks[i].ladder.ways[way].gpus for i, (way, _) in self.seats.items()}
-        at = {i: self.tasks[i].at for i in self.seats}
-        return settled(self.floor.nodes, at, gpus, self.seats)
+        seats = [
+            Seat(i, way, n, self.tasks[i].ladder.ways[way].gpus, self.tasks[i].at)
+            for i, (way, n) in self.seats.items()
+        ]
+        return settled(self.floor.nodes, seats, self._dearer)
+
+    def _dearer(self, near: Seating, far: Seating) -> bool:
+        """Is it dearer to go far, where fewer nodes do, than to stay near?"""
+        moved = [i for i, seat in far.items() if self.tasks[i].at not in (None, seat, near[i])]
+        hours = sum([self.tasks[i].usual for i in moved]) / max(len(moved), 1) / HOUR_S
+        saved = (self._per_hour(near) - self._per_hour(far)) * hours
+        return sum([self.moving(i) for i in moved]) > saved
+
+    def _per_hour(self, seating: Seating) -> float:
+        nodes, busy = self.floor.nodes, dict[int, int]()
+        for i, (way, n) in seating.items():
+            busy[n] = busy.get(n, nodes[n].taken) + self.tasks[i].ladder.ways[way].gpus
+        return sum([self.rates[nodes[n].pool][gpus] for n, gpus in busy.items()])
 
     def try_to_put(self, i: int, way: int, opening: bool = True) -> bool:
         n = self.room(i, way, opening)
@@ -156,7 +191,7 @@ def _by_slack(draft: _Draft) -> tuple[list[int], list[int], list[int]]:
             crowded.append(i)
         elif not draft.tasks[i].dear:
             easy.append(i)
-    risky.sort(key=lambda i: -_density(draft.tasks[i]))
+    risky.sort(key=lambda i: -_density(draft.tasks[i]) * draft.hold(i))
     easy.sort(key=lambda i: (draft.tasks[i].at is None, draft.slack[i]))
     return risky, crowded, easy
 
@@ -217,7 +252,8 @@ def _starts(draft: _Draft, crowded: Iterable[int]) -> Iterator[_Step]:
         task = draft.tasks[i]
         can_wait = exp(-draft.slack[i] / (URGENCY * task.usual))
         gpus = task.ladder.ways[task.ladder.thrifty].gpus
-        yield _Step(-task.late_per_s / gpus * can_wait, -task.late_per_s, i, task.ladder.thrifty)
+        worth = task.late_per_s / gpus * can_wait * draft.hold(i)
+        yield _Step(-worth, -task.late_per_s, i, task.ladder.thrifty)
 
 
 def _hurries(draft: _Draft, risky: Iterable[int]) -> Iterator[_Step]:
@@ -235,12 +271,12 @@ def _climbs(draft: _Draft, i: int) -> Iterator[_Step]:
     can_wait = exp(-spare / (URGENCY * task.usual))
     for way in _next_ways(draft, i, current):
         there = task.at is not None and task.at[0] == way
-        saved = min(late, task.needs(current) - task.needs(way)) - task.restart * (not there)
+        saved = min(late, draft.late(i, current) - draft.late(i, way))
         gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / ways[current].seconds)
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
         more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
-        worth = gain / more * can_wait * (KEEP if there else 1.0)
+        worth = gain / more * can_wait * (draft.hold(i) if there else 1.0)
         yield _Step(-worth, -gain, i, way)
 
 
@@ -341,12 +377,18 @@ def _party(draft: _Draft, line: Iterable[int], n: int) -> list[int]:
             continue
         party.append(i)
         gpus += more
-        worth += ladder.shares[ladder.thrifty]
+        worth += ladder.shares[ladder.thrifty] + _worth_of_staying(draft, i)
         if worth * AS_GOOD_AS_FULL >= rate[gpus]:
             enough = len(party)
         if gpus == node.gpus:
             break
     return party[:enough]
+
+
+def _worth_of_staying(draft: _Draft, i: int) -> float:
+    """Money per hour, for as long as the task has to run."""
+    task = draft.tasks[i]
+    return 0.0 if task.at is None else draft.moving(i) * HOUR_S / max(task.usual, BLINK_S)
 
 
 def _pool(task: Task) -> int:

@@ -2,70 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from dovetail.policies.frugal_floor import Floor, Seats
 
-Seating = dict[int, tuple[int, int]]  # by task: way and node
+Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
+
+
+class Seat(NamedTuple):
+    """A task, the way and the node it was given in the draft, its GPUs, and what it has now."""
+
+    task: int
+    way: int
+    node: int
+    gpus: int
+    at: tuple[int, int] | None
+
+    @property
+    def home(self) -> int:
+        """The node where it could just go on; -1 if there is none."""
+        return self.at[1] if self.at is not None and self.at[0] == self.way else -1
 
 
 def settled(
     nodes: Sequence[Seats],
-    at: Mapping[int, tuple[int, int] | None],
-    gpus: Mapping[int, int],
-    draft: Mapping[int, tuple[int, int]],
+    draft: Iterable[Seat],
+    dearer: Callable[[Seating, Seating], bool],
 ) -> Seating:
-    """The draft with the same ways and no more nodes of a pool, but fewer moves.
-
-    `at` has each task's present way and node, `gpus` how many it is to have.
-    """
-    by_pool: dict[int, Seating] = {}
-    for i, seat in draft.items():
-        by_pool.setdefault(nodes[seat[1]].pool, {})[i] = seat
+    """The draft with the same ways but fewer moves: in no more nodes, or in more where it is dearer to
+    leave them."""
+    by_pool: dict[int, list[Seat]] = {}
+    for seat in draft:
+        by_pool.setdefault(nodes[seat.node].pool, []).append(seat)
     result: Seating = {}
-    for pool, seating in by_pool.items():
-        stays = {i: seat for i, seat in seating.items() if at[i] is not None}
-        result.update(_with_fewer_moves(nodes, pool, at, gpus, seating) if stays else seating)
+    for seats in by_pool.values():
+        result.update(_settled(nodes, seats, dearer))
     return result
 
 
-def _with_fewer_moves(
-    nodes: Sequence[Seats],
-    pool: int,
-    at: Mapping[int, tuple[int, int] | None],
-    gpus: Mapping[int, int],
-    seating: Seating,
+def _settled(
+    nodes: Sequence[Seats], seats: Sequence[Seat], dearer: Callable[[Seating, Seating], bool]
 ) -> Seating:
-    staying = {i: seat for i, (way, _) in seating.items() if (seat := at[i]) and seat[0] == way}
-    homes = _homes(nodes, pool, gpus, seating, staying)
-    floor = Floor(nodes, only=homes)
+    drafted = {seat.task: (seat.way, seat.node) for seat in seats}
+    kept = _kept(seats)
+    if not kept:
+        return drafted
+    used = {seat.node for seat in seats}
+    order = sorted(kept.keys() | used, key=lambda n: (not nodes[n].taken, -kept.get(n, 0), n))
+    far = _seating(nodes, seats, order[: len(used)]) or drafted
+    if len(kept) <= len(used):
+        return far
+    near = _seating(nodes, seats, order)
+    return near if near and dearer(near, far) else far
+
+
+def _kept(seats: Iterable[Seat]) -> dict[int, int]:
+    """By node, the GPUs that could stay with whom they are."""
+    kept: dict[int, int] = {}
+    for seat in seats:
+        if seat.home >= 0:
+            kept[seat.home] = kept.get(seat.home, 0) + seat.gpus
+    return kept
+
+
+def _seating(
+    nodes: Sequence[Seats], seats: Sequence[Seat], homes: Collection[int]
+) -> Seating | None:
+    """On these nodes alone, whoever can at home; None if it cannot be done."""
+    floor, allowed = Floor(nodes, only=homes), set(homes)
     result: Seating = {}
-    for i, (way, n) in staying.items():
-        if n in homes and floor.free[n] >= gpus[i]:
-            floor.put(i, n, gpus[i])
-            result[i] = way, n
-    others = [i for i in seating if i not in result]
-    for i in sorted(others, key=lambda i: -gpus[i]):
-        way = seating[i][0]
-        n_or_none = floor.room(pool, gpus[i])
-        if n_or_none is None:
-            return seating
-        floor.put(i, n_or_none, gpus[i])
-        result[i] = way, n_or_none
+    others = []
+    for seat in seats:
+        if seat.home in allowed and floor.free[seat.home] >= seat.gpus:
+            floor.put(seat.task, seat.home, seat.gpus)
+            result[seat.task] = seat.way, seat.home
+        else:
+            others.append(seat)
+    for seat in sorted(others, key=lambda seat: -seat.gpus):
+        n = floor.room(nodes[seat.node].pool, seat.gpus)
+        if n is None:
+            return None
+        floor.put(seat.task, n, seat.gpus)
+        result[seat.task] = seat.way, n
     return result
-
-
-def _homes(
-    nodes: Sequence[Seats],
-    pool: int,
-    gpus: Mapping[int, int],
-    seating: Seating,
-    staying: Seating,
-) -> set[int]:
-    """As many nodes as the draft uses, those first where most GPUs stay as they are."""
-    used = {n for _, n in seating.values()}
-    kept = dict.fromkeys(used, 0)
-    for i, (_, n) in staying.items():
-        kept[n] = kept.get(n, 0) + gpus[i]
-    order = sorted(kept, key=lambda n: (not nodes[n].taken, -kept[n], n not in used, n))
-    return set(order[: len(used)])
