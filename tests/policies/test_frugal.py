@@ -16,7 +16,7 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.problem import Way
 from dovetail.policies.frugal_floor import Floor, Seats
-from dovetail.policies.frugal_hours import outlook, signal
+from dovetail.policies.frugal_hours import Forecast, signal
 from dovetail.policies.frugal_ladder import Rates, ladder
 from dovetail.policies.frugal_plan import Decision, Task, decide
 from dovetail.policies.frugal_seating import Seat, settled
@@ -185,16 +185,16 @@ CHEAP_NIGHTS = Hourly([1.0] * 6 + [3.0] * 18, "price")
 
 
 def test_a_job_that_fits_into_the_cheap_hours_waits_for_them() -> None:
-    seen = outlook(CHEAP_NIGHTS, 12 * HOUR_S, 36 * HOUR_S, 2 * HOUR_S)
+    seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
     assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5))
 
 
 def test_in_the_cheap_hours_it_is_not_dear() -> None:
-    assert not outlook(CHEAP_NIGHTS, 2 * HOUR_S, 26 * HOUR_S, 2 * HOUR_S).dear
+    assert not Forecast(CHEAP_NIGHTS, 2 * HOUR_S).outlook(26 * HOUR_S, 2 * HOUR_S).dear
 
 
 def test_a_job_that_needs_all_of_its_time_takes_any_hour() -> None:
-    seen = outlook(CHEAP_NIGHTS, 12 * HOUR_S, 20 * HOUR_S, 8 * HOUR_S)
+    seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(20 * HOUR_S, 8 * HOUR_S)
     assert (seen.window, seen.dear) == (8 * HOUR_S, False)
 
 

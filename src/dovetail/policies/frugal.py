@@ -9,7 +9,6 @@ from math import inf
 from typing import Final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import View
@@ -18,7 +17,7 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
 from dovetail.policies.andreas.problem import Demand, NodePool, Spot
 from dovetail.policies.frugal_floor import Seats
-from dovetail.policies.frugal_hours import outlook, signal
+from dovetail.policies.frugal_hours import Forecast, signal
 from dovetail.policies.frugal_ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal_plan import Task, decide
 from dovetail.policies.placement import consolidated
@@ -79,19 +78,20 @@ class Frugal:
     def _tasks(
         self, draft: Draft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
     ) -> list[Task]:
-        now, places = draft.problem.now, {n: place for place, n in enumerate(numbers)}
+        places = {n: place for place, n in enumerate(numbers)}
+        hours = None if self.hours is None else Forecast(self.hours, draft.problem.now)
         tasks = []
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
             steps = ladder(demand.menu.ways, rates)
             at = None
             if demand.node >= 0:
                 at = _way_now(steps, demand, nodes[places[demand.node]]), places[demand.node]
-            tasks.append(self._task(now, demand, track, steps, at))
+            tasks.append(self._task(hours, demand, track, steps, at))
         return tasks
 
     def _task(
         self,
-        now: Seconds,
+        hours: Forecast | None,
         demand: Demand,
         track: Track,
         steps: Ladder,
@@ -102,9 +102,9 @@ class Frugal:
             deadline = track.submitted_at + PATIENCE * usual
         restart = track.restore_s if track.resumed else 0.0
         task = Task(steps, demand.left, deadline, demand.late_per_s, at, restart=restart)
-        if self.hours is None:
+        if hours is None:
             return task
-        view = outlook(self.hours, now, deadline, task.usual * (1.0 + self.margin))
+        view = hours.outlook(deadline, task.usual * (1.0 + self.margin))
         # Whoever runs goes on through a dear hour if stopping it costs more than the hour.
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)

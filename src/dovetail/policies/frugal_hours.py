@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
 from dovetail.models.cost import GRAMS_IN_KG, Costs
@@ -39,30 +39,33 @@ def signal(costs: Costs, per_kg: float) -> Hourly | None:
     return Hourly(values, "price with carbon")
 
 
-def outlook(table: Hourly, now: Seconds, deadline: Seconds, needs: Seconds) -> Outlook:
-    """Which hours the job needs if it takes the cheapest ones before its deadline."""
-    hours = _hours(table, now, deadline)
-    if not hours:
-        return Outlook(inf, False, 0.0)
-    usual = abs(table.mean)
-    covered, limit = 0.0, hours[0][0]
-    for price, seconds in sorted(hours):
-        limit = price
-        covered += seconds
-        if covered >= needs:
-            break
-    allowed = limit + NEARLY_AS_CHEAP * usual
-    window = sum([seconds for price, seconds in hours if price <= allowed])
-    present = hours[0][0]
-    return Outlook(window, present > allowed, (present - limit) / usual if usual else 0.0)
+@final
+class Forecast:
+    """The hours to come, the cheapest first."""
 
+    def __init__(self, table: Hourly, now: Seconds) -> None:
+        end = min(now + WEEK_S, table.ends)
+        self._present: Final = table.at(now)
+        self._usual: Final = abs(table.mean)
+        hours = []
+        while now < end:
+            then = min(table.changes_after(now), end)
+            hours.append((table.at(now), now, then))
+            now = then
+        self._hours: Final = sorted(hours)
 
-def _hours(table: Hourly, now: Seconds, deadline: Seconds) -> list[tuple[float, Seconds]]:
-    """Price and length of every hour or part of one from now on."""
-    end = min(deadline, now + WEEK_S, table.ends)
-    hours = []
-    while now < end:
-        then = min(table.changes_after(now), end)
-        hours.append((table.at(now), then - now))
-        now = then
-    return hours
+    def outlook(self, deadline: Seconds, needs: Seconds) -> Outlook:
+        """Which hours a job needs if it takes the cheapest ones before its deadline."""
+        window, limit, allowed = 0.0, self._present, inf
+        for price, start, end in self._hours:
+            if start >= deadline:
+                continue
+            if price > allowed:
+                break
+            window += min(end, deadline) - start
+            if allowed == inf:
+                limit = price
+                if window >= needs:
+                    allowed = price + NEARLY_AS_CHEAP * self._usual
+        excess = (self._present - limit) / self._usual if self._usual else 0.0
+        return Outlook(window, self._present > allowed, excess)
