@@ -15,10 +15,11 @@ from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.problem import Way
+from dovetail.policies.frugal_draft import Task
 from dovetail.policies.frugal_floor import Floor, Seats
 from dovetail.policies.frugal_hours import Forecast, signal
 from dovetail.policies.frugal_ladder import Rates, ladder
-from dovetail.policies.frugal_plan import Decision, Task, decide
+from dovetail.policies.frugal_plan import Decision, decide
 from dovetail.policies.frugal_seating import Seat, settled
 from dovetail.traces.instances import timed_job
 
