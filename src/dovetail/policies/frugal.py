@@ -39,12 +39,12 @@ class Frugal:
     costs: Costs = Costs()
     predictor: Predictor = UserEstimate()
     place: Place = consolidated
-    margin: float = 0.01
+    margin: float = 0.02
     carbon: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
-            raise ValueError(f"margin={self.margin:g}: give a part of a job's time, such as 0.01")
+            raise ValueError(f"margin={self.margin:g}: give a part of a job's time, such as 0.02")
         if not self.carbon >= 0:
             raise ValueError(f"carbon={self.carbon:g}: give money per kg of CO2, such as 0.1")
 
@@ -67,7 +67,13 @@ class Frugal:
         rates = _rates(pools, self.costs)
         tasks = self._tasks(draft, nodes, numbers, rates)
         seats, wake = decide(
-            view.now, tasks, nodes, rates, margin=self.margin, move=self.costs.move
+            view.now,
+            tasks,
+            nodes,
+            rates,
+            margin=self.margin,
+            move=self.costs.move,
+            switch_on=self.costs.switch_on,
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
         patient = [i for i, task in enumerate(tasks) if view.now + task.usual < task.deadline]

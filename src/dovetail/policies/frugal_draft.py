@@ -58,12 +58,14 @@ class Draft:
         rates: Rates,
         margin: float,
         move: float,
+        switch_on: float,
     ) -> None:
         self.now: Final = now
         self.tasks: Final = tasks
         self.rates: Final = rates
         self.margin: Final = 1.0 + margin
         self.move: Final = move
+        self.switch_on: Final = switch_on
         self.floor: Final = Floor(nodes)
         self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
         self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
@@ -80,9 +82,12 @@ class Draft:
         return 0.0 if task.at is not None and task.at[0] == way else task.restart
 
     def moving(self, i: int) -> float:
-        """Money that stopping or moving a running task costs."""
+        """Money that stopping or moving a running task costs, its part of the node to be switched on
+        again included."""
         task = self.tasks[i]
+        way = task.ladder.ways[task.ladder.thrifty]
         waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
+        waste += self.switch_on * way.gpus / (len(self.rates[way.pool]) - 1)
         return self.move + waste + task.late_per_s * max(0.0, task.restart - self.slack[i])
 
     def hold(self, i: int) -> float:

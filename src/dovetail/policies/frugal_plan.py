@@ -32,11 +32,13 @@ def decide(
     nodes: Sequence[Seats],
     rates: Rates,
     *,
-    margin: float = 0.01,
+    margin: float = 0.02,
     move: float = 0.0,
+    switch_on: float = 0.0,
 ) -> Decision:
-    """`margin`: part of its time by which a job is begun early; `move`: money for moving a job."""
-    draft = Draft(now, tasks, nodes, rates, margin, move)
+    """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
+    moving a job, and for switching a node on."""
+    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on)
     risky, crowded, easy = _by_slack(draft)
     start(draft, risky)
     take_steps(draft, [*hurries(draft, risky), *starts(draft, crowded)])
