@@ -56,6 +56,13 @@ SHORT = {
     "priority": ["priority", "priority:preempt=false"],
     "easy": ["easy", "easy:predictor=noisy-oracle"],
     "conservative": ["conservative", "conservative:predictor=noisy-oracle"],
+    "andreas-greedy": ["andreas-greedy", "andreas-greedy:predictor=history-mean"],
+    "andreas-random-greedy": [
+        "andreas-random-greedy:passes=10",
+        "andreas-random-greedy:passes=10:repaired=true",
+    ],
+    "andreas-local-search": ["andreas-local-search:passes=5:repaired=true"],
+    "andreas-path-relinking": ["andreas-path-relinking:passes=5:repaired=true"],
 }
 TEXTS = [text for name in BUILTIN for text in SHORT.get(name, [name])]
 WORLDS = st.randoms(use_true_random=False).map(random_world)

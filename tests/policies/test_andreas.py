@@ -16,7 +16,19 @@ from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.drafting import with_fewest_moves
 from dovetail.policies.andreas.filling import greedy
-from dovetail.policies.andreas.problem import Demand, Menu, NodePool, Problem, Spot, Way, proxy
+from dovetail.policies.andreas.improving import local_search, path_relinking
+from dovetail.policies.andreas.problem import (
+    Assignment,
+    Demand,
+    Menu,
+    NodePool,
+    Problem,
+    Spot,
+    Way,
+    busy_by_node,
+    proxy,
+)
+from dovetail.policies.andreas.random_greedy import random_greedy
 from dovetail.traces.instances import read_instance, timed_job
 from policies.andreas_reference import total_cost
 
@@ -90,6 +102,74 @@ def test_small_instances_cost_what_the_short_program_says(policy: str, seed: int
 
 
 # ----------------------------------------------------------------------------------------- problems
+
+
+def crowded(chance: Random, jobs: int = 9) -> Problem:
+    """More jobs than GPUs, some of them late."""
+    demands = []
+    for i in range(jobs):
+        t = chance.uniform(1000.0, 9000.0)
+        ways = [(1, t), (2, t / chance.uniform(1.1, 1.9)), (4, t / 2.2)]
+        due = t * chance.uniform(0.2, 2.0)
+        demands.append(demand(str(i), *ways, deadline=due, late=chance.uniform(1e-4, 1e-2)))
+    return problem(*demands)
+
+
+def is_legal(given: Problem, plan: Assignment) -> bool:
+    busy = busy_by_node(plan)
+    pool = given.pools[0]
+    fits = all(busy.get(n, 0) <= free for n, free in zip(pool.nodes, pool.free, strict=True))
+    return fits and all(spot.way in given.demands[i].menu.ways for i, spot in plan.items())
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+@given(seed=st.integers(0, 10**9))
+def test_random_greedy_is_legal_and_never_worse_than_greedy(repaired: bool, seed: int) -> None:
+    given_ = crowded(Random(seed))
+    found = random_greedy(given_, Random(seed), repaired=repaired, passes=30, elite=10)
+    costs = [solution.cost for solution in found.elite]
+    assert all(is_legal(given_, solution.assignment) for solution in found.elite)
+    assert costs == sorted(costs)
+    assert costs[0] <= proxy(given_, greedy(given_))
+    assert found.passes == 30
+
+
+@given(seed=st.integers(0, 10**9))
+def test_local_search_and_path_relinking_are_legal_and_never_worse(seed: int) -> None:
+    given_ = crowded(Random(seed))
+    elite = random_greedy(given_, Random(seed), repaired=True, passes=20, elite=10).elite
+    for better in (local_search(given_, elite), path_relinking(given_, elite)):
+        assert is_legal(given_, better.assignment)
+        assert better.cost == pytest.approx(proxy(given_, better.assignment))
+        assert better.cost <= elite[0].cost
+
+
+def test_a_time_limit_ends_the_search_and_the_passes_are_told() -> None:
+    found = random_greedy(crowded(Random(1), 40), Random(1), limit_s=0.0)
+    assert found.passes == 1
+    assert found.elite[0].cost <= proxy(crowded(Random(1), 40), greedy(crowded(Random(1), 40)))
+
+
+def test_there_are_no_more_passes_than_nodes_times_jobs_times_gpus() -> None:
+    assert random_greedy(crowded(Random(1), 3), Random(1)).passes == 2 * 3 * 4
+
+
+def test_chance_in_the_ways_is_felt_only_when_repaired() -> None:
+    alone = problem(demand("a", (1, 4000.0), (2, 2800.0)), demand("b", (1, 4000.0), (2, 2600.0)))
+    literal = random_greedy(alone, Random(1), passes=50)
+    assert literal.best == greedy(alone)
+    assert random_greedy(alone, Random(1), passes=50, repaired=True).best != greedy(alone)
+
+
+@needs_golden
+def test_the_literal_random_greedy_is_close_to_the_authors_on_small_clusters() -> None:
+    parts = []
+    for folder in [name for name in FOLDERS if name.startswith("ANDREAS-N3-")]:
+        instance = read_instance(GOLDEN / folder)
+        experiment = Experiment(instance.trace.arrivals, instance.nodes, costs=instance.costs)
+        cost = simulate(experiment, "andreas-random-greedy").summary["total_cost"]
+        parts.append(float(cost) / authors_totals(folder)["RG"] - 1)
+    assert abs(sum(parts) / len(parts)) < 0.005
 
 
 def demand(name: str, *ways: tuple[int, float], deadline: float = 1e6, node: int = -1, gpus: int = 0,

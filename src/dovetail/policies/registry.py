@@ -22,6 +22,7 @@ from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 
 _QUEUEING = "dovetail.policies.queueing"
+_ANDREAS = "dovetail.policies.andreas.policies"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "fifo": (_QUEUEING, "Fifo"),
     "fifo-skip": (_QUEUEING, "FifoSkip"),
@@ -47,6 +48,10 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-fifo": ("dovetail.policies.andreas.baselines", "AndreasFifo"),
     "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
     "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
+    "andreas-greedy": (_ANDREAS, "AndreasGreedy"),
+    "andreas-random-greedy": (_ANDREAS, "AndreasRandomGreedy"),
+    "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
+    "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
     "andreas-greedy": ("dovetail.policies.andreas.policies", "AndreasGreedy"),
     "frugal": ("dovetail.policies.frugal", "Frugal"),
 }

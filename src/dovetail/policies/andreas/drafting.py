@@ -163,7 +163,7 @@ def _is_done(track: Track, menu: Menu | None, now: Seconds) -> bool:
 def _demand(track: Track, menu: Menu, now: Seconds, costs: Costs) -> Demand:
     job, placement = track.job, track.placement
     done_s = track.executed_by(now)
-    left = 1.0 - done_s / menu.reference_s if done_s else 1.0
+    left = 1.0 - done_s / max(menu.reference_s, SAME_TIME_S) if done_s else 1.0
     deadline = inf if job.deadline is None else job.deadline
     late_per_s = costs.late_per_s(job)
     left = max(left, SAME_PART)

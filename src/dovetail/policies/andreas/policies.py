@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
+from random import Random
 
 from dovetail.core.entries import Action
+from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.policies.andreas.drafting import BooksSpec, replanned
 from dovetail.policies.andreas.filling import greedy
+from dovetail.policies.andreas.improving import local_search, path_relinking
+from dovetail.policies.andreas.problem import Assignment, Problem
+from dovetail.policies.andreas.random_greedy import MOST_PASSES, Search, random_greedy
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
 
@@ -35,3 +41,56 @@ class AndreasGreedy(Replanning):
 
     def decide(self, view: View) -> Sequence[Action]:
         return replanned(view, self.books, greedy, self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasRandomGreedy(Replanning):
+    """ANDREAS' randomised greedy: the best of many greedy passes with chance in the order of jobs.
+
+    Literally as published, chance in the settings is almost never felt; `repaired=true` mends that.
+    A decision takes at most `limit_s` seconds and is never worse than the greedy one by what it
+    minimises: the cost until the first job ends.
+    """
+
+    repaired: bool = False
+    passes: int = MOST_PASSES
+    limit_s: Seconds = inf
+    seed: int = 4010
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return replanned(view, self.books, self.solve, self.place)
+
+    def solve(self, problem: Problem) -> Assignment:
+        return self.search(problem).best
+
+    def search(self, problem: Problem, elite: int = 1) -> Search:
+        """The best assignments that it found, and the passes that it made."""
+        chance = Random(f"{self.seed} {problem.now!r}")  # the same question, the same answer
+        return random_greedy(
+            problem,
+            chance,
+            repaired=self.repaired,
+            passes=self.passes,
+            limit_s=self.limit_s,
+            elite=elite,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasLocalSearch(AndreasRandomGreedy):
+    """ANDREAS' local search: the ten best of the randomised greedy, improved by exchanging jobs."""
+
+    elite: int = 10
+
+    def solve(self, problem: Problem) -> Assignment:
+        return local_search(problem, self.search(problem, self.elite).elite).assignment
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasPathRelinking(AndreasRandomGreedy):
+    """ANDREAS' path relinking: walks from the best of the randomised greedy to the nine next best."""
+
+    elite: int = 10
+
+    def solve(self, problem: Problem) -> Assignment:
+        return path_relinking(problem, self.search(problem, self.elite).elite).assignment
