@@ -52,7 +52,6 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-random-greedy": (_ANDREAS, "AndreasRandomGreedy"),
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
-    "andreas-greedy": ("dovetail.policies.andreas.policies", "AndreasGreedy"),
     "frugal": ("dovetail.policies.frugal", "Frugal"),
 }
 GROUP = "dovetail.policies"
