@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike, fspath, makedirs
 from os.path import isdir, join
 
 from dovetail.core.errors import BadInput
@@ -237,3 +237,56 @@ def timed_job(
         late_cost_per_s=late_cost_per_s,
         options=tuple(ranked),
     )
+
+
+# ------------------------------------------------------------------------------------------- writing
+
+
+def write_instance(path: str | PathLike[str], instance: Instance) -> None:
+    """The four files, in a folder that is made if it is not there."""
+    folder = fspath(path)
+    makedirs(folder, exist_ok=True)
+    costs, arrivals = instance.costs, instance.trace.arrivals
+    price, pue = costs.price.mean, costs.pue
+    _write(
+        join(folder, RATES),
+        ("GPUtype", "nGPUs", "PowerConsumption[W]", "EnergyCost[€/kWh]", "PUE", "cost"),
+        [
+            (kind, busy, costs.watts(kind, busy) / pue, price, pue, costs.per_hour(kind, busy))
+            for kind, rates in costs.rates.items()
+            for busy in range(1, max(len(rates.watts), len(rates.per_hour)))
+        ],
+    )
+    _write(
+        join(folder, NODES),
+        ("ID", "GPUtype", "nGPUs", "cost"),
+        [(n.id, n.kind, n.gpus, costs.by_node.get(n.id, 0.0)) for n in instance.nodes],
+    )
+    _write(
+        join(folder, TIMES),
+        ("ID", "GPUtype", "nGPUs", "GPUf", "ExecutionTime"),
+        [
+            (a.job.id, o.kind, o.gpus, 1.0, o.seconds)
+            for a in arrivals
+            for o in sorted(a.job.options)
+        ],
+    )
+    _write(
+        join(folder, JOBS),
+        ("ID", "SubmissionTime", "Deadline", "TardinessWeight", "MinExecTime", "MaxExecTime"),
+        [_job_row(arrival, costs) for arrival in arrivals],
+    )
+
+
+def _job_row(arrival: Arrival, costs: Costs) -> tuple[object, ...]:
+    job, times = arrival.job, [option.seconds for option in arrival.job.options]
+    return job.id, arrival.at, job.deadline, costs.late_per_s(job), min(times), max(times)
+
+
+def _write(path: str, header: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    import csv
+
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)

@@ -34,7 +34,7 @@ class Books:
         self._menus: Final[dict[JobId, Menu | None]] = {}
         self._pools = 0
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
-        self.changed_at = -inf  # when a job last came or ended
+        self.changed_at = view.now  # when a job last came or ended, or we were made
 
     def waits(self, track: Track) -> None:
         if track.left is None:

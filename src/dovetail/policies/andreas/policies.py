@@ -63,8 +63,11 @@ class AndreasRandomGreedy(Replanning):
     def solve(self, problem: Problem) -> Assignment:
         return self.search(problem).best
 
-    def search(self, problem: Problem, elite: int = 1) -> Search:
-        """The best assignments that it found, and the passes that it made."""
+    def search(self, problem: Problem) -> Search:
+        """What it found, and the passes that it made."""
+        return self._searched(problem, elite=1)
+
+    def _searched(self, problem: Problem, elite: int) -> Search:
         chance = Random(f"{self.seed} {problem.now!r}")  # the same question, the same answer
         return random_greedy(
             problem,
@@ -82,8 +85,9 @@ class AndreasLocalSearch(AndreasRandomGreedy):
 
     elite: int = 10
 
-    def solve(self, problem: Problem) -> Assignment:
-        return local_search(problem, self.search(problem, self.elite).elite).assignment
+    def search(self, problem: Problem) -> Search:
+        found = self._searched(problem, self.elite)
+        return Search([local_search(problem, found.elite)], found.passes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,5 +96,6 @@ class AndreasPathRelinking(AndreasRandomGreedy):
 
     elite: int = 10
 
-    def solve(self, problem: Problem) -> Assignment:
-        return path_relinking(problem, self.search(problem, self.elite).elite).assignment
+    def search(self, problem: Problem) -> Search:
+        found = self._searched(problem, self.elite)
+        return Search([path_relinking(problem, found.elite)], found.passes)

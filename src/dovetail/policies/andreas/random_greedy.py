@@ -107,12 +107,16 @@ class Tries:
             yield found
 
     def _swapped(self, order: Sequence[int]) -> list[int]:
+        """Neighbours change places by chance, nobody more than once."""
         tried, demands, draw = list(order), self._problem.demands, self._chance.random
-        for i in range(len(tried) - 1):
+        i = 0
+        while i < len(tried) - 1:
             one, other = tried[i], tried[i + 1]
             dearer = demands[one].late_per_s > demands[other].late_per_s
             if draw() < (SWAPPED + BY_WEIGHT if dearer else SWAPPED - BY_WEIGHT):
                 tried[i], tried[i + 1] = other, one
+                i += 1
+            i += 1
         return tried
 
     def _filled(self, order: Sequence[int]) -> Assignment:
