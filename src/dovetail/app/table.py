@@ -21,16 +21,34 @@ _COLUMNS = (
     ("gpu_utilisation", "GPU use"),
     ("preemptions", "preempts"),
 )
+_MONEY = (
+    ("policy", "policy"),
+    ("total_cost", "total cost"),
+    ("energy_cost", "energy"),
+    ("tardiness_cost", "lateness"),
+    ("energy_kwh", "kWh"),
+    ("co2_kg", "CO2 kg"),
+    ("tardiness_s", "late by"),
+    ("deadline_misses", "late jobs"),
+    ("migrations", "moves"),
+)
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 _WIDTH = 100
 _VERY_LONG_S = 1e5 * 86400.0
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """One row per policy; times in a readable unit."""
-    rows = [[title for _, title in _COLUMNS]]
-    rows += [[_cell(key, summary[key]) for key, _ in _COLUMNS] for summary in summaries]
-    return "\n".join([*aligned(rows), *_other_ends(summaries)])
+    """One row per policy; times in a readable unit. What it costs follows, where that is known."""
+    lines = _block(summaries, _COLUMNS)
+    if any(summary.get("total_cost") for summary in summaries):
+        lines += ["", *_block(summaries, _MONEY)]
+    return "\n".join([*lines, *_other_ends(summaries)])
+
+
+def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
+    rows = [[title for _, title in columns]]
+    rows += [[_cell(key, summary[key]) for key, _ in columns] for summary in summaries]
+    return aligned(rows)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -96,6 +114,8 @@ def _cell(key: str, value: float | int | str) -> str:
         return f"{float(value):.1%}"
     if key.endswith("_s"):
         return duration(float(value))
+    if isinstance(value, float):
+        return f"{value:,.2f}"
     return str(value)
 
 
