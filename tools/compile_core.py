@@ -30,6 +30,8 @@ MODULES = (
     "core/plan.py",
     "core/loop.py",
     "core/journal.py",
+    "models/hourly.py",
+    "models/cost.py",
     "models/failures.py",
     "models/workload.py",
     "predict/duration.py",
@@ -39,6 +41,7 @@ MODULES = (
     "policies/partners.py",
     "policies/pairing.py",
     "backends/simulated.py",
+    "traces/charges.py",
     "traces/outcomes.py",
 )
 

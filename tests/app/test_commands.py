@@ -29,7 +29,10 @@ SUMMARY_KEYS = [
     *("policy", "jobs", "finished", "failed", "cancelled", "refused"),
     *("mean_jct_s", "p50_jct_s", "p90_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s"),
     *("gpu_utilisation", "gpu_seconds_used", "gpu_seconds_lost"),
-    *("preemptions", "peak_suspended_jobs", "cpu_seconds", "jobs_per_cpu_second"),
+    *("preemptions", "peak_suspended_jobs"),
+    *("energy_cost", "tardiness_cost", "move_cost", "total_cost", "tardiness_s", "deadline_misses"),
+    *("energy_kwh", "co2_kg", "migrations", "switch_ons"),
+    *("cpu_seconds", "jobs_per_cpu_second"),
 ]
 JOB_COLUMNS = "job_id,user,tenant,gpus,submit_s,start_s,end_s,wait_s,jct_s,preemptions,outcome"
 JOBS = """job_id,submit_s,duration_s,gpus,user,tenant,estimate_s
@@ -492,7 +495,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(typed: Type, jobs: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("simulate {jobs} --policy fifo", "Missing option '--cluster'"),
+        ("simulate {jobs} --policy fifo", "give the nodes with --cluster"),
         ("simulate {jobs} --cluster 1x4", "Missing option '--policy'"),
         ("simulate --cluster 1x4 --policy fifo", "Missing argument 'TRACE'"),
         ("simulate {jobs} --cluster 1x4 --policy fifo --fast", "No such option"),

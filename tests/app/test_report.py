@@ -229,8 +229,8 @@ def test_equal_values_have_no_best_and_missing_ones_are_a_dash() -> None:
 
 
 def test_numbers_nobody_told_us_about_are_shown_too() -> None:
-    html = table([("a", {"energy_cost": 12.5, "mean_idle_s": 600.0, "note": "text"})])
-    assert "energy cost" in html
+    html = table([("a", {"water_cost": 12.5, "mean_idle_s": 600.0, "note": "text"})])
+    assert "water cost" in html
     assert "mean idle" in html
     assert "note" not in html
 

@@ -34,6 +34,7 @@ from dovetail.testing import (
     random_world,
     run_trace,
     run_world,
+    world_of_options,
 )
 
 # Defaults suit jobs of hours; these suit the seconds of our worlds. A quantum must be longer than
@@ -55,6 +56,13 @@ SHORT = {
     "priority": ["priority", "priority:preempt=false"],
     "easy": ["easy", "easy:predictor=noisy-oracle"],
     "conservative": ["conservative", "conservative:predictor=noisy-oracle"],
+    "andreas-greedy": ["andreas-greedy", "andreas-greedy:predictor=history-mean"],
+    "andreas-random-greedy": [
+        "andreas-random-greedy:passes=10",
+        "andreas-random-greedy:passes=10:repaired=true",
+    ],
+    "andreas-local-search": ["andreas-local-search:passes=5:repaired=true"],
+    "andreas-path-relinking": ["andreas-path-relinking:passes=5:repaired=true"],
 }
 TEXTS = [text for name in BUILTIN for text in SHORT.get(name, [name])]
 WORLDS = st.randoms(use_true_random=False).map(random_world)
@@ -107,6 +115,18 @@ def test_conservative_starts_a_job_without_gpus_where_a_pool_is_left_without_nod
         node_events=[NodeLeft(1.0, "n0")],
     )
     assert set(run.ended) == {"cpu"}
+
+
+@every_policy
+@given(chance=st.randoms(use_true_random=False), turns=st.integers(0, 20))
+def test_jobs_with_options_are_run_in_one_of_their_ways(
+    text: str, chance: Random, turns: int
+) -> None:
+    world = world_of_options(chance)
+    check_ends_and_laws(world, lambda: policy_for(world, text))
+    check_purity(world, lambda: policy_for(world, text))
+    check_replay(world, lambda: policy_for(world, text), turns)
+    check_restart(world, lambda: policy_for(world, text), turns)
 
 
 # ------------------------------------------------------------------------------------ what they know

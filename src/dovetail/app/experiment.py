@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from pathlib import Path
+from random import Random
 from time import process_time
 from traceback import extract_tb
 from typing import BinaryIO, cast
@@ -18,11 +19,13 @@ from dovetail.core.journal import JournalWriter
 from dovetail.core.loop import Journal, Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
+from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
+from dovetail.traces.charges import Charges
 from dovetail.traces.outcomes import Outcomes, summarise
 from dovetail.traces.record import RunRecord
 
@@ -50,6 +53,11 @@ class Experiment:
     across_racks: float = 1.0
     pair_speed: float | None = None
     seed: int = 0
+    costs: Costs | None = None  # None: what the nodes say of their power, and nothing else
+
+    def charged(self) -> Costs:
+        """What everything costs."""
+        return Costs(rates_of(self.nodes)) if self.costs is None else self.costs
 
     def policy(self, text: str) -> Policy:
         return make(text, PLACEMENTS[self.placement], self.knowledge())
@@ -64,12 +72,17 @@ class Experiment:
             "user-estimate": UserEstimate(),
         }
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
-        return Knowledge(predictors, self.predictor, _thinned(services))
+        return Knowledge(predictors, self.predictor, _thinned(services), self.charged())
 
     def world(self) -> SimulatedCluster:
         from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 
-        uneven = self.kind_speeds or self.across_nodes != 1.0 or self.across_racks != 1.0
+        uneven = (
+            self.kind_speeds
+            or self.across_nodes != 1.0
+            or self.across_racks != 1.0
+            or any(arrival.job.options for arrival in self.arrivals)
+        )
         return SimulatedCluster(
             self.nodes,
             self.arrivals,
@@ -98,6 +111,16 @@ def with_interruption_cost(
     return [charged(arrival) for arrival in arrivals]
 
 
+def with_time_error(arrivals: Sequence[Arrival], error: float, seed: int) -> list[Arrival]:
+    """The same trace, every job really taking up to that part more or less than its options say."""
+    return [
+        replace(
+            a, work_s=a.work_s * (1.0 + error * (2.0 * Random(f"{seed}/{a.job.id}").random() - 1))
+        )
+        for a in arrivals
+    ]
+
+
 def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:
     """Evenly spaced quantiles: an index over a thousand samples is as good as over a million."""
     if len(ordered) <= most:
@@ -116,13 +139,15 @@ def simulate(
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
     outcomes = Outcomes(rows, progress)
+    charges = Charges(experiment.charged())
     state.index(outcomes)
+    state.index(charges)
     with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
         began = process_time()
         run(world, [decider], state, write)
         cpu_seconds = process_time() - began
     _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
-    summary = summarise(policy, outcomes, state, cpu_seconds)
+    summary = summarise(policy, outcomes, charges, state, cpu_seconds)
     nodes, refusals = list(state.room.nodes), outcomes.refusals
     return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
 

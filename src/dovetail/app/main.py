@@ -49,6 +49,7 @@ _SECTIONS = {
     "Simulation": {
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
+        "plan": ("dovetail.app.planning.command", "plan", "Decide once, on a request in JSON."),
         "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),
         "trace": ("dovetail.app.trace_commands", "trace", "Describe or generate traces."),
     },

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dovetail import traces
-from dovetail.app.experiment import PREDICTORS, Experiment, with_interruption_cost
+from dovetail.app.experiment import (
+    PREDICTORS,
+    Experiment,
+    with_interruption_cost,
+    with_time_error,
+)
 from dovetail.app.outputs import (
     REPORT,
     named,
@@ -25,7 +32,9 @@ from dovetail.app.table import counted, table, told
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
+from dovetail.models.cost import FREE, Costs, rates_of
 from dovetail.models.failures import NodeFailures
+from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
     read_cluster,
@@ -33,6 +42,7 @@ from dovetail.traces.clusters import (
     read_tenants,
     split_by_tenants,
 )
+from dovetail.traces.instances import is_instance, read_instance
 from dovetail.traces.record import RunRecord
 
 
@@ -40,7 +50,10 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands understand."""
     choices: list[Callable[..., Any]] = [
         click.argument("trace"),
-        click.option("--cluster", required=True, help="8x8, 4x8:V100+2x4:T4, or a TOML file."),
+        click.option(
+            "--cluster",
+            help="8x8, 4x8:V100+2x4:T4, or a TOML file. A folder as TRACE brings its own.",
+        ),
         click.option(
             "--placement",
             type=click.Choice(list(PLACEMENTS)),
@@ -77,6 +90,16 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+        click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
+        click.option("--carbon", metavar="X|FILE", help="Grams of CO2 per kWh, or a table."),
+        click.option("--pue", type=float, help="Power of the site over that of its nodes: 1.33."),
+        click.option("--switch-on-cost", type=float, help="Money to switch a node on."),
+        click.option("--move-cost", type=float, help="Money to move a job to other nodes."),
+        click.option(
+            "--time-error",
+            default=0.0,
+            help="Jobs really take up to that part more or less than their options say: 0.1.",
+        ),
         click.option("--format", "format_", type=click.Choice(list(traces.FORMATS))),
         click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux."),
         click.option("--skip-bad-rows", is_flag=True, help="Count bad rows and go on."),
@@ -142,15 +165,11 @@ def _title(trace: str) -> str:
 
 def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
     _check_none_empty(options)
-    seconds = traces.read_durations(options["durations"]) if options["durations"] else None
-    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
-    _tell_bad_rows(found)
-    for note in found.notes:
-        click.echo(f"note: {note}", err=True)
-    arrivals = found.arrivals
+    arrivals, nodes, known = _given(trace, options)
     if options["interruption_cost"]:
-        arrivals = with_interruption_cost(arrivals, *_costs(options["interruption_cost"]))
-    nodes = read_cluster(options["cluster"])
+        arrivals = with_interruption_cost(arrivals, *_interruption(options["interruption_cost"]))
+    if options["time_error"]:
+        arrivals = with_time_error(arrivals, options["time_error"], options["seed"])
     if options["tenants"]:
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
@@ -160,7 +179,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         nodes,
         tenants=read_tenants(options["quotas"])
         if options["quotas"]
-        else read_cluster_tenants(options["cluster"]),
+        else read_cluster_tenants(options["cluster"] or ""),
         node_events=events,
         failures=_failures(options),
         placement=options["placement"],
@@ -170,10 +189,33 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         across_racks=options["across_racks"],
         pair_speed=options["pair_speed"],
         seed=options["seed"],
+        costs=_costs(options, known),
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
     return experiment
+
+
+def _given(
+    trace: str, options: dict[str, Any]
+) -> tuple[Sequence[Arrival], tuple[Node, ...], Costs]:
+    """The jobs, the cluster, and what is known of costs."""
+    if is_instance(trace):
+        if options["cluster"]:
+            raise click.UsageError(
+                f"{trace} is a folder with nodes of its own; leave --cluster out"
+            )
+        instance = read_instance(trace)
+        return instance.trace.arrivals, instance.nodes, instance.costs
+    if not options["cluster"]:
+        raise click.UsageError("give the nodes with --cluster, such as 8x8, or a folder as TRACE")
+    seconds = traces.read_durations(options["durations"]) if options["durations"] else None
+    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
+    _tell_bad_rows(found)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    nodes = read_cluster(options["cluster"])
+    return found.arrivals, nodes, Costs(rates_of(nodes))
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:
@@ -199,9 +241,32 @@ def _check_factors(options: dict[str, Any]) -> None:
             raise BadInput(
                 f"--{name.replace('_', '-')} {value:g}: give a positive speed, such as 0.8"
             )
+    for name, least, most in (
+        ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, inf), ("move_cost", 0.0, inf),
+        ("time_error", 0.0, 0.99),
+    ):  # fmt: skip
+        value = options[name]
+        if value is not None and not least <= value <= most:
+            raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
 
 
-def _costs(text: str) -> tuple[float, float]:
+def _costs(options: dict[str, Any], known: Costs) -> Costs:
+    """What is known of costs, and what the options say beyond."""
+    from dovetail.traces.hourly_tables import read_hourly
+
+    said: dict[str, Any] = {}
+    for name in ("price", "carbon"):
+        if options[name] is not None:
+            said[name] = read_hourly(options[name], name)
+    for name, key in (("pue", "pue"), ("switch_on_cost", "switch_on"), ("move_cost", "move")):
+        if options[name] is not None:
+            said[key] = options[name]
+    if "price" in said and known.usual_price is None and known.price is not FREE:
+        said["usual_price"] = known.price.mean  # what the tables of money per hour were made with
+    return replace(known, **said)
+
+
+def _interruption(text: str) -> tuple[float, float]:
     """`30` or `5/20` as seconds to save and to restore."""
     save, _, restore = text.rpartition("/")
     try:

@@ -21,21 +21,44 @@ _COLUMNS = (
     ("gpu_utilisation", "GPU use"),
     ("preemptions", "preempts"),
 )
+_MONEY = (
+    ("policy", "policy"),
+    ("total_cost", "total cost"),
+    ("energy_cost", "energy"),
+    ("tardiness_cost", "lateness"),
+    ("energy_kwh", "kWh"),
+    ("co2_kg", "CO2 kg"),
+    ("tardiness_s", "late by"),
+    ("deadline_misses", "late jobs"),
+    ("migrations", "moves"),
+)
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 _WIDTH = 100
 _VERY_LONG_S = 1e5 * 86400.0
 
 
 def table(summaries: Sequence[Summary]) -> str:
-    """One row per policy; times in a readable unit."""
-    rows = [[title for _, title in _COLUMNS]]
-    rows += [[_cell(key, summary[key]) for key, _ in _COLUMNS] for summary in summaries]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+    """One row per policy; times in a readable unit. What it costs follows, where that is known."""
+    lines = _block(summaries, _COLUMNS)
+    if any(summary.get("total_cost") for summary in summaries):
+        lines += ["", *_block(summaries, _MONEY)]
+    return "\n".join([*lines, *_other_ends(summaries)])
+
+
+def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
+    rows = [[title for _, title in columns]]
+    rows += [[_cell(key, summary[key]) for key, _ in columns] for summary in summaries]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Titles, a rule, and a line for each row: a name, then figures."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
     lines = [line for row in rows for line in _lines(row, widths)]
     lines.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join([*lines, *_other_ends(summaries)])
+    return lines
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
@@ -91,6 +114,8 @@ def _cell(key: str, value: float | int | str) -> str:
         return f"{float(value):.1%}"
     if key.endswith("_s"):
         return duration(float(value))
+    if isinstance(value, float):
+        return f"{value:,.2f}"
     return str(value)
 
 

@@ -42,9 +42,19 @@ def describe(
 
 
 @trace.command()
-@click.option("--jobs", default=USUAL.jobs, show_default=True, help="How many.")
 @click.option(
-    "--load", default=USUAL.load, show_default=True, help="Of the cluster; 1 is all of it."
+    "--scenario",
+    type=click.Choice(["andreas"]),
+    help="A folder with nodes and costs too, as the authors of ANDREAS draw theirs.",
+)
+@click.option("--nodes", type=int, help="Of the scenario.  [default: 10]")
+@click.option(
+    "--jobs", type=int, help=f"How many.  [default: {USUAL.jobs}; in a scenario 10 a node]"
+)
+@click.option(
+    "--load",
+    help=f"Of the cluster; 1 is all of it.  [default: {USUAL.load}] "
+    "In a scenario: high, mixed, low or exponential:5000.",
 )
 @click.option("--gpus", type=int, help=f"GPUs of that cluster.  [default: {USUAL.gpus}]")
 @click.option("--cluster", help="That cluster, such as 8x8, instead of --gpus.")
@@ -61,8 +71,10 @@ def describe(
 @click.option("--seed", default=USUAL.seed, show_default=True, help="The same gives the same jobs.")
 @click.option("--out", default="-", help="A .csv or .jsonl file, .gz too; standard output if none.")
 def generate(
-    jobs: int,
-    load: float,
+    scenario: str | None,
+    nodes: int | None,
+    jobs: int | None,
+    load: str | None,
     gpus: int | None,
     cluster: str | None,
     mean_duration: float,
@@ -77,10 +89,15 @@ def generate(
     out: str,
 ) -> None:
     """Make a trace of synthetic jobs."""
+    if scenario:
+        _generate_scenario(nodes, jobs, load, seed, out)
+        return
+    if nodes is not None:
+        raise click.UsageError("--nodes goes with --scenario; give --cluster instead")
     recipe = traces.Recipe(
-        jobs=jobs,
+        jobs=USUAL.jobs if jobs is None else jobs,
         gpus=_cluster_gpus(gpus, cluster),
-        load=load,
+        load=_part(load),
         mean_duration_s=mean_duration,
         c2=c2,
         gangs=_gangs(gangs) if gangs else USUAL.gangs,
@@ -92,6 +109,29 @@ def generate(
         seed=seed,
     )
     traces.write(out, traces.generate(recipe))
+
+
+def _generate_scenario(
+    nodes: int | None, jobs: int | None, load: str | None, seed: int, out: str
+) -> None:
+    from dovetail.traces.instances import write_instance
+    from dovetail.traces.scenarios import Scenario, draw
+
+    if out == "-":
+        raise click.UsageError("a scenario is a folder of four files; name it with --out")
+    usual = Scenario()
+    number = usual.nodes if nodes is None else nodes
+    wanted = Scenario(number, 10 * number if jobs is None else jobs, load or usual.load, seed)
+    write_instance(out, draw(wanted))
+
+
+def _part(load: str | None) -> float:
+    try:
+        return USUAL.load if load is None else float(load)
+    except ValueError:
+        raise click.UsageError(
+            f"--load {load}: give a number such as 0.8, or a --scenario that knows it"
+        ) from None
 
 
 def _cluster_gpus(gpus: int | None, cluster: str | None) -> int:

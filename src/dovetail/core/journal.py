@@ -57,6 +57,7 @@ from dovetail.core.model import (
     Interruption,
     Job,
     Node,
+    Option,
     Placement,
     Seconds,
     Slice,
@@ -132,6 +133,7 @@ def job_from(data: dict[str, Any]) -> Job:
     data["after"] = tuple(data.get("after", ()))
     if "settings" in data:
         data["settings"] = pairs_from(data["settings"])
+    data["options"] = tuple(Option(*option) for option in data.get("options", ()))
     if "interruption" in data:
         data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
     if "estimate" in data:

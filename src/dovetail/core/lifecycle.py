@@ -180,6 +180,7 @@ class Lifecycle(View):
         tenant = job.tenant if self.room.tenants_matter else ""
         key = (
             job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
+            tuple([(option.kind, option.gpus) for option in job.options]) if job.options else (),
         )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
@@ -198,7 +199,9 @@ class Lifecycle(View):
             self._start_from_bench(track, placement)
             return
         room, shape, count, now = self.room, track.shape, placement.gpus, self.now
-        if count != shape.gpus and not self._may_have(track, count):
+        if shape.options:
+            self._check_option(track, placement)
+        elif count != shape.gpus and not self._may_have(track, count):
             raise IllegalEntry(
                 f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
             )
@@ -229,6 +232,8 @@ class Lifecycle(View):
             index.runs(track)
         if track.first_start_at < 0:
             track.first_start_at = now
+        elif track.left is not None and _on_other_nodes(track.left, placement):
+            track.migrations += 1
 
     def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
         try:
@@ -236,8 +241,21 @@ class Lifecycle(View):
         except IllegalEntry as error:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
 
+    def _check_option(self, track: Track, placement: Placement) -> None:
+        """Is the placement one of the ways to run the job?"""
+        nodes = self.room.nodes
+        kinds = {nodes[n].kind for n, _ in placement.slices if 0 <= n < len(nodes)}
+        if any([(kind, placement.gpus) not in track.shape.options for kind in kinds]):
+            ways = " or ".join([f"{gpus} {kind}" for kind, gpus in track.shape.options])
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} with {placement.gpus} GPUs of kind "
+                f"{' and '.join(sorted(kinds))} at t={self.now:g}: it has options for {ways}"
+            )
+
     @staticmethod
     def _may_have(track: Track, count: int) -> bool:
+        if track.shape.options:
+            return any([gpus == count for _, gpus in track.shape.options])
         low, high = track.job.min_gpus, track.job.max_gpus
         return (
             (low if low is not None else track.job.gpus)
@@ -312,6 +330,7 @@ class Lifecycle(View):
             if room.strangers:
                 room.keep_off_strangers()
         self._settle_stint(track, lost_s)
+        track.left = placement
         track.placement = None
         track.holds = 0.0
         track.speed = 1.0
@@ -431,8 +450,15 @@ class Lifecycle(View):
             raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
         self.room.take(placement, track.shape)
         self._settle_so_far(track)
+        track.migrations += _on_other_nodes(before, placement)
         track.placement = placement
         track.holds = placement.gpus * placement.share / WHOLE_GPU
         track.turn += 1
         for index in self._on_run:
             index.runs(track)
+
+
+def _on_other_nodes(before: Placement, after: Placement) -> bool:
+    if len(before.slices) == len(after.slices) == 1:
+        return before.slices[0].node != after.slices[0].node
+    return {piece.node for piece in before.slices} != {piece.node for piece in after.slices}

@@ -33,6 +33,14 @@ class Estimate:
     high: Seconds | None = None
 
 
+class Option(NamedTuple):
+    """One way to run a job: GPUs of a kind, how many, and how long all of it takes there."""
+
+    kind: str
+    gpus: int
+    seconds: Seconds
+
+
 NO_INTERRUPTION_COST = Interruption()
 
 
@@ -66,6 +74,8 @@ class Job:
     gpu_memory_gb: float = 0.0  # every GPU must have as much
     trial: int | None = None  # which one of the study `group` it is, counted from 0
     settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
+    late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
+    options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
@@ -91,12 +101,35 @@ class Job:
             )
         if not 0 < self.weight < inf:
             raise ValueError(f"job {self.id!r} has weight {self.weight:g}; give a positive number")
+        if self.late_cost_per_s is not None and not 0 <= self.late_cost_per_s < inf:
+            raise ValueError(
+                f"job {self.id!r} costs {self.late_cost_per_s:g} a second when late; give 0 or more"
+            )
+        if self.options:
+            self._check_options()
         object.__setattr__(self, "simple", self._is_simple())
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
         if not low <= self.gpus <= high:
             raise ValueError(
                 f"job {self.id!r} asks for {self.gpus} GPUs outside its range {low} to {high}"
+            )
+
+    def _check_options(self) -> None:
+        for kind, gpus, seconds in self.options:
+            if gpus < 1 or not 0 < seconds < inf:
+                raise ValueError(
+                    f"job {self.id!r} has an option of {gpus} GPUs of kind {kind!r} for {seconds:g} s; "
+                    "give at least 1 GPU and more than 0 s"
+                )
+        ways = [(option.kind, option.gpus) for option in self.options]
+        if len(set(ways)) < len(ways):
+            raise ValueError(f"job {self.id!r} has two options of one kind and number of GPUs")
+        usual = [(kind, self.gpus) for kind in self.kinds]
+        if not usual or not set(usual) <= set(ways):
+            raise ValueError(
+                f"job {self.id!r} asks for {self.gpus} GPUs of {' or '.join(self.kinds) or 'any kind'}, "
+                "which is none of its options"
             )
 
     def _is_simple(self) -> bool:
@@ -123,7 +156,16 @@ class Job:
             or self.max_gpus is not None
             or self.estimate is not None
             or self.interruption is not NO_INTERRUPTION_COST
+            or self.late_cost_per_s is not None
+            or self.options
         )
+
+    def option(self, kind: str, gpus: int) -> Option | None:
+        """The option with that many GPUs of that kind, if it is one."""
+        for option in self.options:
+            if option.gpus == gpus and option.kind == kind:
+                return option
+        return None
 
     def text(self) -> str:
         """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
@@ -232,11 +274,12 @@ class Shape:
         self.memory_gb: Final = job.memory_gb
         self.gpu_memory_gb: Final = job.gpu_memory_gb
         self.tenant: Final = tenant
+        self.options: Final = tuple([(option.kind, option.gpus) for option in job.options])
         # Most jobs ask for whole GPUs and nothing else; those take the short way everywhere.
         self.plain: Final = (
             job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
-        self.anyhow: Final = self.plain and not job.kinds  # any GPUs will do
+        self.anyhow: Final = self.plain and not job.kinds  # any GPUs will do (none has options)
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:

@@ -174,10 +174,19 @@ class Room:
         return [
             pool
             for pool in self.pools
-            if (not shape.kinds or pool.kind in shape.kinds)
-            and shape.gpu_memory_gb <= pool.gpu_memory_gb * shape.share / WHOLE_GPU
-            and (not pool.tenant or pool.tenant == shape.tenant)
+            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape)
         ]
+
+    def _may_use(self, pool: Pool, shape: Shape, gpus: int) -> bool:
+        if not shape.options:
+            return pool in self.eligible(shape)
+        return (pool.kind, gpus) in shape.options and self.admits(pool, shape)
+
+    def admits(self, pool: Pool, shape: Shape) -> bool:
+        """May jobs of this shape use the pool, whatever its kind?"""
+        return shape.gpu_memory_gb <= pool.gpu_memory_gb * shape.share / WHOLE_GPU and (
+            not pool.tenant or pool.tenant == shape.tenant
+        )
 
     def within_quota(self, shape: Shape) -> bool:
         return self._quota_has(shape.tenant, _gpus_counted(shape))
@@ -195,12 +204,23 @@ class Room:
         for pool in self.eligible(shape):
             most = sum(self._most_gpus(n, shape) for n in pool.members if n not in self.gone)
             largest = max(largest, most)
-        if largest >= max(shape.gpus, 1):
+        if largest >= max(shape.gpus, 1) or self._has_room_for_an_option(shape):
             return ""
         if not shape.gpus:
             return f"it needs {shape}, and no node that it may use has as much"
         limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""
         return f"it needs {shape}, and the largest possible placement is {largest} GPUs{limit}"
+
+    def _has_room_for_an_option(self, shape: Shape) -> bool:
+        return any(
+            [
+                sum([self.nodes[n].gpus for n in pool.members if n not in self.gone]) >= gpus
+                for pool in self.pools
+                if self.admits(pool, shape)
+                for kind, gpus in shape.options
+                if kind == pool.kind
+            ]
+        )
 
     def _most_gpus(self, n: int, shape: Shape) -> int:
         """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""
@@ -403,7 +423,7 @@ class Room:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} has only {self.nodes[n].gpus} GPUs")
             if not self.open[n] and n not in at_home:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
-            if self.pool_of[n] not in self.eligible(shape):
+            if not self._may_use(self.pool_of[n], shape, placement.gpus):
                 pool = self.pool_of[n]
                 whose = f", for tenant {pool.tenant!r} alone" if pool.tenant else ""
                 raise IllegalEntry(

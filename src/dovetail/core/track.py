@@ -46,7 +46,9 @@ class Track:
         "held_s",
         "holds",
         "job",
+        "left",
         "lost_gpu_s",
+        "migrations",
         "phase",
         "pinned",
         "placement",
@@ -87,6 +89,7 @@ class Track:
         self.waiting_since = at
         self.ticket = ticket  # its place in the order of beginning to wait
         self.placement: Placement | None = None  # None while it waits
+        self.left: Placement | None = None  # where it was before
         self.holds = 0.0  # GPUs in its hands now, a share counted as a part
         self.first_start_at = -1.0
         self.started_at = -1.0  # when it was last given GPUs
@@ -99,6 +102,7 @@ class Track:
         self.forgiven_gpu_s = 0.0  # of these: not held against it any more (see Promote)
         self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
         self.preemptions = 0
+        self.migrations = 0  # how often it went on on other nodes than before
         self.attempts = 0  # how often it died by its own fault
         self.turn = 0  # changes whenever its place in an order does; marks stale index rows
         self.reason = ""

@@ -93,7 +93,8 @@ class View:
         self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[
-            tuple[int, int, tuple[str, ...], float, float, float, str], tuple[Shape, str]
+            tuple[int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...]],
+            tuple[Shape, str],
         ] = {}
         self._simple_shapes: dict[int, tuple[Shape, str]] = {}  # the same, by GPUs alone
         self._on_settle: list[Index] = []

@@ -10,11 +10,11 @@ from dovetail.core.model import Job, Node, Placement
 def by_kind_and_placement(
     kinds: Mapping[str, float], across_nodes: float = 1.0, across_racks: float = 1.0
 ) -> Callable[[Job, Placement, Sequence[Node]], float]:
-    """A factor for the GPU kind, and one each for a gang that spans nodes or racks."""
+    """As its options say or by a factor for the GPU kind; less for a gang over nodes or racks."""
 
     def speed(job: Job, placement: Placement, nodes: Sequence[Node]) -> float:
         used = [nodes[piece.node] for piece in placement.slices]
-        factor = min(kinds.get(node.kind, 1.0) for node in used)
+        factor = min(_speed_on(job, node.kind, placement.gpus, kinds) for node in used)
         if len(used) > 1:
             factor *= across_nodes
         if len({node.rack for node in used}) > 1:
@@ -22,6 +22,12 @@ def by_kind_and_placement(
         return factor
 
     return speed
+
+
+def _speed_on(job: Job, kind: str, gpus: int, kinds: Mapping[str, float]) -> float:
+    """A job that was timed there runs as timed; of the others only the kind is known."""
+    option = job.option(kind, gpus)
+    return kinds.get(kind, 1.0) if option is None else job.options[0].seconds / option.seconds
 
 
 def same_for_all_pairs(pair_speed: float) -> Callable[[Job, Job], float]:

@@ -10,11 +10,13 @@ from typing import Any
 from dovetail.core.errors import BadInput
 from dovetail.core.loop import Policy
 from dovetail.core.plan import Place
+from dovetail.models.cost import Costs
 from dovetail.policies.catalogue import Catalogue, settable
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 
 _QUEUEING = "dovetail.policies.queueing"
+_ANDREAS = "dovetail.policies.andreas.policies"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "fifo": (_QUEUEING, "Fifo"),
     "fifo-skip": (_QUEUEING, "FifoSkip"),
@@ -37,9 +39,18 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "drf": ("dovetail.policies.fairness", "Drf"),
     "qssf": (_QUEUEING, "Qssf"),
     "gandiva": ("dovetail.policies.packing", "Gandiva"),
+    "andreas-fifo": ("dovetail.policies.andreas.baselines", "AndreasFifo"),
+    "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
+    "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
+    "andreas-greedy": (_ANDREAS, "AndreasGreedy"),
+    "andreas-random-greedy": (_ANDREAS, "AndreasRandomGreedy"),
+    "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
+    "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
+    "frugal": ("dovetail.policies.frugal", "Frugal"),
 }
+_GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
 CATALOGUE = Catalogue(
-    "policy", "dovetail policies", "dovetail.policies", BUILTIN, "decide", unlisted=("services",)
+    "policy", "dovetail policies", "dovetail.policies", BUILTIN, "decide", unlisted=_GIVEN
 )
 names = CATALOGUE.names
 find = CATALOGUE.find
@@ -53,6 +64,7 @@ class Knowledge:
     predictors: Mapping[str, Predictor]
     predictor: str  # the one to use unless the policy's text names another
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
+    costs: Costs = Costs()  # what energy and lateness are believed to cost
 
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
@@ -86,6 +98,8 @@ def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledg
         values[key] = knowledge.predictors[knowledge.predictor]
     elif key == "services":
         values[key] = knowledge.services
+    elif key == "costs":
+        values[key] = knowledge.costs
 
 
 def _choose(what: str, choices: Mapping[str, Any], value: str) -> Any:
@@ -105,7 +119,7 @@ class Description:
 def describe(name: str) -> Description:
     """The name, the first sentence and the parameters with their defaults."""
     parameters = CATALOGUE.parameters(name)
-    for key in ("place", "predictor", "services"):
+    for key in ("place", "predictor", *_GIVEN):
         parameters.pop(key, None)
     needs = tuple(key for key in settable(find(name)) if key in ("predictor", "services"))
     return Description(name, CATALOGUE.summary(name), parameters, needs)

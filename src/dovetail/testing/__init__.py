@@ -27,7 +27,7 @@ from dovetail.testing.runs import (
     run_with_restart,
     run_world,
 )
-from dovetail.testing.worlds import World, knowledge, policy_for, random_world
+from dovetail.testing.worlds import World, knowledge, policy_for, random_world, world_of_options
 
 __all__ = [
     "AskedTwice",
@@ -56,4 +56,5 @@ __all__ = [
     "run_trace",
     "run_with_restart",
     "run_world",
+    "world_of_options",
 ]

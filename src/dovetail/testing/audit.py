@@ -142,11 +142,15 @@ class Audit:
 
     def _check_gang(self, asked: Job, given: Placement) -> None:
         pieces = [(s.node, gpu) for s in given.slices for gpu in _bits(s.mask)]
-        assert len(set(pieces)) == len(pieces) == asked.gpus, f"asked for {asked.gpus} GPUs"
+        assert len(set(pieces)) == len(pieces), "names a GPU twice"
         used = [self._nodes[s.node] for s in given.slices]
         assert used, "is nowhere"
         assert len({node.kind for node in used}) == 1, "is split over GPU kinds"
-        assert not asked.kinds or used[0].kind in asked.kinds, f"asked for {asked.kinds}"
+        if asked.options:
+            assert asked.option(used[0].kind, len(pieces)), f"its options are {asked.options}"
+        else:
+            assert len(pieces) == asked.gpus, f"asked for {asked.gpus} GPUs"
+            assert not asked.kinds or used[0].kind in asked.kinds, f"asked for {asked.kinds}"
         strange = [node.id for node in used if node.tenant not in ("", asked.tenant)]
         assert not strange, f"{strange} belong to another tenant"
 

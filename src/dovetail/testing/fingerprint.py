@@ -42,6 +42,7 @@ _TRACK_FIELDS = (
     *("job", "sequence", "submitted_at", "phase", "waiting_since", "ticket", "placement", "holds"),
     *("first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s", "held_s"),
     *("held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn", "reason"),
+    "migrations",
 )
 
 

@@ -22,6 +22,7 @@ from dovetail.core.model import (
     Job,
     JobId,
     Node,
+    Option,
     Seconds,
     Tenant,
 )
@@ -89,6 +90,33 @@ def random_world(chance: Random, most_jobs: int = 14) -> World:
     speed = by_kind_and_placement({"old": 0.5}, across_nodes=0.8, across_racks=0.9)
     pairs = same_for_all_pairs(chance.choice([0.4, 0.6]))
     return World(arrivals, cluster, tenants, events, speed, pairs)
+
+
+def world_of_options(chance: Random, most_jobs: int = 8) -> World:
+    """A small world in which every job was timed on several kinds and numbers of GPUs."""
+    cluster = [
+        Node(f"n{i}", gpus, kind)
+        for i, (gpus, kind) in enumerate([(4, "new"), (2, "old"), (4, "new")])
+    ]
+    arrivals = [_timed_arrival(chance, i) for i in range(chance.randint(1, most_jobs))]
+    arrivals.sort(key=lambda arrival: arrival.at)
+    return World(arrivals, cluster, speed=by_kind_and_placement({}))
+
+
+def _timed_arrival(chance: Random, number: int) -> Arrival:
+    at, seconds = chance.choice([0.0, 0.0, 3.0, 40.0]), chance.choice([10.0, 20.0, 33.3, 60.0])
+    options = [Option("new", 1, seconds), Option("old", 1, 2.3 * seconds)]
+    for gpus in (2, 4):
+        if chance.random() < 0.7:
+            options.append(Option("new", gpus, seconds / gpus**0.5))
+    asked = Job(
+        JobId(f"j{number}"),
+        kinds=("new", "old"),
+        deadline=chance.choice([None, at + seconds, at + 3 * seconds]),
+        late_cost_per_s=chance.choice([None, 0.001, 0.002]),
+        options=tuple(options),
+    )
+    return Arrival(at, asked, seconds)
 
 
 def _random_node(chance: Random, number: int) -> Node:

@@ -9,6 +9,7 @@ from typing import Final, final
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.track import FINISHED, Phase, Track
 from dovetail.core.view import ENDS, RUNS, WAITS, View
+from dovetail.traces.charges import Charges
 from dovetail.traces.record import JobRow, Stint
 
 _TELL_EVERY: Final = 256  # jobs
@@ -129,7 +130,7 @@ def offered_gpu_seconds(
 
 
 def summarise(
-    policy: str, outcomes: Outcomes, view: View, cpu_seconds: float
+    policy: str, outcomes: Outcomes, charges: Charges, view: View, cpu_seconds: float
 ) -> Mapping[str, float | int | str]:
     """The figures of one run, in the order in which they are shown."""
     times = sorted(outcomes.completion_s)
@@ -154,6 +155,7 @@ def summarise(
         "gpu_seconds_lost": outcomes.lost_gpu_s,
         "preemptions": outcomes.preemptions,
         "peak_suspended_jobs": view.peak_suspended,
+        **charges.figures(),
         "cpu_seconds": cpu_seconds,
         "jobs_per_cpu_second": outcomes.ended / cpu_seconds if cpu_seconds > 0 else 0.0,
     }

@@ -236,7 +236,12 @@ class _World:
         self.ahead[trial.number] = ahead + self.ahead[source.number]
 
     def outcome(self) -> Run:
-        killed = self.study.trials[self.best].standing is STOPPED
+        going_on = [
+            trial
+            for trial in self.study.trials
+            if self.follows[trial.number] == self.best and trial.standing is not STOPPED
+        ]
+        killed = self.best_done == inf and not going_on  # given up, or overwritten by another
         return Run(
             self.to_target,
             self.best_done,

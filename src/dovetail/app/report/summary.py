@@ -35,6 +35,7 @@ class Scaled:
         return "–" if value is None else number(value / self.divisor)
 
 
+COST = "Cost"
 KNOWN = (
     Column("finished", "Jobs", "finished", best="high"),
     Column("failed", "Jobs", "failed"),
@@ -51,6 +52,16 @@ KNOWN = (
     Column("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
     Column("preemptions", "Interruption", "preemptions"),
     Column("peak_suspended_jobs", "Interruption", "peak suspended"),
+    Column("migrations", "Interruption", "moves"),
+    Column("total_cost", COST, "total", best="low"),
+    Column("energy_cost", COST, "energy", best="low"),
+    Column("tardiness_cost", COST, "lateness", best="low"),
+    Column("move_cost", COST, "moves", best="low"),
+    Column("energy_kwh", COST, "energy", "kWh", "low"),
+    Column("co2_kg", COST, "CO2", "kg", "low"),
+    Column("switch_ons", COST, "nodes switched on"),
+    Column("deadline_misses", COST, "late jobs", best="low"),
+    Column("tardiness_s", COST, "lateness", "s", "low"),
     Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
     Column("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
 )
@@ -115,7 +126,7 @@ def zeros_sentence(summaries: Sequence[tuple[str, Summary]]) -> str:
     names = [
         f"jobs {column.label}" if column.group == "Jobs" else column.key.replace("_", " ")
         for column in KNOWN
-        if column.key in zeros
+        if column.key in zeros and column.group != COST
     ]
     return f"Zero throughout: {', '.join(names)}." if names else ""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 from dovetail.tune.rules import Verdict
@@ -30,6 +31,16 @@ def _highest(
     return best
 
 
+class _Kept(dict[int, tuple[Trial, int, float]]):
+    """What trials are worth, until their next step: only those that ran are looked at again."""
+
+    def worth(self, trial: Trial, reckon: Callable[[Trial], float]) -> float:
+        known = self.get(trial.number)
+        if known is None or known[0] is not trial or known[1] != len(trial.losses):
+            known = self[trial.number] = trial, len(trial.losses), reckon(trial)
+        return known[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Slaq:
     """The trial whose last step brought most, in parts of its own largest step (SLAQ, SoCC 2017).
@@ -39,6 +50,7 @@ class Slaq:
     """
 
     quantum: int = 1
+    _kept: _Kept = field(default_factory=_Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.quantum < 1:
@@ -50,7 +62,8 @@ class Slaq:
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         if leaving is not None and leaving.turn < self.quantum:
             return leaving
-        return _highest(study, leaving, last_normalised_drop)
+        worth = self._kept.worth
+        return _highest(study, leaving, lambda trial: worth(trial, last_normalised_drop))
 
 
 def last_normalised_drop(trial: Trial) -> float:
@@ -84,6 +97,7 @@ class Hermes:
     window: int = 3
     smoothing: float = 0.9
     gain: float = 0.0
+    _kept: _Kept = field(default_factory=_Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.reading not in _READINGS:
@@ -95,9 +109,8 @@ class Hermes:
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        return _highest(
-            study, leaving, lambda trial: _READINGS[self.reading](self, trial), self.gain
-        )
+        worth, reckon = self._kept.worth, partial(_READINGS[self.reading], self)
+        return _highest(study, leaving, lambda trial: worth(trial, reckon), self.gain)
 
 
 def _cumulative(rule: Hermes, trial: Trial) -> float:

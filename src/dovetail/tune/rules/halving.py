@@ -30,14 +30,15 @@ class SuccessiveHalving:
     def verdict(self, study: Study, trial: Trial) -> Verdict:
         if self.pause:
             return None
-        return cut(study.trials, geometric(self.first, self.eta, study.steps), self.eta, trial)
+        rungs = geometric(self.first, self.eta, study.steps)
+        return cut(study.trials, study.planned, rungs, self.eta, trial)
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         rungs = geometric(self.first, self.eta, study.steps)
         if leaving is not None and len(leaving.losses) not in rungs:
             return leaving
         if not self.pause:
-            return next_of_round(study.trials, rungs, leaving)
+            return next_of_round(study.trials, study.planned, rungs, leaving)
         return self._best_of_its_rung(study, rungs, candidates(study, leaving))
 
     def _best_of_its_rung(
@@ -57,10 +58,14 @@ class SuccessiveHalving:
         return min(waiting, key=place, default=None)
 
 
-def cut(trials: Sequence[Trial], rungs: Sequence[int], eta: int, trial: Trial) -> Cull | None:
+def cut(
+    trials: Sequence[Trial], planned: int, rungs: Sequence[int], eta: int, trial: Trial
+) -> Cull | None:
     """When the last of those left has reached a rung: those that do not go beyond it."""
     rung = len(trial.losses)
-    if rung not in rungs or any(len(one.losses) < rung for one in left_of(trials)):
+    if len(trials) < planned or rung not in rungs:
+        return None
+    if any(len(one.losses) < rung for one in left_of(trials)):
         return None
     ranked = arrived(trials, rung)  # with those that were given up here a moment ago
     kept = max(len(ranked) // eta, 1)
@@ -75,11 +80,13 @@ def left_of(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def next_of_round(
-    trials: Sequence[Trial], rungs: Sequence[int], leaving: Trial | None
+    trials: Sequence[Trial], planned: int, rungs: Sequence[int], leaving: Trial | None
 ) -> Trial | None:
     """Whoever has not reached the rung that the round leads to; nobody waits there without need."""
     left = left_of(trials)
     slowest = min([len(trial.losses) for trial in left], default=0)
+    if len(trials) < planned:  # the others are still to be created
+        slowest = 0
     goal = next((rung for rung in rungs if rung > slowest), None)
     for trial in left:
         if (trial is leaving or trial.waits) and (goal is None or len(trial.losses) < goal):

@@ -43,33 +43,34 @@ class Hyperband:
         check(1, self.eta)
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
-        for members, bracket in self._members(study):
+        for members, planned, bracket in self._members(study):
             if trial in members:
-                return cut(members, bracket.rungs[:-1], self.eta, trial)
+                return cut(members, planned, bracket.rungs[:-1], self.eta, trial)
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        for members, bracket in self._members(study):
+        for members, _, bracket in self._members(study):
             if (
                 leaving is not None
                 and leaving in members
                 and len(leaving.losses) not in bracket.rungs
             ):
                 return leaving
-        for members, bracket in self._members(study):
-            chosen = next_of_round(members, bracket.rungs[:-1], leaving)
+        for members, planned, bracket in self._members(study):
+            chosen = next_of_round(members, planned, bracket.rungs[:-1], leaving)
             if chosen is not None:
                 return chosen
         return None
 
-    def _members(self, study: Study) -> list[tuple[Sequence[Trial], Bracket]]:
-        """The trials of each bracket; when there are more trials, it all begins again."""
-        found: list[tuple[Sequence[Trial], Bracket]] = []
+    def _members(self, study: Study) -> list[tuple[Sequence[Trial], int, Bracket]]:
+        """The trials of each bracket so far, and how many it will have; then it all begins again."""
+        found: list[tuple[Sequence[Trial], int, Bracket]] = []
+        in_all = max(study.planned, len(study.trials))
         begin = 0
         while begin < len(study.trials):
             for bracket in brackets(study.steps, self.eta):
                 members = study.trials[begin : begin + bracket.trials]
                 if members:
-                    found.append((members, bracket))
+                    found.append((members, min(bracket.trials, in_all - begin), bracket))
                 begin += bracket.trials
         return found

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from dovetail.tune.rules import Verdict
-from dovetail.tune.rules.asha import promoted
-from dovetail.tune.rules.rungs import check, geometric
+from dovetail.tune.rules.asha import percentile
+from dovetail.tune.rules.rungs import candidates, check, geometric, lowest
 from dovetail.tune.study import NEW, Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
 class HyperSched:
-    """ASHA that pauses, with an eye on the deadline: no trial is begun that could not come as far as the
-    leader any more; then the slots go to those with the lowest loss that can still make progress.
-    Without a deadline it is `asha-promote`.
+    """ASHA whose cut is made again with every record, and no starts that come too late.
+
+    A trial pauses as soon as, at any rung it has passed, it is no longer among the best 1/`eta` there,
+    and comes back when it is again. A new one begins only if the time left to the deadline is at least
+    `eta` times the longest training so far, or a whole trial; a paused one goes on only if it can come
+    as far as the leader. Nobody is given up: without a deadline those that wait go on at last, the
+    lowest loss first. A trial has one slot, so freed slots do not make the leaders faster.
     """
 
     eta: int = 3
@@ -27,20 +33,45 @@ class HyperSched:
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        if not self.is_late(study):
-            rungs = geometric(self.first, self.eta, study.steps)
-            return promoted(study, leaving, rungs, self.eta)
-        begun = [trial for trial in study.waiting() if trial.standing is not NEW]
-        if leaving is not None:
-            begun.insert(0, leaving)
-        return min(begun, key=lambda trial: trial.loss, default=None) or next(
-            iter(study.waiting()), None
-        )
+        left = inf if study.deadline is None else study.deadline - study.now
+        if left <= 0.0:
+            return None
+        cutoffs = self.cutoffs(study)
+        if leaving is not None and passes(leaving, cutoffs):
+            return leaving
+        begun = self._in_time(study, leaving, left)
+        passing = [trial for trial in begun if passes(trial, cutoffs)]
+        return lowest(passing) or self._new(study, left) or lowest(begun)
 
-    def is_late(self, study: Study) -> bool:
-        """Is there too little time for a new trial to catch up with the longest?"""
-        if study.deadline is None:
-            return False
-        left = study.deadline - study.now
+    def cutoffs(self, study: Study) -> list[tuple[int, float]]:
+        """Each rung with the loss that a trial needs there now."""
+        found = []
+        for rung in geometric(self.first, self.eta, study.steps):
+            losses = [trial.best[rung - 1] for trial in study.trials if len(trial.losses) >= rung]
+            if not losses:
+                break
+            losses.sort()
+            found.append((rung, percentile(losses, 1 / self.eta)))
+        return found
+
+    def _new(self, study: Study, left: float) -> Trial | None:
         longest = max([len(trial.losses) for trial in study.trials], default=0)
-        return left < min(self.eta * max(longest - study.switch_cost, 0.0), study.steps)
+        if left - study.switch_cost < min(self.eta * longest, study.steps):
+            return None
+        return next((trial for trial in study.trials if trial.standing is NEW), None)
+
+    def _in_time(self, study: Study, leaving: Trial | None, left: float) -> list[Trial]:
+        """Those that have begun and can still come as far as the leader."""
+        leader = lowest(study.trials)
+        far = 0 if leader is None else leader.steps
+        return [
+            trial
+            for trial in candidates(study, leaving)
+            if trial.losses and far - trial.steps <= left - study.switch_cost
+        ]
+
+
+def passes(trial: Trial, cutoffs: Sequence[tuple[int, float]]) -> bool:
+    """Is it among the best at every rung that it has passed?"""
+    made = len(trial.losses)
+    return all(rung > made or trial.best[rung - 1] <= cutoff for rung, cutoff in cutoffs)

@@ -1,0 +1,7 @@
+"""ANDREAS (Filippini et al., FiCloud 2021): which jobs run now, where and on how many GPUs, so that
+energy and lateness together cost least.
+
+`problem` is one decision as a value, `filling` and the methods beside it are pure functions from a
+problem to an assignment, `drafting` leads from a view to a problem and from an assignment to actions,
+and `policies` are the policies.
+"""

@@ -1,0 +1,279 @@
+"""From a view to a problem, and from an assignment back to actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from math import inf
+from typing import Final, TypeAlias, final
+
+from dovetail.core.entries import Action, Wake
+from dovetail.core.model import WHOLE_GPU, JobId, Option, Seconds
+from dovetail.core.plan import Place, Plan
+from dovetail.core.room import Pool, Room
+from dovetail.core.track import STARTING, Track
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.models.cost import Costs
+from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
+from dovetail.predict.duration import Predictor
+
+Method: TypeAlias = Callable[[Problem], Assignment]
+
+SAME_TIME_S: Final = 1e-7  # closer together than that is at once
+SAME_PART: Final = 1e-9  # of a job: less than that is nothing
+
+
+@final
+class Books:
+    """What is known of every job that has not ended, and when jobs last ended or gave way."""
+
+    def __init__(self, costs: Costs, predictor: Predictor, view: View) -> None:
+        self.watches = WAITS | RUNS | ENDS | PARKS
+        self.costs: Final = costs
+        self._predictor: Final = predictor
+        self._view: Final = view
+        self._menus: Final[dict[JobId, Menu | None]] = {}
+        self._pools = 0
+        self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
+        self.changed_at = view.now  # when a job last came or ended, or we were made
+
+    def waits(self, track: Track) -> None:
+        if track.left is None:
+            self.changed_at = self._view.now
+        self._note_leaving(track)
+
+    def runs(self, track: Track) -> None:
+        """Nothing to note: the state has it."""
+
+    def parks(self, track: Track) -> None:
+        self._note_leaving(track)
+
+    def ends(self, track: Track) -> None:
+        self._menus.pop(track.job.id, None)
+        self._note_leaving(track)
+        self.changed_at = self._view.now
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def _note_leaving(self, track: Track) -> None:
+        if track.left is not None:
+            for piece in track.left.slices:
+                self.left_at[self._view.room.pool_of[piece.node].index] = self._view.now
+
+    def menu(self, track: Track) -> Menu | None:
+        """The ways to run the job on a single node; none if it needs anything beyond that."""
+        room = self._view.room
+        if len(room.pools) != self._pools:
+            self._pools = len(room.pools)
+            self._menus.clear()
+        job = track.job
+        if not job.options:
+            return self._menu(room, track, self._predicted(track))
+        if job.id not in self._menus:
+            self._menus[job.id] = self._menu(room, track, job.options)
+        return self._menus[job.id]
+
+    def _predicted(self, track: Track) -> Sequence[Option]:
+        job, kinds = track.job, dict.fromkeys(pool.kind for pool in self._view.room.pools)
+        seconds = self._predictor.duration_s(job, self._view)
+        return [
+            Option(kind, job.gpus, seconds) for kind in kinds if not job.kinds or kind in job.kinds
+        ]
+
+    def _menu(self, room: Room, track: Track, options: Sequence[Option]) -> Menu | None:
+        shape = track.shape
+        if not shape.plain:
+            return None
+        ways = [
+            Way(pool.index, gpus, seconds, self.costs.per_hour(kind, gpus) * seconds)
+            for kind, gpus, seconds in sorted(options, key=_kind_and_number)
+            for pool in room.pools
+            if pool.kind == kind and gpus <= pool.width and room.admits(pool, shape)
+        ]
+        return Menu(ways, options[0].seconds) if ways else None
+
+
+def _kind_and_number(option: Option) -> tuple[str, int]:
+    return option.kind, option.gpus
+
+
+@final
+class BooksSpec:
+    """Which books a policy wants; it keeps this as a field."""
+
+    def __init__(self, costs: Costs, predictor: Predictor) -> None:
+        self._costs: Final = costs
+        self._predictor: Final = predictor
+
+    def build(self, view: View) -> Books:
+        return Books(self._costs, self._predictor, view)
+
+    def of(self, view: View) -> Books:
+        books = view.index(self)
+        assert isinstance(books, Books)
+        return books
+
+
+@final
+class Draft:
+    """A problem, and the tracks behind its demands."""
+
+    def __init__(self, view: View, books: Books, movable: bool) -> None:
+        self.tracks: Final[list[Track]] = []
+        self.others: Final[list[Track]] = []  # waiting, and no matter of a single node
+        self.about_to_end = False  # is a job as good as done?
+        demands: list[Demand] = []
+        for track in view.tracks.values():
+            running = track.placement is not None
+            if track.barred and not running:
+                continue
+            menu = books.menu(track)
+            if running and (menu is None or not (movable and _may_move(track, view.room))):
+                self.about_to_end = self.about_to_end or _is_done(track, menu, view.now)
+            elif menu is None:
+                self.others.append(track)
+            else:
+                self.about_to_end = self.about_to_end or (
+                    running and _is_done(track, menu, view.now)
+                )
+                self.tracks.append(track)
+                demands.append(_demand(track, menu, view.now, books.costs))
+        self.problem: Final = Problem(view.now, demands, pools_of(view, demands, books.costs))
+
+
+def _may_move(track: Track, room: Room) -> bool:
+    placement = track.placement
+    assert placement is not None
+    return (
+        not track.pinned
+        and track.phase is not STARTING
+        and placement.share == WHOLE_GPU
+        and len(placement.slices) == 1
+        and room.open[placement.slices[0].node]
+    )
+
+
+def _is_done(track: Track, menu: Menu | None, now: Seconds) -> bool:
+    if menu is None or track.working_since < 0:
+        return False
+    left_s = menu.reference_s - track.executed_by(now)
+    return abs(left_s) <= max(SAME_TIME_S, SAME_PART * menu.reference_s)
+
+
+def _demand(track: Track, menu: Menu, now: Seconds, costs: Costs) -> Demand:
+    job, placement = track.job, track.placement
+    done_s = track.executed_by(now)
+    left = 1.0 - done_s / max(menu.reference_s, SAME_TIME_S) if done_s else 1.0
+    deadline = inf if job.deadline is None else job.deadline
+    late_per_s = costs.late_per_s(job)
+    left = max(left, SAME_PART)
+    if placement is None:
+        return Demand(job.id, menu, left, deadline, late_per_s)
+    node = placement.slices[0].node
+    return Demand(job.id, menu, left, deadline, late_per_s, node, placement.gpus)
+
+
+def pools_of(view: View, demands: Iterable[Demand], costs: Costs) -> list[NodePool]:
+    """The open nodes by pool, with the GPUs of those that may move to be given out again."""
+    room, factor = view.room, costs.price_factor(view.now)
+    given_up: dict[int, int] = {}
+    for demand in demands:
+        if demand.node >= 0:
+            given_up[demand.node] = given_up.get(demand.node, 0) + demand.gpus
+    return [_pool(room, pool, given_up, costs, factor) for pool in room.pools]
+
+
+def _pool(
+    room: Room, pool: Pool, given_up: Mapping[int, int], costs: Costs, factor: float
+) -> NodePool:
+    nodes = sorted([n for n in pool.members if room.open[n]], key=lambda n: room.nodes[n].id)
+    free = [room.count[n] + given_up.get(n, 0) for n in nodes]
+    strangers = [room.occupied.get(n, 0).bit_count() for n in nodes]
+    kept = [
+        room.nodes[n].gpus - count - others
+        for n, count, others in zip(nodes, free, strangers, strict=True)
+    ]
+    per_hour = [costs.per_hour(pool.kind, k) * factor for k in range(pool.width + 1)]
+    return NodePool(pool.kind, nodes, free, kept, per_hour)
+
+
+# ------------------------------------------------------------------------------------------ actions
+
+
+def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequence[Action]:
+    """Plan everything anew when a job has come or ended; at other times only fill what is free."""
+    books = spec.of(view)
+    anew = not view.running or books.changed_at == view.now
+    draft = Draft(view, books, movable=anew)
+    if draft.about_to_end:
+        return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
+    return actions_of(view, draft, method(draft.problem), place)
+
+
+def actions_of(
+    view: View,
+    draft: Draft,
+    assignment: Assignment,
+    place: Place,
+    patient: Container[int] = (),
+) -> Sequence[Action]:
+    """The difference between what runs now and what is to run; as few jobs as possible move. The
+    patient do not start though there might be room for them."""
+    plan = Plan(view, place)
+    demands, tracks = draft.problem.demands, draft.tracks
+    spots = with_fewest_moves(draft.problem, assignment)
+    starting = []
+    for i, demand in enumerate(demands):
+        spot = spots.get(i)
+        if demand.node >= 0:
+            if spot is not None and (spot.node, spot.way.gpus) == (demand.node, demand.gpus):
+                continue
+            plan.stop(tracks[i])
+        if spot is not None:
+            starting.append((tracks[i], spot))
+    for track, spot in starting:
+        placement = plan.room.first_gpus(spot.node, spot.way.gpus)
+        if not plan.room.tenants or plan.room.allows(placement, track.shape):
+            plan.start_at(track, placement)
+    for track in draft.others:
+        plan.start(track)
+    for i, track in enumerate(tracks):
+        if not track.job.options and i not in spots and i not in patient:
+            plan.start(track)  # over several nodes, which was never timed for jobs with options
+    return plan.actions
+
+
+def with_fewest_moves(problem: Problem, assignment: Assignment) -> Assignment:
+    """The same, with nodes that can stand in for each other exchanged so that jobs stay put."""
+    demands = problem.demands
+    if all([demand.node < 0 for demand in demands]):
+        return assignment
+    alike = {
+        node: (number, free, kept)
+        for number, pool in enumerate(problem.pools)
+        for node, free, kept in zip(pool.nodes, pool.free, pool.kept, strict=True)
+    }
+    stays: dict[tuple[int, int], int] = {}  # planned node, node now: jobs that need not move
+    for i, spot in assignment.items():
+        demand = demands[i]
+        if demand.gpus == spot.way.gpus and alike.get(demand.node) == alike[spot.node]:
+            key = (spot.node, demand.node)
+            stays[key] = stays.get(key, 0) + 1
+    renamed: dict[int, int] = {}
+    taken: set[int] = set()
+    for planned, now in sorted(stays, key=lambda key: (-stays[key], key[0] != key[1], key)):
+        if planned not in renamed and now not in taken:
+            renamed[planned] = now
+            taken.add(now)
+    _rename_the_rest(renamed, taken)
+    return {i: Spot(way, renamed.get(node, node)) for i, (way, node) in assignment.items()}
+
+
+def _rename_the_rest(renamed: dict[int, int], taken: set[int]) -> None:
+    """Whoever loses its node to another takes the one that the other, or the next, has left."""
+    who_took = {now: planned for planned, now in renamed.items()}
+    for node in sorted(taken - renamed.keys()):
+        free = node
+        while free in who_took:
+            free = who_took[free]
+        renamed[node] = free

@@ -1,0 +1,101 @@
+"""The policies that plan everything anew whenever a job comes or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from random import Random
+
+from dovetail.core.entries import Action
+from dovetail.core.model import Seconds
+from dovetail.core.plan import Place
+from dovetail.core.view import View
+from dovetail.models.cost import Costs
+from dovetail.policies.andreas.drafting import BooksSpec, replanned
+from dovetail.policies.andreas.filling import greedy
+from dovetail.policies.andreas.improving import local_search, path_relinking
+from dovetail.policies.andreas.problem import Assignment, Problem
+from dovetail.policies.andreas.random_greedy import MOST_PASSES, Search, random_greedy
+from dovetail.policies.placement import consolidated
+from dovetail.predict.duration import Predictor, UserEstimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replanning:
+    """What they share: what things cost, and how long jobs without options are thought to take."""
+
+    costs: Costs = Costs()
+    predictor: Predictor = UserEstimate()
+    place: Place = consolidated
+
+    @cached_property
+    def books(self) -> BooksSpec:
+        return BooksSpec(self.costs, self.predictor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasGreedy(Replanning):
+    """ANDREAS' greedy: the most pressing job first, in the cheapest setting that meets its deadline."""
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return replanned(view, self.books, greedy, self.place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasRandomGreedy(Replanning):
+    """ANDREAS' randomised greedy: the best of many greedy passes with chance in the order of jobs.
+
+    Literally as published, chance in the settings is almost never felt; `repaired=true` mends that.
+    A decision takes at most `limit_s` seconds and is never worse than the greedy one by what it
+    minimises: the cost until the first job ends.
+    """
+
+    repaired: bool = False
+    passes: int = MOST_PASSES
+    limit_s: Seconds = inf
+    seed: int = 4010
+
+    def decide(self, view: View) -> Sequence[Action]:
+        return replanned(view, self.books, self.solve, self.place)
+
+    def solve(self, problem: Problem) -> Assignment:
+        return self.search(problem).best
+
+    def search(self, problem: Problem) -> Search:
+        """What it found, and the passes that it made."""
+        return self._searched(problem, elite=1)
+
+    def _searched(self, problem: Problem, elite: int) -> Search:
+        chance = Random(f"{self.seed} {problem.now!r}")  # the same question, the same answer
+        return random_greedy(
+            problem,
+            chance,
+            repaired=self.repaired,
+            passes=self.passes,
+            limit_s=self.limit_s,
+            elite=elite,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasLocalSearch(AndreasRandomGreedy):
+    """ANDREAS' local search: the ten best of the randomised greedy, improved by exchanging jobs."""
+
+    elite: int = 10
+
+    def search(self, problem: Problem) -> Search:
+        found = self._searched(problem, self.elite)
+        return Search([local_search(problem, found.elite)], found.passes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AndreasPathRelinking(AndreasRandomGreedy):
+    """ANDREAS' path relinking: walks from the best of the randomised greedy to the nine next best."""
+
+    elite: int = 10
+
+    def search(self, problem: Problem) -> Search:
+        found = self._searched(problem, self.elite)
+        return Search([path_relinking(problem, found.elite)], found.passes)

@@ -1,0 +1,171 @@
+"""One decision as a value: jobs with their ways to run, nodes with free GPUs, and what all costs.
+
+A method is a pure function from a `Problem` to an `Assignment`; nothing here knows of a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias, final
+
+from dovetail.core.model import JobId, Seconds
+from dovetail.models.hourly import HOUR_S
+
+POSTPONED: Final = 100.0  # how much dearer than other lateness that of a postponed job counts
+
+
+class Way(NamedTuple):
+    """One way to run a job: GPUs of a node of that pool, and the seconds all of the job takes there."""
+
+    pool: int
+    gpus: int
+    seconds: Seconds
+    cost: float  # a node with so many busy GPUs for so many seconds
+
+
+@final
+class Menu:
+    """The ways to run one job, ranked once: their order does not change as the job proceeds."""
+
+    __slots__ = ("by_cost", "by_time", "fastest_s", "reference_s", "slowest_s", "ways")
+
+    def __init__(self, ways: Sequence[Way], reference_s: Seconds) -> None:
+        self.ways: Final = tuple(ways)
+        self.reference_s: Final = reference_s  # of the whole job at speed 1
+        self.by_cost: Final = tuple(sorted(ways, key=attrgetter("cost")))
+        self.by_time: Final = tuple(sorted(ways, key=attrgetter("seconds")))
+        self.fastest_s: Final = self.by_time[0].seconds
+        self.slowest_s: Final = self.by_time[-1].seconds
+
+
+@final
+class Demand:
+    """A job as this decision sees it: what is left of it, until when, and what being late costs."""
+
+    __slots__ = ("deadline", "gpus", "job_id", "late_per_s", "left", "menu", "node", "pressure")
+
+    def __init__(
+        self,
+        job_id: JobId,
+        menu: Menu,
+        left: float,
+        deadline: Seconds,
+        late_per_s: float,
+        node: int = -1,
+        gpus: int = 0,
+    ) -> None:
+        self.job_id: Final = job_id
+        self.menu: Final = menu
+        self.left: Final = left  # the part of the job that is still to be done
+        self.deadline: Final = deadline
+        self.late_per_s: Final = late_per_s
+        self.node: Final = node  # where it runs now; -1 if it waits
+        self.gpus: Final = gpus
+        self.pressure = 0.0  # set by the problem
+
+    def ranked(self, now: Seconds) -> Sequence[Way]:
+        """The ways that end by the deadline, the cheapest first; then the others, the fastest first."""
+        menu, left, deadline = self.menu, self.left, self.deadline
+        if now + menu.slowest_s * left <= deadline:
+            return menu.by_cost
+        if now + menu.fastest_s * left > deadline:
+            return menu.by_time
+        in_time = [way for way in menu.by_cost if now + way.seconds * left <= deadline]
+        late = [way for way in menu.by_time if now + way.seconds * left > deadline]
+        return in_time + late
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Nodes that can stand in for each other but for their size, in the order of their ids."""
+
+    kind: str
+    nodes: Sequence[int]
+    free: Sequence[int]  # GPUs to be given out, by node
+    kept: Sequence[int]  # GPUs of jobs that stay where they are, by node
+    per_hour: Sequence[float]  # money for a node with 0, 1, 2, … busy GPUs
+
+
+class Spot(NamedTuple):
+    """Where a job is to run, and how."""
+
+    way: Way
+    node: int
+
+
+Assignment: TypeAlias = Mapping[int, Spot]  # by the index of the demand; whoever is missing waits
+
+
+@final
+class Problem:
+    """Everything that a method may know."""
+
+    def __init__(self, now: Seconds, demands: Sequence[Demand], pools: Sequence[NodePool]) -> None:
+        self.now: Final = now
+        self.demands: Final = demands
+        self.pools: Final = pools
+        for demand in demands:
+            demand.pressure = self._pressure(demand)
+
+    def _pressure(self, demand: Demand) -> float:
+        """How late the job will be at best; lateness is weighed, earliness is not."""
+        late = self.now + demand.menu.fastest_s * demand.left - demand.deadline
+        return late * demand.late_per_s if late > 0 else late
+
+    def by_pressure(self) -> list[int]:
+        """The most pressing first; of equals the one that came first."""
+        demands = self.demands
+        return sorted(range(len(demands)), key=lambda i: -demands[i].pressure)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Nodes, jobs, and GPUs of the largest node."""
+        free = [count for pool in self.pools for count in pool.free]
+        return len(free), len(self.demands), max(free, default=0)
+
+
+def first_finish_s(problem: Problem, assignment: Assignment) -> Seconds:
+    """How long until the first job ends."""
+    demands = problem.demands
+    return min([spot.way.seconds * demands[i].left for i, spot in assignment.items()], default=inf)
+
+
+def busy_by_node(assignment: Assignment) -> dict[int, int]:
+    busy: dict[int, int] = {}
+    for way, node in assignment.values():
+        busy[node] = busy.get(node, 0) + way.gpus
+    return busy
+
+
+def energy_per_hour(problem: Problem, assignment: Assignment) -> float:
+    """Money per hour for the nodes while exactly these jobs run."""
+    busy = busy_by_node(assignment)
+    total = 0.0
+    for pool in problem.pools:
+        for node, kept in zip(pool.nodes, pool.kept, strict=True):
+            if node in busy:
+                total += pool.per_hour[busy[node] + kept] - pool.per_hour[kept]
+    return total
+
+
+def proxy(problem: Problem, assignment: Assignment) -> float:
+    """What the time until the first finish costs, and what lateness it leads to: the less the better.
+
+    Scheduled jobs count as late as they are at the first finish, postponed ones a hundredfold as late
+    as they would be at the slowest.
+    """
+    if not assignment:
+        return inf
+    demands, now = problem.demands, problem.now
+    until_s = first_finish_s(problem, assignment)
+    late = 0.0
+    for i, demand in enumerate(demands):
+        if i in assignment:
+            late += demand.late_per_s * max(0.0, now + until_s - demand.deadline)
+        else:
+            late_s = now + demand.menu.slowest_s * demand.left - demand.deadline
+            late += POSTPONED * demand.late_per_s * max(0.0, late_s)
+    return energy_per_hour(problem, assignment) * until_s / HOUR_S + late
