@@ -31,7 +31,12 @@ def worlds(draw: st.DrawFn) -> tuple[Drawn, int, float, int]:
     steps = draw(st.integers(1, 12))
     curve = st.lists(LOSSES, min_size=steps, max_size=steps).map(tuple)
     curves = tuple(draw(st.lists(curve, min_size=1, max_size=9)))
-    return Drawn(curves, None, 0.0), draw(st.integers(1, 4)), draw(st.sampled_from([0, 0.25])), steps
+    return (
+        Drawn(curves, None, 0.0),
+        draw(st.integers(1, 4)),
+        draw(st.sampled_from([0, 0.25])),
+        steps,
+    )
 
 
 class Watched:

@@ -302,7 +302,11 @@ def power_laws(chance: Random, number: int, steps: int) -> tuple[tuple[float, ..
     """Curves that fall to limits of their own; few end well."""
     made = []
     for _ in range(number):
-        limit, height, speed = chance.random() ** 0.5, chance.uniform(0.5, 2), chance.uniform(0.3, 2)
+        limit, height, speed = (
+            chance.random() ** 0.5,
+            chance.uniform(0.5, 2),
+            chance.uniform(0.3, 2),
+        )
         made.append(tuple(limit + height * step**-speed for step in range(1, steps + 1)))
     return tuple(made)
 
