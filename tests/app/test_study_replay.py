@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -29,11 +30,11 @@ Type = Callable[..., Said]
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
-    """Run the command in this process, as the shell would."""
+def typed_anywhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
+    """Run a command in this process, as the shell would."""
 
     def run(*words: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["dovetail", "study", "replay", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["dovetail", *map(str, words)])
         code = 0
         try:
             main()
@@ -43,6 +44,11 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Said(code, said.out, said.err)
 
     return run
+
+
+@pytest.fixture
+def typed(typed_anywhere: Type) -> Type:
+    return partial(typed_anywhere, "study", "replay")
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +130,7 @@ def test_tasks_steps_metric_and_seconds_can_be_chosen(typed: Type, curves: Path)
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--policies", "hermse"], "there is no study rule 'hermse'; did you mean 'hermes'?"),
+        (["--policies", "hermse"], "there is no study policy 'hermse'; did you mean 'hermes'?"),
         (["--policies", "fifo,fifo"], "--policies names 'fifo' twice"),
         (["--policies", ","], "--policies names none"),
         (["--policies", "fifo", "--trials", "13"], "has 12 configurations, fewer than the 13"),
@@ -148,3 +154,14 @@ def test_a_file_that_is_not_there_is_one_line(typed: Type, tmp_path: Path) -> No
     said = typed(tmp_path / "none.csv", "--policies", "fifo")
     assert said.code == 1
     assert said.err.endswith("none.csv: No such file or directory\n")
+
+
+def test_the_policies_of_studies_are_told_with_their_parameters(
+    typed_anywhere: Type,
+) -> None:
+    said = typed_anywhere("study", "policies", "asha-promote")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("asha-promote\n")
+    assert "  eta=3\n" in said.out
+    (one,) = json.loads(typed_anywhere("study", "policies", "hermes", "--json").out)
+    assert one["parameters"]["reading"] == "cumulative"

@@ -386,7 +386,7 @@ def test_a_copy_goes_on_along_the_curve_of_its_source() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("hermse", "there is no study rule 'hermse'; did you mean 'hermes'?"),
+        ("hermse", "there is no study policy 'hermse'; did you mean 'hermes'?"),
         ("hermes:reading=late", "choose from cumulative, early, slope"),
         ("asha-promote:eta=1", "eta=1; give at least 2"),
         ("asha-promote:rungs=3/1", "rungs=3/1; give them in rising order"),
