@@ -17,6 +17,7 @@ from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
 from dovetail.core.errors import BadInput
 
 _ELSEWHERE = {
+    "policies": ("dovetail.app.study_policies", "policies", "List policies and parameters."),
     "replay": ("dovetail.app.study_replay", "replay", "Compare policies on recorded curves."),
 }
 

@@ -25,7 +25,9 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "pbt": (f"{_RULES}.pbt", "Pbt"),
     "freeze-thaw": (f"{_RULES}.freeze_thaw", "FreezeThaw"),
 }
-CATALOGUE = Catalogue("study rule", "dovetail study rules", "dovetail.study_rules", BUILTIN, "pick")
+CATALOGUE = Catalogue(
+    "study policy", "dovetail study policies", "dovetail.study_rules", BUILTIN, "pick"
+)
 names = CATALOGUE.names
 find = CATALOGUE.find
 manual = CATALOGUE.manual
