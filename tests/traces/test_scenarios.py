@@ -11,6 +11,29 @@ from dovetail.core.errors import BadInput
 from dovetail.traces.instances import read_instance, write_instance
 from dovetail.traces.scenarios import Scenario, draw
 
+GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "andreas"
+if not GOLDEN.exists():  # a checkout in another place: look beside the folder the tests run in
+    GOLDEN = Path.cwd().parent / "shared" / "golden" / "andreas"
+FOLDERS = sorted(path.name for path in GOLDEN.glob("ANDREAS-*"))
+
+
+@pytest.mark.skipif(not FOLDERS, reason="the authors' instances are not here")
+def test_the_same_seed_draws_the_very_instances_of_the_authors() -> None:
+    for folder in FOLDERS:
+        _, nodes, jobs, seed, name, mean_s, _ = folder.split("-")
+        load = f"exponential:{mean_s}" if name == "exponential" else name
+        drawn = draw(Scenario(int(nodes[1:]), int(jobs[1:]), load, int(seed[1:])))
+        theirs = read_instance(GOLDEN / folder)
+        assert drawn.nodes == theirs.nodes
+        for ours, other in zip(drawn.trace.arrivals, theirs.trace.arrivals, strict=True):
+            assert ours.job.id == other.job.id
+            assert ours.at == pytest.approx(other.at)
+            assert ours.job.deadline == pytest.approx(other.job.deadline)
+            assert ours.job.late_cost_per_s == pytest.approx(other.job.late_cost_per_s)
+            assert [o.seconds for o in ours.job.options] == pytest.approx(
+                [o.seconds for o in other.job.options]
+            )
+
 
 def gap(load: str, seed: int = 1) -> float:
     arrivals = draw(Scenario(10, 2000, load, seed)).trace.arrivals

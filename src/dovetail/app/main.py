@@ -50,6 +50,7 @@ _SECTIONS = {
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
         "plan": ("dovetail.app.planning.command", "plan", "Decide once, on a request in JSON."),
+        "bound": ("dovetail.app.bounding.command", "bound", "How cheap could it be at all?"),
         "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),
         "trace": ("dovetail.app.trace_commands", "trace", "Describe or generate traces."),
     },

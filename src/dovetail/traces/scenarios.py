@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 from random import Random
@@ -26,7 +26,7 @@ CHARGED_WATTS: Final = {"TESLA": (530.0, 700.0, 870.0, 1040.0), "TURING": (400.0
 MOST_GPUS: Final = 2  # that a job was timed with
 IN_A_CLUSTER: Final = 10  # jobs that come at one rate
 HIGH, LOW = 2.5, 10.0  # by how much arrivals are slower than the nodes could bear at best
-WEIGHTS: Final = (0.0002537, 0.0004440)  # money a second after the deadline
+WEIGHTS: Final = (0.000253709514333333, 0.000443991650083333)  # money a second after the deadline
 
 
 class Application(NamedTuple):
@@ -35,25 +35,27 @@ class Application(NamedTuple):
     one: float
     two: float
     slow: float
-    epochs: tuple[int, ...]
 
     def options(self, epochs: int) -> list[Option]:
         times = (("TESLA", 1, self.one), ("TESLA", 2, self.two), ("TURING", 1, self.slow))
         return [Option(kind, gpus, seconds * epochs) for kind, gpus, seconds in times]
 
 
-APPLICATIONS: Final = (  # measured by the authors (data_server.csv of their repository)
-    Application(43.0842, 30.5512, 110.7112, (120, 160, 320)),  # a large LSTM
-    Application(43.0261, 30.5871, 110.6581, (120, 160, 320)),  # a small one
-    Application(51.6221, 41.2372, 88.9881, (120, 160)),  # EfficientNet
-    Application(20.5382, 17.8042, 41.2582, (160, 320)),  # a convolutional network
-)
+# Measured by the authors (data_server.csv of their repository), in the order of their types of job.
+_BIG = Application(43.0842, 30.5512, 110.7112)  # a large LSTM
+_SMALL = Application(43.0261, 30.5871, 110.6581)  # a small one
+_EFFICIENT = Application(51.6221, 41.2372, 88.9881)  # EfficientNet
+_CONVOLUTION = Application(20.5382, 17.8042, 41.2582)
+TYPES: Final = (
+    (_BIG, 120), (_SMALL, 120), (_EFFICIENT, 120), (_BIG, 160), (_SMALL, 160), (_EFFICIENT, 160),
+    (_BIG, 320), (_SMALL, 320), (_CONVOLUTION, 320), (_CONVOLUTION, 160),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """How many nodes and jobs, and how fast they come: high, mixed, low, or exponential:5000, which is
-    one job every 5000 seconds for each node."""
+    """How many nodes and jobs (besides one at the very start), and how fast they come: high, mixed,
+    low, or exponential:5000, which is one job every 5000 seconds for each node."""
 
     nodes: int = 10
     jobs: int = 100
@@ -61,8 +63,10 @@ class Scenario:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.nodes < 1 or self.jobs < 1:
+        if self.nodes < 1 or self.jobs < 0:
             raise BadInput(f"cannot make {self.jobs} jobs for {self.nodes} nodes: give 1 or more")
+        if not 0 <= self.seed < 2**32:
+            raise BadInput(f"a seed of {self.seed} cannot be used; give 0 to {2**32 - 1}")
         if self.load not in ("high", "mixed", "low") and not 0 < self.mean_gap_s < inf:
             raise BadInput(
                 f"there is no load {self.load!r}; choose high, mixed, low or exponential:5000"
@@ -79,34 +83,76 @@ class Scenario:
 
 
 def draw(scenario: Scenario) -> Instance:
-    """The same scenario gives the same instance everywhere."""
-    ways = [
-        application.options(epochs) for application in APPLICATIONS for epochs in application.epochs
+    """The same scenario gives the same instance everywhere: job for job that of the authors."""
+    types = [application.options(epochs) for application, epochs in TYPES]
+    chance = seeded(scenario.seed)
+    options = [types[_below(len(types), chance)] for _ in range(scenario.jobs + 1)]
+    chance = seeded(scenario.seed)
+    comes_at = _submissions(scenario, options, chance)
+    arrivals = [
+        _arrival(number, own, at, chance)
+        for number, (own, at) in enumerate(zip(options, comes_at, strict=True), 1)
     ]
-    what, when, how = (Random(f"{part} {scenario.seed}").random for part in ("what", "when", "how"))
-    options = [ways[int(what() * len(ways))] for _ in range(scenario.jobs)]
-    at, arrivals = 0.0, []
-    for number, (own, gap) in enumerate(zip(options, _gaps(scenario, options), strict=True), 1):
-        times = [option.seconds for option in own]
-        due = at + min(times) + how() * (max(times) - min(times))
-        late = WEIGHTS[0] + how() * (WEIGHTS[1] - WEIGHTS[0])
-        job = timed_job(f"JJ{number}", own, own, deadline=due, late_cost_per_s=late)
-        arrivals.append(Arrival(at, job, job.options[0].seconds))
-        at -= gap * log(1.0 - when())
+    arrivals.sort(key=lambda arrival: arrival.at)
     return Instance(Trace(arrivals, format="andreas"), cluster(scenario.nodes), costs())
 
 
-def _gaps(scenario: Scenario, options: Sequence[Sequence[Option]]) -> Iterator[Seconds]:
-    """The mean time from each job to the next."""
+def _arrival(number: int, options: Sequence[Option], at: Seconds, chance: Random) -> Arrival:
+    times = [option.seconds for option in options]
+    due = at + min(times) + chance.random() * (max(times) - min(times))
+    late = WEIGHTS[0] + chance.random() * (WEIGHTS[1] - WEIGHTS[0])
+    job = timed_job(f"JJ{number}", options, options, deadline=due, late_cost_per_s=late)
+    return Arrival(at, job, job.options[0].seconds)
+
+
+def _submissions(
+    scenario: Scenario, options: Sequence[Sequence[Option]], chance: Random
+) -> list[Seconds]:
+    """By job. The first comes at once, the others after exponential gaps."""
+    comes_at, at, first = [0.0] * len(options), 0.0, True
+    for number, members in enumerate(_clusters(scenario, len(options))):
+        gap_s = scenario.mean_gap_s or _cluster_gap_s(
+            scenario, number, [options[i] for i in members]
+        )
+        for i in members:
+            at -= 0.0 if first else gap_s * log(1.0 - chance.random())
+            comes_at[i], first = at, False
+    return comes_at
+
+
+def _clusters(scenario: Scenario, jobs: int) -> list[list[int]]:
+    """About ten jobs each, which come one after the other at one rate: every n-th by its name."""
     if scenario.mean_gap_s:
-        yield from [scenario.mean_gap_s] * len(options)
-        return
-    for first in range(0, len(options), IN_A_CLUSTER):
-        members = options[first : first + IN_A_CLUSTER]
-        alone = [min(option.seconds for option in own if option.gpus == 1) for own in members]
-        borne = sum(scenario.nodes * MOST_GPUS / seconds for seconds in alone) / len(alone)
-        calm = scenario.load == "low" or (scenario.load == "mixed" and first // IN_A_CLUSTER % 2)
-        yield from [(LOW if calm else HIGH) / borne] * len(members)
+        return [list(range(jobs))]
+    by_name = sorted(range(jobs), key=lambda i: str(i + 1))
+    number = max(1, jobs // IN_A_CLUSTER)
+    return [by_name[first::number] for first in range(number)]
+
+
+def _cluster_gap_s(scenario: Scenario, number: int, options: Sequence[Sequence[Option]]) -> Seconds:
+    """The mean time between its jobs: so many times longer than the nodes could bear at best."""
+    alone = [min(option.seconds for option in own if option.gpus == 1) for own in options]
+    borne = sum(scenario.nodes * MOST_GPUS / seconds for seconds in alone) / len(alone)
+    calm = scenario.load == "low" or (scenario.load == "mixed" and number % 2 == 1)
+    return (LOW if calm else HIGH) / borne
+
+
+def seeded(seed: int) -> Random:
+    """The Mersenne Twister begun as its inventors (and the authors' tool) do it, by one number."""
+    words = [seed]
+    for i in range(1, 624):
+        words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + i) % 2**32)
+    chance = Random()
+    chance.setstate((3, (*words, 624), None))
+    return chance
+
+
+def _below(limit: int, chance: Random) -> int:
+    """A whole number: as many bits as it needs, again until it is small enough."""
+    mask = (1 << (limit - 1).bit_length()) - 1
+    while (number := chance.getrandbits(32) & mask) >= limit:
+        pass
+    return number
 
 
 def cluster(nodes: int) -> tuple[Node, ...]:

@@ -141,8 +141,8 @@ def test_two_hundred_kills_lose_nothing(folder: Path) -> None:
         daemon = start(home)
         # Now before the API is up, now while jobs are submitted and decided on.
         lasts_s = chance.random() * 0.6 + (0.05 if number % 2 else max(up_s, 0.5))
-        until = time.monotonic() + lasts_s
-        while time.monotonic() < until:
+        dies_at = time.monotonic() + lasts_s
+        while time.monotonic() < dies_at:
             is_due = waiting and number * JOBS / KILLS > JOBS - len(waiting)
             if is_due and submit(home, waiting[0], out):
                 waiting.pop(0)
@@ -171,9 +171,9 @@ def time_to_answer(home: Path) -> float:
 
 
 def finish(home: Path, waiting: list[Wanted], out: Path) -> None:
-    until = time.monotonic() + 180
+    deadline = time.monotonic() + 180
     while waiting or len(ended(home)) < JOBS:
-        assert time.monotonic() < until, f"{len(ended(home))} of {JOBS} have ended"
+        assert time.monotonic() < deadline, f"{len(ended(home))} of {JOBS} have ended"
         if waiting and submit(home, waiting[0], out):
             waiting.pop(0)
         time.sleep(0.1)

@@ -1,0 +1,107 @@
+"""`dovetail bound`: how cheap an instance can be run at all."""
+
+from __future__ import annotations
+
+import json
+from math import inf, isinf
+from typing import Any
+
+import click
+
+from dovetail.app.bounding.simple import simple_bound
+from dovetail.core.errors import BadInput
+from dovetail.traces.instances import Instance, read_instance
+
+
+@click.command()
+@click.argument("instance")
+@click.option("--simple", is_flag=True, help="Only the bound that needs no solver.")
+@click.option("--optimum", is_flag=True, help="Also search for the best schedule; for small ones.")
+@click.option("--limit", default=60.0, show_default=True, help="Seconds for each search.")
+@click.option("--slot", type=float, help="Seconds; shorter is more exact and takes longer.")
+@click.option("--policies", default="", help="Simulate these, and say how far above they are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def bound(
+    instance: str,
+    simple: bool,
+    optimum: bool,
+    limit: float,
+    slot: float | None,
+    policies: str,
+    as_json: bool,
+) -> None:
+    """Say what running INSTANCE, a folder with jobs, nodes and costs, must cost at least."""
+    if slot is not None and not slot > 0:
+        raise BadInput(f"--slot {slot:g}: give a positive number of seconds")
+    found = read_instance(instance)
+    figures: dict[str, Any] = {
+        "simple_bound": simple_bound(found.trace.arrivals, found.nodes, found.costs)
+    }
+    if not simple:
+        figures |= _by_solver(found, slot, limit, optimum)
+    costs = {name: _cost(found, name.strip()) for name in policies.split(",") if name.strip()}
+    if as_json:
+        click.echo(json.dumps({**figures, "policies": costs}))
+    else:
+        _say(figures, costs)
+
+
+def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool) -> dict[str, Any]:
+    from dovetail.app.bounding.slotted import Slotted, solved, usual_slot_s
+
+    arrivals, nodes, costs = found.trace.arrivals, found.nodes, found.costs
+    slot_s = usual_slot_s(arrivals) if slot is None else slot
+    relaxed = solved(Slotted(arrivals, nodes, costs, slot_s, relaxed=True), limit)
+    figures: dict[str, Any] = {"slot_s": slot_s, "lp_bound": _number(relaxed.bound)}
+    if optimum:
+        strict = solved(Slotted(arrivals, nodes, costs, slot_s, relaxed=False), limit)
+        figures |= {
+            "optimum": _number(strict.cost),
+            "optimum_bound": _number(strict.bound),
+            "optimum_seconds": strict.seconds,
+            "proven": strict.in_time,
+        }
+    return figures
+
+
+def _number(value: float) -> float | None:
+    return None if isinf(value) else value
+
+
+def _cost(found: Instance, policy: str) -> float:
+    from dovetail.app.experiment import Experiment, simulate
+
+    experiment = Experiment(found.trace.arrivals, found.nodes, costs=found.costs)
+    return float(simulate(experiment, policy).summary["total_cost"])
+
+
+def _say(figures: dict[str, Any], costs: dict[str, float]) -> None:
+    click.echo(f"every job in its thriftiest way  at least {figures['simple_bound']:.5g}")
+    if "lp_bound" in figures:
+        click.echo(f"linear program                   at least {_shown(figures['lp_bound'])}")
+    best = max(figures["simple_bound"], figures.get("lp_bound") or -inf)
+    what = "the bound"
+    if "optimum" in figures:
+        click.echo(_optimum(figures))
+        if figures["optimum"] is not None:
+            best, what = figures["optimum"], "the best schedule"
+    for name, cost in costs.items():
+        above = f"{100 * (cost / best - 1):.1f} % above {what}" if best > 0 else ""
+        click.echo(f"{name:<32} {cost:>10.5g}  {above}")
+
+
+def _optimum(figures: dict[str, Any]) -> str:
+    cost, least = figures["optimum"], figures["optimum_bound"]
+    text = f"best schedule in slots of {figures['slot_s']:g} s    {_shown(cost)}"
+    if figures["proven"]:
+        return f"{text}, proven to 0.1 % in {figures['optimum_seconds']:.0f} s"
+    if cost is None or least is None:
+        return (
+            f"{text}: time is up after {figures['optimum_seconds']:.0f} s; give more with --limit"
+        )
+    gap = 100 * (cost - least) / cost
+    return f"{text}; time is up, at most {gap:.1f} % could still be gained"
+
+
+def _shown(value: float | None) -> str:
+    return "none found" if value is None else f"{value:.5g}"

@@ -1,0 +1,93 @@
+"""`dovetail bound`: nobody is below the bounds, and the best schedule is as good as known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from dovetail.app.bounding.simple import simple_bound
+from dovetail.app.bounding.slotted import Slotted, solved, usual_slot_s
+from dovetail.app.experiment import Experiment, simulate
+from dovetail.app.main import cli
+from dovetail.core.model import Node, Option
+from dovetail.models.cost import Costs, NodeRates
+from dovetail.models.workload import Arrival
+from dovetail.traces.instances import timed_job, write_instance
+from dovetail.traces.scenarios import Scenario, draw
+
+pytest.importorskip("scipy")
+
+RATES = {
+    "big": NodeRates(per_hour=(0.0, 0.121, 0.160, 0.199, 0.237)),
+    "odd": NodeRates(per_hour=(0.0, 0.5, 0.6, 1.0)),  # a third GPU is dearer than the second
+}
+COSTS = Costs(RATES)
+
+
+def drawn(seed: int) -> tuple[list[Arrival], list[Node]]:
+    chance = Random(seed)
+    arrivals = []
+    for i in range(7):
+        at, t = 9000.0 * chance.random(), 3000.0 + 6000 * chance.random()
+        options = [Option("big", 1, t), Option("big", 2, t / 1.4), Option("odd", 1, t / 1.5)]
+        due = at + t * chance.uniform(0.3, 2.0)
+        job = timed_job(f"j{i}", options, options, deadline=due, late_cost_per_s=0.0004)
+        arrivals.append(Arrival(at, job, job.options[0].seconds))
+    return sorted(arrivals, key=lambda a: a.at), [Node("n0", 4, "big"), Node("n1", 3, "odd")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_policy_costs_less_than_the_bounds(seed: int) -> None:
+    arrivals, nodes = drawn(seed)
+    relaxed = solved(Slotted(arrivals, nodes, COSTS, usual_slot_s(arrivals), relaxed=True), 20.0)
+    assert relaxed.in_time
+    bound = max(relaxed.bound, simple_bound(arrivals, nodes, COSTS))
+    experiment = Experiment(arrivals, nodes, costs=COSTS)
+    for policy in ("andreas-greedy", "andreas-fifo", "andreas-random-greedy:repaired=true", "srtf"):
+        assert float(simulate(experiment, policy).summary["total_cost"]) >= bound - 1e-9
+
+
+def test_one_job_alone_costs_what_its_thriftiest_way_does() -> None:
+    options = [Option("big", 1, 3600.0), Option("big", 2, 2400.0)]
+    job = timed_job("j", options, options, deadline=1e5, late_cost_per_s=1.0)
+    found = solved(
+        Slotted([Arrival(0.0, job, 3600.0)], [Node("n", 4, "big")], COSTS, 600.0, False), 9.0
+    )
+    assert found.cost == pytest.approx(0.160 * 2400 / 3600)
+    assert found.in_time
+
+
+def test_the_best_schedule_lets_a_job_wait_to_share_a_node() -> None:
+    """Two jobs that come apart: with a lot of slack they run side by side."""
+    options = [Option("big", 1, 3600.0)]
+    jobs = [timed_job(n, options, options, deadline=1e5, late_cost_per_s=1.0) for n in "ab"]
+    arrivals = [Arrival(at, job, 3600.0) for at, job in zip((0.0, 3600.0), jobs, strict=True)]
+    found = solved(Slotted(arrivals, [Node("n", 4, "big")], COSTS, 1200.0, False), 9.0)
+    assert found.cost == pytest.approx(0.160)
+
+
+def test_lateness_is_paid_where_it_cannot_be_avoided() -> None:
+    options = [Option("big", 1, 3600.0)]
+    job = timed_job("j", options, options, deadline=1800.0, late_cost_per_s=0.01)
+    program = [Slotted([Arrival(0.0, job, 3600.0)], [Node("n", 4, "big")], COSTS, 600.0, relaxed)
+               for relaxed in (True, False)]  # fmt: skip
+    relaxed, strict = (solved(one, 9.0) for one in program)
+    assert strict.cost == pytest.approx(0.121 + 0.01 * 1800)
+    assert 0.01 * 1800 < relaxed.bound <= strict.cost
+
+
+def test_the_command_says_how_far_policies_are_above(tmp_path: Path) -> None:
+    write_instance(tmp_path, draw(Scenario(2, 4, "high", 1)))
+    words = ["bound", str(tmp_path), "--optimum", "--limit", "5", "--policies", "andreas-greedy"]
+    said = CliRunner().invoke(cli, words)
+    assert said.exit_code == 0, said.output
+    assert "above the best schedule" in said.output
+    told = json.loads(CliRunner().invoke(cli, [*words, "--json"]).output)
+    assert told["simple_bound"] <= told["lp_bound"] <= told["optimum"] * 1.02
+    assert told["optimum"] <= told["policies"]["andreas-greedy"]
+    simple = CliRunner().invoke(cli, ["bound", str(tmp_path), "--simple"])
+    assert "linear" not in simple.output
