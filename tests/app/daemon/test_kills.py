@@ -36,7 +36,7 @@ serve(Settings(home_in(Path({home!r})), policy="srtf:predictor=user-estimate", s
 # It tells of every launch and every step, and once asks to be started again if it is that kind.
 JOB = """echo "launch $DOVETAIL_STOP" >> {out}
 for step in $(seq {steps}); do
-  sleep 0.1
+  sleep {step_s}
   echo "{{\\"step\\": $step}}" >> $DOVETAIL_REPORT
 done
 if [ {again} = 1 ] && [ "$DOVETAIL_RESUMED" = 0 ]; then exit 75; fi
@@ -51,12 +51,17 @@ class Wanted:
     steps: int
     code: int
     again: bool
+    step_s: float
 
     def spec(self, out: Path) -> dict[str, Any]:
         script = JOB.format(
-            out=out / self.name, steps=self.steps, again=int(self.again), code=self.code
+            out=out / self.name,
+            steps=self.steps,
+            step_s=self.step_s,
+            again=int(self.again),
+            code=self.code,
         )
-        return {"name": self.name, "run": script, "estimate": self.steps / 10}
+        return {"name": self.name, "run": script, "estimate": self.steps * self.step_s}
 
 
 class Unix(http.client.HTTPConnection):
@@ -78,9 +83,15 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def workload(chance: Random) -> list[Wanted]:
+def workload(chance: Random, step_s: float) -> list[Wanted]:
     return [
-        Wanted(f"job-{i}", chance.choice((3, 10, 40, 110)), chance.choice((0, 0, 3)), i % 8 == 5)
+        Wanted(
+            f"job-{i}",
+            chance.choice((3, 10, 40, 110)),
+            chance.choice((0, 0, 3)),
+            i % 8 == 5,
+            step_s,
+        )
         for i in range(JOBS)
     ]
 
@@ -132,15 +143,14 @@ def test_two_hundred_kills_lose_nothing(folder: Path) -> None:
     chance = Random(11)
     home, out = folder / "home", folder / "out"
     out.mkdir()
-    wanted = workload(chance)
+    # On a busy machine daemons live longer, to do as much, and the jobs are longer by as much.
+    pace = max(time_to_answer(home) / 0.35, 1.0)
+    wanted = workload(chance, 0.1 * pace)
     waiting = list(wanted)
-    up_s = 1.5 * time_to_answer(
-        home
-    )  # on a busy machine a daemon needs a longer life to do as much
     for number in range(KILLS):
         daemon = start(home)
         # Now before the API is up, now while jobs are submitted and decided on.
-        lasts_s = chance.random() * 0.6 + (0.05 if number % 2 else max(up_s, 0.5))
+        lasts_s = chance.random() * 0.6 + (0.05 if number % 2 else 0.5 * pace)
         dies_at = time.monotonic() + lasts_s
         while time.monotonic() < dies_at:
             is_due = waiting and number * JOBS / KILLS > JOBS - len(waiting)
@@ -171,7 +181,7 @@ def time_to_answer(home: Path) -> float:
 
 
 def finish(home: Path, waiting: list[Wanted], out: Path) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while waiting or len(ended(home)) < JOBS:
         assert time.monotonic() < deadline, f"{len(ended(home))} of {JOBS} have ended"
         if waiting and submit(home, waiting[0], out):
