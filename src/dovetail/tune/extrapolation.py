@@ -76,9 +76,8 @@ class Curves:
     def _room(self, rows: int) -> None:
         """Make room for so many trials."""
         self.lowest = np.full((rows, self.steps), inf)  # per trial and age
-        self.above = np.zeros(
-            (rows, rows), dtype=bool
-        )  # [i, j]: j was lower at the age both reached
+        # [i, j]: j was lower at the age both reached
+        self.above: Any = np.zeros((rows, rows), dtype=bool)
         self.first = np.full(rows, inf)
         self.last = np.full(rows, inf)  # lowest so far
         self.projected = np.full(rows, inf)
