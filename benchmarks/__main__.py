@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import live, tune_live, tune_vs_peers
+from benchmarks import decisions, live, tune_live, tune_vs_peers
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -30,6 +30,7 @@ QUEUEING = {
     "srtf": 1.401,
 }
 PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
+PLANNING = ("andreas-", "frugal")
 SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
 
 
@@ -142,6 +143,8 @@ def philly() -> Iterator[Line]:
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     for name in [one["name"] for one in json.loads(listed.stdout)]:
+        if name.startswith(PLANNING):
+            continue  # these look at the whole queue at every event: see `large_plans`
         request = {"policy": SLICED.get(name, name), "trace": str(trace), "cluster": "64x8"}
         limit = PHILLY_LIMIT_S.get(name, 60.0)
         answer = ask(request, limit_s=2 * limit + 10)
@@ -238,11 +241,25 @@ def a_live_daemon() -> Iterator[Line]:
         )
 
 
+def large_plans() -> Iterator[Line]:
+    """Policies that plan the whole queue at once, on the cluster of ANDREAS."""
+    for policy in ("andreas-greedy", "frugal"):
+        for nodes, jobs, limit_s in ((100, 450, 0.05), (1000, 10_000, 1.0)):
+            seconds = min(decisions.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
+            yield Line(
+                f"a decision of {policy}, {nodes:,} nodes, {jobs:,} jobs",
+                f"{1000 * seconds:.1f} ms",
+                f"under {1000 * limit_s:.0f} ms",
+                seconds < limit_s,
+            )
+
+
 SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "ratios": ratios,
     "scaling": scaling,
     "process": whole_process,
     "million": a_million_jobs,
+    "plans": large_plans,
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
