@@ -58,8 +58,22 @@ def _names(text: str) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise click.UsageError(f"--policies names {name!r} twice")
-        make(name)  # a wrong name or parameter is told before anything runs
+        _check(name)
     return names
+
+
+def _check(name: str) -> None:
+    """Whatever keeps a policy from being made is told before anything runs."""
+    try:
+        make(name)
+    except BadInput:
+        raise
+    except Exception as error:  # its module may need what is not installed
+        told = " ".join(str(error).split())
+        raise BadInput(
+            f"study policy {name!r} cannot be loaded ({type(error).__name__}: {told}); "
+            "mend that, or leave it out of --policies"
+        ) from None
 
 
 def _terms(options: Mapping[str, Any]) -> Terms:
