@@ -158,7 +158,7 @@ def test_show_watch_ends_with_what_was_seen_last(home: Path) -> None:
 
 def test_a_study_nobody_knows_is_one_line(home: Path) -> None:
     with serving(StudyDaemon(at(0)), home) as box:
-        for words in (["show"], ["best"], ["stop"], ["resume"], ["report"]):
+        for words in (["show"], ["best"], ["stop"], ["resume"], ["cancel"], ["report"]):
             said = box("study", *words, "no such/study")
             assert (said.code, said.out) == (1, "")
             assert said.err.startswith("dovetail: there is no study")
@@ -228,6 +228,23 @@ def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
         )
     asked = [path for method, path, _ in daemon.asked if method == "POST"]
     assert asked == ["/v1/studies/digits/stop", "/v1/studies/digits/resume"]
+
+
+def test_cancelling_says_what_was_ended(home: Path) -> None:
+    daemon = StudyDaemon(in_the_middle())
+    with serving(daemon, home) as box:
+        assert box.well("study", "cancel", "digits") == (
+            "Study digits is cancelled: 7 trials ended, 2 of them running; 1 done; "
+            "best 0.1979 by trial 0 at step 27.\n"
+        )
+    asked = [path for method, path, _ in daemon.asked if method == "POST"]
+    assert asked == ["/v1/studies/digits/cancel"]
+
+
+def test_cancelling_before_anything_was_found(home: Path) -> None:
+    with serving(StudyDaemon(a_study([a_trial(0)])), home) as box:
+        said = box.well("study", "cancel", "digits")
+    assert said == "Study digits is cancelled: 1 trial ended; 0 done; no value.\n"
 
 
 def test_looking_at_studies_loads_nothing_heavy(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""`dovetail study`: look at studies, stop and resume them, make a page of one."""
+"""`dovetail study`: look at studies, stop, resume and cancel them, make a page of one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def study() -> None:
-    """Studies: what they have found, and to stop and resume them. To begin one: dovetail tune."""
+    """Studies: what they have found; stop, resume, cancel them. To begin one: dovetail tune."""
 
 
 _name = click.argument("name")
@@ -138,6 +138,23 @@ def resume(client: Client, name: str) -> None:
     row = client.post(f"{path_of(name)}/resume")
     told = f"Study {row['name']} goes on: {counts_text(row)}; best so far {best_text(row)}."
     click.echo(clean(told))
+
+
+@study.command()
+@_name
+@with_client
+def cancel(client: Client, name: str) -> None:
+    """End it and all its trials for good; what it has found can still be looked at."""
+    before = client.get(path_of(name))
+    row = client.post(f"{path_of(name)}/cancel")
+    ended = [trial["state"] for trial in before["trials"] if trial["state"] in _LIVING]
+    told = f"Study {row['name']} is cancelled: {counted(len(ended), 'trial')} ended"
+    told += f", {ended.count('running')} of them running" if "running" in ended else ""
+    best = f"best {best_text(row)}" if row["best"] else "no value"
+    click.echo(clean(f"{told}; {row['done']:,} done; {best}."))
+
+
+_LIVING = ("new", "running", "paused")
 
 
 @study.command()
