@@ -79,6 +79,11 @@ def test_what_is_sent_is_the_file_this_folder_and_this_shell(file: Path, home: P
     assert isinstance(body["umask"], int)
 
 
+def test_trials_that_are_drawn_later_are_told_too(file: Path, home: Path) -> None:
+    with serving(StudyDaemon(at(0, planned=40)), home) as box:
+        assert box.well("tune", file, "--detach").startswith("Opened study digits: 40 trials.")
+
+
 def test_a_study_that_found_nothing_ends_with_1(file: Path, home: Path) -> None:
     with serving(StudyDaemon(at(0), hopeless()), home) as box:
         said = box("tune", file)

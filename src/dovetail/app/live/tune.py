@@ -73,7 +73,10 @@ def _say(opened: Mapping[str, Any], as_json: bool, detach: bool) -> None:
         print_json(opened)
         return
     name = opened["name"]
-    told = f"Opened study {name}: {counted(len(opened['trials']), 'trial')}."
+    planned = opened.get("planned") or len(
+        opened["trials"]
+    )  # a sampler that learns draws few ahead
+    told = f"Opened study {name}: {counted(planned, 'trial')}."
     if detach:
         told += f" To watch it: {command_again()} study show {name} --watch"
     click.echo(clean(told))
