@@ -37,8 +37,8 @@ _AT_ONCE = 5  # seeds of one task that a process takes, so that the last ones ar
 def replay(curves: str, policies: str, as_json: bool, **options: Any) -> None:
     """Replay recorded learning CURVES (CSV or parquet) under several policies.
 
-    Columns are task, config, step, value and perhaps seconds; or as in the LCBench surrogate and in
-    TaskSet. All policies get the same trials. Times are compared with fifo's.
+    Columns are config, step, value and perhaps task and seconds; or as in the LCBench surrogate and
+    in TaskSet. All policies get the same trials. Times are compared with fifo's.
     """
     names = _names(policies)
     terms = _terms(options)
