@@ -194,6 +194,15 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
         assert terminal.end("dovetail tune study.yaml") == 0
 
 
+def test_a_list_for_few_columns_has_fewer(home: Path) -> None:
+    with serving(StudyDaemon(in_the_middle()), home) as box:
+        titles, row = box.well("study", "list", COLUMNS="40").splitlines()
+        assert titles.split() == ["ID", "NAME", "STATE", "DONE", "RUNS", "BEST"]
+        assert row.split() == ["3", "digits", "open", "1/9", "2", "0.1979"]
+        assert "NOTE" in box.well("study", "list", COLUMNS="100")
+        assert "NOTE" in box.well("study", "list", COLUMNS="no number")
+
+
 def test_show_tells_the_most_promising_and_how_many_there_are(home: Path) -> None:
     many = a_study([a_trial(number, number % 27, "paused") for number in range(300)])
     with serving(StudyDaemon(many), home) as box:

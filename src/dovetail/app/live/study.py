@@ -13,7 +13,7 @@ from dovetail.app.client import Client
 from dovetail.app.live.listing import clean, counted, has_colours, is_terminal, table, width
 from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
 from dovetail.app.live.study_follow import command_again, path_of
-from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
+from dovetail.app.live.study_rows import best_text, counts_text, study_columns
 from dovetail.core.errors import BadInput
 
 _ELSEWHERE = {
@@ -58,7 +58,7 @@ def list_(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif rows or not is_terminal():
-        print_lines(table(STUDIES, rows, colours=has_colours()))
+        print_lines(table(study_columns(rows, width()), rows, colours=has_colours()))
     else:
         click.echo("There is no study. Begin one: dovetail tune study.yaml")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
 
-from dovetail.app.live.listing import Column, Row
+from dovetail.app.live.listing import Column, Row, that_fit
 from dovetail.app.live.times import span
 
 CLOSED = "closed"
@@ -151,6 +151,14 @@ STUDIES = (
     Column("FOR", lambda row: span(row["age_s"]), right=True),
     Column("NOTE", lambda row: str(row["reason"]), least=10),
 )
+
+
+_SPARED_OF_STUDIES = ("GPU-H", "NOTE", "USER", "TARGET", "FOR", "POLICY", "RUNS", "DONE", "BEST")
+
+
+def study_columns(rows: Sequence[Row], room: int) -> list[Column]:
+    """In a narrow terminal without what can be done without."""
+    return that_fit(STUDIES, rows, room, _SPARED_OF_STUDIES)
 
 
 def trial_columns(study: Row, room: int) -> list[Column]:
