@@ -228,7 +228,8 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
         said = box("study", "best", "digits")
         assert (said.code, said.err) == (
             1,
-            "dovetail: study digits has no value of val_loss: 0 of 2 trials done, 1 running\n",
+            "dovetail: study digits has no value of val_loss: "
+            "0 of 2 trials done, 1 running, 1 not begun\n",
         )
 
 
@@ -237,7 +238,7 @@ def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
     with serving(daemon, home) as box:
         assert "it goes on with: dovetail --home" in box.well("study", "stop", "digits")
         assert box.well("study", "resume", "digits") == (
-            "Study digits goes on: 1 of 9 trials done, 2 running, 3 paused, 1 failed; "
+            "Study digits goes on: 1 of 9 trials done, 2 running, 3 paused, 1 failed, 2 not begun; "
             "best so far 0.1979 by trial 0 at step 27.\n"
         )
     asked = [path for method, path, _ in daemon.asked if method == "POST"]

@@ -95,13 +95,13 @@ def target_text(study: Row) -> str:
 
 
 def counts_text(study: Row) -> str:
-    """`12 of 27 trials done, 2 running, 13 paused`"""
+    """`12 of 27 trials done, 2 running, 11 paused, 2 not begun`"""
+    states = ("running", "paused", "stopped", "failed")
     told = [f"{study['done']:,} of {trials_of(study):,} trials done"]
-    told += [
-        f"{study[state]:,} {state}"
-        for state in ("running", "paused", "stopped", "failed")
-        if study[state]
-    ]
+    told += [f"{study[state]:,} {state}" for state in states if study[state]]
+    unbegun = trials_of(study) - study["done"] - sum(study[state] for state in states)
+    if unbegun > 0:
+        told.append(f"{unbegun:,} not begun")
     return ", ".join(told)
 
 

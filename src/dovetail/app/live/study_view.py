@@ -75,9 +75,8 @@ def _budget(study: Row) -> str:
 def _switches(study: Row) -> str:
     told = str(study["switches"])
     switch = study["switch"] or {}
-    if switch.get("seconds") is not None:
-        told += f", {span(switch['seconds'])} each"
-        told += f" by {switch['rung']}" if switch.get("rung") else ""
+    if switch.get("rung"):  # before a trial has given way, seconds are only a guess
+        told += f", {span(switch['seconds'])} each by {switch['rung']}"
     if study["suspended_bytes"]:
         told += f"; {study['suspended_bytes'] / 1e9:.1f} GB held by paused trials"
     return told
