@@ -122,6 +122,25 @@ def test_every_trial_is_in_a_count() -> None:
     assert counts_text(a_row(study)) == counts_text(study)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 24])
+def test_steps_that_do_not_fit_the_study_are_asked_about(steps: int) -> None:
+    trials = [a_trial(0, 8, "done"), a_trial(3, steps, "done"), a_trial(4, 1, "paused")]
+    study = a_study(trials, steps=8)
+    told = f"trial 3 ended after {steps} of 8 steps: does the script report every step, counted "
+    assert details(study, NOW)[-1] == f"warning   {told}from 1?"
+    study = a_study([a_trial(n, steps, "done") for n in range(3)], steps=40, report_every=5)
+    assert (
+        f"{steps} of 8 reports (2 more likewise): does the script report every 5 steps"
+        in (details(study, NOW)[-1])
+    )
+
+
+@pytest.mark.parametrize("steps", [5, 8, 9])
+def test_steps_that_nearly_fit_are_not_asked_about(steps: int) -> None:
+    study = a_study([a_trial(0, steps, "done"), a_trial(1)], steps=8)
+    assert "warning" not in "\n".join(details(study, NOW))
+
+
 def test_values_that_are_no_numbers_are_told_and_come_last() -> None:
     study = with_odd_values()
     assert [trial["number"] for trial in promising_first(study)] == [2, 0, 1]

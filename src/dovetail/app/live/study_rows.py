@@ -117,6 +117,28 @@ def whole_steps(study: Row) -> int:
     return ceil(steps / every)
 
 
+def misfit_text(study: Row) -> str:
+    """Empty, or a question: a trial was done after far fewer or more steps than it should have."""
+    whole = whole_steps(study)
+    odd = [
+        trial for trial in study["trials"] if trial["state"] == "done" and _misfits(trial, whole)
+    ]
+    if not odd:
+        return ""
+    others = f" ({len(odd) - 1:,} more likewise)" if len(odd) > 1 else ""
+    every = int(study["report_every"] or 1)
+    unit, due = ("steps", "every step") if every == 1 else ("reports", f"every {every} steps")
+    return (
+        f"trial {odd[0]['number']} ended after {odd[0]['steps']} of {whole} {unit}{others}: "
+        f"does the script report {due}, counted from 1?"
+    )
+
+
+def _misfits(trial: Row, whole: int) -> bool:
+    """A script may end early of its own accord, or report once more at the end."""
+    return bool(trial["steps"] * 2 < whole or trial["steps"] > whole + 1)
+
+
 def state_text(study: Row) -> str:
     """`closed: all done`"""
     return f"{study['state']}: {study['reason']}" if study["reason"] else str(study["state"])

@@ -13,6 +13,7 @@ from dovetail.app.live.study_rows import (
     best_text,
     counts_text,
     is_minimised,
+    misfit_text,
     points_of,
     promising_first,
     setting_text,
@@ -57,6 +58,7 @@ def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "budget", _budget(study)
     yield "used", f"{study['gpu_hours']:.3g} GPU-hours"
     yield "switches", _switches(study)
+    yield "warning", misfit_text(study)
 
 
 def _every(study: Row) -> str:
