@@ -88,7 +88,8 @@ def test_a_study_that_found_nothing_ends_with_1(file: Path, home: Path) -> None:
     with serving(StudyDaemon(at(0), hopeless()), home) as box:
         said = box("tune", file)
     assert said.code == 1
-    assert "No trial reported val_loss" in said.out
+    logs = f"dovetail --home {home} logs 1"
+    assert f"No trial reported val_loss; what one printed: {logs}\n" in said.out
 
 
 def test_json_is_the_study_as_it_ended_and_nothing_else(file: Path, home: Path) -> None:
@@ -157,7 +158,8 @@ def test_show_watch_ends_with_what_was_seen_last(home: Path) -> None:
         assert terminal.end("optimizer adam") == 0
         refused = box("study", "show", "digits", "--watch")
     assert refused.err == (
-        "dovetail: --watch needs a terminal; for a pipe: dovetail study show digits\n"
+        "dovetail: --watch needs a terminal; "
+        f"for a pipe: dovetail --home {home} study show digits\n"
     )
 
 
@@ -191,7 +193,7 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
         ]
         assert json.loads(box.well("study", "list", "--json")) == []
         terminal = Terminal(box.command("study", "list"))
-        assert terminal.end("dovetail tune study.yaml") == 0
+        assert terminal.end("tune study.yaml") == 0
 
 
 def test_a_list_for_few_columns_has_fewer(home: Path) -> None:
@@ -211,7 +213,8 @@ def test_show_tells_the_most_promising_and_how_many_there_are(home: Path) -> Non
         assert "● trial" in said.out
         assert "\x1b" not in said.out
         assert max(map(len, said.out.splitlines())) <= 100
-        assert said.err == "… and 280 more: dovetail study show digits --all\n"
+        more = f"dovetail --home {home} study show digits --all"
+        assert said.err == f"… and 280 more: {more}\n"
         assert len(box.well("study", "show", "digits", "--all").splitlines()) > 300
         assert len(json.loads(box.well("study", "show", "digits", "--json"))["trials"]) == 300
 
@@ -243,6 +246,14 @@ def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
         )
     asked = [path for method, path, _ in daemon.asked if method == "POST"]
     assert asked == ["/v1/studies/digits/stop", "/v1/studies/digits/resume"]
+
+
+def test_what_is_to_be_typed_can_be_typed(file: Path, tmp_path: Path) -> None:
+    home = tmp_path / "my home"
+    with serving(StudyDaemon(at(0, name="größe 数")), home) as box:
+        said = box.well("tune", file, "--detach")
+    assert said.endswith(f"dovetail --home '{home}' study show 'größe 数' --watch\n")
+    assert f"start one: dovetail --home '{home}' up\n" in box("study", "list").err
 
 
 def test_cancelling_says_what_was_ended(home: Path) -> None:

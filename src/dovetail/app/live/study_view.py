@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from dovetail.app.live.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
 from dovetail.app.live.listing import Row, clean, columns_of, counted, cut, padded, paint, table
+from dovetail.app.live.reach import command_again
 from dovetail.app.live.study_rows import (
     CLOSED,
     best_text,
@@ -164,7 +166,7 @@ def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
         cut(_best_line(study), columns),
     ]
     if study["state"] == "stopped":
-        resume = clean(f"It goes on with: dovetail study resume {study['name']}")
+        resume = clean(f"It goes on with: {command_again()} study resume {quote(study['name'])}")
         lines.append(cut(resume, columns))
     if scene.away:
         lines.append(paint(cut(clean(scene.away), columns), "red" if colours else ""))
