@@ -132,7 +132,28 @@ def test_a_thousand_trials_of_a_thousand_points_stay_quick_and_small(tmp_path: P
     assert "too many to replay" in page
 
 
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("open", "No trial has reported val_loss yet."), ("closed", "No trial reported val_loss.")],
+)
+def test_a_study_without_values_says_so(tmp_path: Path, state: str, told: str) -> None:
+    assert told in a_page(tmp_path, a_study([a_trial(0)], state=state))
+
+
 # ------------------------------------------------------------------------------- other policies
+
+
+@pytest.mark.parametrize("own", ["pbt", "pbt:every=4", "hypersched"])
+def test_a_policy_is_in_a_row_or_left_out_and_never_both(own: str) -> None:
+    others = others_of(a_run(policy=own), RULES)
+    assert {row["policy"] for row in others.rows} == set(RULES)
+    assert f"{own.partition(':')[0]}, the policy of this study, which" in others.notes[-1]
+    assert "own policy too" not in others.notes[0]
+    usual = others_of(a_run(), RULES).notes
+    assert usual[-1] == (
+        "Left out: pbt, which changes settings half-way, and hypersched, which needs a deadline."
+    )
+    assert "Every row, this study's own policy too, is a replay" in usual[0]
 
 
 def test_a_replay_knows_slots_steps_and_what_nobody_has_seen() -> None:
