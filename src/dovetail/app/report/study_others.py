@@ -103,17 +103,14 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
 
 
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
-    """After each report that was due; where one is missing, as it was before."""
+    """After each report that was due, as the policy saw them."""
+    from dovetail.tune.board import age_at, losses_since
+
     losses: list[float] = []
-    from_zero = bool(trial["points"]) and trial["points"][0][0] <= 0  # as some scripts count
     for step, told, _ in trial["points"]:
-        age = min(ceil(step / every) + from_zero, steps)
+        age = min(age_at(step, trial["points"][0][0], every), steps)
         value = sign * value_of(told)
-        losses += [losses[-1] if losses else inf] * (age - 1 - len(losses))
-        if age > len(losses):
-            losses.append(value if isfinite(value) else inf)
-        elif losses:
-            losses[age - 1] = value if isfinite(value) else inf
+        losses += losses_since(losses, age, value if isfinite(value) else inf)
     return losses
 
 
