@@ -30,7 +30,8 @@ class StudyDaemon:
         known = (f"/v1/studies/{study['name']}", f"/v1/studies/{study['id']}")
         if method == "POST" and path == "/v1/studies":
             trials = [trial["job"] for trial in study["trials"]]
-            return 201, {"study": study["id"], "name": study["name"], "trials": trials}
+            opened = {"study": study["id"], "name": study["name"], "trials": trials}
+            return 201, {**opened, **{key: study[key] for key in ("planned",) if key in study}}
         if method == "GET" and path == "/v1/studies":
             return 200, {"studies": [a_row(self._next())]}
         if method == "GET" and path in known:

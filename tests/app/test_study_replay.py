@@ -131,6 +131,7 @@ def test_tasks_steps_metric_and_seconds_can_be_chosen(typed: Type, curves: Path)
     ("words", "told"),
     [
         (["--policies", "hermse"], "there is no study policy 'hermse'; did you mean 'hermes'?"),
+        (["--policies", "xyz"], "'xyz'; `dovetail study policies` lists them all"),
         (["--policies", "fifo,fifo"], "--policies names 'fifo' twice"),
         (["--policies", ","], "--policies names none"),
         (["--policies", "fifo", "--trials", "13"], "has 12 configurations, fewer than the 13"),
@@ -148,6 +149,16 @@ def test_a_mistake_is_one_line(typed: Type, curves: Path, words: list[str], told
     assert told in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+def test_a_policy_that_cannot_be_loaded_is_one_line(
+    typed: Type, curves: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "dovetail.tune.rules.pop", None)
+    said = typed(curves, "--policies", "pop,fifo", *SMALL)
+    assert said.code == 1
+    assert "study policy 'pop' cannot be loaded (ModuleNotFoundError: import of" in said.err
+    assert said.err.count("\n") == 1
 
 
 def test_a_file_that_is_not_there_is_one_line(typed: Type, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from html.parser import HTMLParser
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import pytest
 from dovetail.app.report.study import write_study
 from dovetail.app.report.study_data import MOST_POINTS, MOST_STINTS, best_over_time, data_of
 from dovetail.app.report.study_others import Others, others_of, recorded
+from dovetail.tune.board import Mirror
 from study_samples import a_study, a_trial, in_the_middle
+from study_state import Lived, design
 
 HOSTILE = "</script><script>alert(1)</script><!--\"'&\u2028\u2029\ud800$title{{"
 RULES = ("fifo", "round-robin")
@@ -132,7 +135,28 @@ def test_a_thousand_trials_of_a_thousand_points_stay_quick_and_small(tmp_path: P
     assert "too many to replay" in page
 
 
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("open", "No trial has reported val_loss yet."), ("closed", "No trial reported val_loss.")],
+)
+def test_a_study_without_values_says_so(tmp_path: Path, state: str, told: str) -> None:
+    assert told in a_page(tmp_path, a_study([a_trial(0)], state=state))
+
+
 # ------------------------------------------------------------------------------- other policies
+
+
+@pytest.mark.parametrize("own", ["pbt", "pbt:every=4", "hypersched"])
+def test_a_policy_is_in_a_row_or_left_out_and_never_both(own: str) -> None:
+    others = others_of(a_run(policy=own), RULES)
+    assert {row["policy"] for row in others.rows} == set(RULES)
+    assert f"{own.partition(':')[0]}, the policy of this study, which" in others.notes[-1]
+    assert "own policy too" not in others.notes[0]
+    usual = others_of(a_run(), RULES).notes
+    assert usual[-1] == (
+        "Left out: pbt, which changes settings half-way, and hypersched, which needs a deadline."
+    )
+    assert "Every row, this study's own policy too, is a replay" in usual[0]
 
 
 def test_a_replay_knows_slots_steps_and_what_nobody_has_seen() -> None:
@@ -144,6 +168,37 @@ def test_a_replay_knows_slots_steps_and_what_nobody_has_seen() -> None:
     assert (found.unfinished, found.unbegun) == (6, 2)
     assert found.curves[7] == found.curves[8]
     assert min(found.curves[7]) > max(curve[0] for curve in found.curves[:7])
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(3, 0.9), (5, 0.7)],  # a gap before the first, and one between
+        [(0, 0.9), (1, "NaN"), (4, 0.5)],  # counted from 0
+        [
+            (1, 0.9),
+            (2.5, 0.8),
+            (2.8, 0.6),
+            (9, 0.4),
+            (10, 0.2),
+        ],  # within a step, and beyond the last
+    ],
+)
+def test_a_replay_sees_the_steps_that_the_policy_saw(points: list[tuple[float, Any]]) -> None:
+    lived = Lived()
+    lived.open(design(trials=2, steps=8))
+    for at, (step, value) in enumerate(points, 1):
+        lived.report("s1.0", step, value, float(at))
+    saw = Mirror(lived.state.studies.open["s1"])
+    saw.learn(0)
+    told = a_trial(0, points=[[step, value, 1.0] for step, value in points], steps=8)
+    found = recorded(a_study([told, a_trial(1, 8, "done")], steps=8))
+    assert found is not None
+    seen = saw.study.trials[0].losses
+    replayed = found.curves[0][: len(seen)]
+    assert [own for own, loss in zip(replayed, seen, strict=True) if isfinite(loss)] == [
+        loss for loss in seen if isfinite(loss)
+    ]
 
 
 def test_pauses_do_not_count_as_time_of_a_step() -> None:

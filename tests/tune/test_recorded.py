@@ -117,8 +117,13 @@ def test_broken_parquet_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no column 'task' and no column 'config'"),
-        ("task,config,step\na,x,1\n", "no column 'value'; curves have the columns task, config"),
+        ("", "no column 'config' and no column 'step'"),
+        ("task,config,step\na,x,1\n", "no column 'value'; curves have the columns task (or none"),
+        (
+            "task,config,step,loss,kind,val acc\na,x,1,2,slow,3\n",
+            "no column 'value'; name the one with the values: --metric loss or --metric 'val acc'",
+        ),
+        ("kind,config,step,value\na,x,1,1\nb,x,1,2\n", "tell tasks apart by a column 'task'"),
         (OWN, "there are columns but no rows"),
         (OWN + "a,x,1\n", "line 2 has 3 cells, but there are 4 columns"),
         (OWN + "a,x,one,1\n", "row 1: 'step' is 'one', which is not a number"),
@@ -138,6 +143,49 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(write: Write, text: str,
         read_curves(write(text))
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_without_a_column_for_it_all_are_one_task(write: Write) -> None:
+    (task,) = read_curves(write("config,step,value\nx,1,2\nx,2,1\ny,1,4\ny,2,3\n"))
+    assert (task.name, task.curves) == ("curves", ((2.0, 1.0), (4.0, 3.0)))
+
+
+def test_more_steps_than_there_are_is_told_of_equal_and_of_unequal_curves(write: Write) -> None:
+    equal = OWN + "a,x,1,1\na,x,2,1\na,y,1,1\na,y,2,1\n"
+    with pytest.raises(
+        BadInput, match="task 'a' has 2 steps, fewer than --steps 9; give at most 2"
+    ):
+        read_curves(write(equal), steps=9)
+    with pytest.raises(
+        BadInput, match="y has 2 steps, fewer than --steps 9 and others have up to 3"
+    ):
+        read_curves(write(OWN + "a,x,1,1\na,x,2,1\na,x,3,1\na,y,1,1\na,y,2,1\n"), steps=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("curves.parquet", "curves.parquet: is not a parquet file"),
+        ("curves.csv", "curves.csv: is neither CSV in UTF-8 nor parquet"),
+    ],
+)
+def test_bytes_that_are_no_table_are_not_printed(tmp_path: Path, name: str, told: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"\x1f\x8b\0\x93,\xff,\x07\n" * 20)
+    with pytest.raises(BadInput) as error:
+        read_curves(path)
+    assert told in str(error.value)
+    assert str(error.value).isprintable()
+
+
+def test_parquet_with_a_renamed_column_is_told_which_there_are(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"task": ["a"], "config": [0], "step": [1], "loss": [1.5], "kind": ["slow"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "curves.parquet")
+    with pytest.raises(BadInput, match=r"name the one with the values: --metric loss$"):
+        read_curves(tmp_path / "curves.parquet")
 
 
 def test_a_column_or_a_task_that_is_not_there_is_told(write: Write) -> None:

@@ -13,6 +13,7 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from shlex import quote
 from typing import Any, Final
 
 from dovetail.app.home import Home
@@ -115,8 +116,9 @@ class Connection:
 class Client:
     """One connection, made when first used and made again when it was lost."""
 
-    def __init__(self, home: Home, timeout_s: float = PATIENCE_S) -> None:
+    def __init__(self, home: Home, timeout_s: float = PATIENCE_S, named: str | None = None) -> None:
         self.home: Final = home
+        self._named: Final = named  # by --home, for messages that say what to type
         self._timeout_s: Final = timeout_s
         self._kept: Connection | None = None
 
@@ -181,7 +183,7 @@ class Client:
         try:
             connection = Connection(str(self.home.socket), timeout_s)
         except OSError as error:
-            raise Unreachable(_cannot_connect(self.home, error)) from None
+            raise Unreachable(_cannot_connect(self.home, self._named, error)) from None
         owner = connection.served_by
         if owner in (0, os.getuid()):
             return connection
@@ -191,12 +193,13 @@ class Client:
         )
 
 
-def _cannot_connect(home: Home, error: OSError) -> str:
+def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
+    up = f"dovetail --home {quote(named)} up" if named else "dovetail up"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return f"no daemon answers at {home.socket}; start one: dovetail up"
+        return f"no daemon answers at {home.socket}; start one: {up}"
     if isinstance(error, PermissionError):
         return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
-    return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: dovetail up"
+    return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"
 
 
 def _refusal(status: int, raw: bytes) -> Refused:

@@ -37,8 +37,8 @@ _AT_ONCE = 5  # seeds of one task that a process takes, so that the last ones ar
 def replay(curves: str, policies: str, as_json: bool, **options: Any) -> None:
     """Replay recorded learning CURVES (CSV or parquet) under several policies.
 
-    Columns are task, config, step, value and perhaps seconds; or as in the LCBench surrogate and in
-    TaskSet. All policies get the same trials. Times are compared with fifo's.
+    Columns are config, step, value and perhaps task and seconds; or as in the LCBench surrogate and
+    in TaskSet. All policies get the same trials. Times are compared with fifo's.
     """
     names = _names(policies)
     terms = _terms(options)
@@ -58,8 +58,22 @@ def _names(text: str) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             raise click.UsageError(f"--policies names {name!r} twice")
-        make(name)  # a wrong name or parameter is told before anything runs
+        _check(name)
     return names
+
+
+def _check(name: str) -> None:
+    """Whatever keeps a policy from being made is told before anything runs."""
+    try:
+        make(name)
+    except BadInput:
+        raise
+    except Exception as error:  # its module may need what is not installed
+        told = " ".join(str(error).split())
+        raise BadInput(
+            f"study policy {name!r} cannot be loaded ({type(error).__name__}: {told}); "
+            "mend that, or leave it out of --policies"
+        ) from None
 
 
 def _terms(options: Mapping[str, Any]) -> Terms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil, inf, isfinite
 from typing import Final, final
 
@@ -26,8 +26,18 @@ def loss_of(design: Design, value: float) -> float:
 
 def age_of(design: Design, trial: TrialTrack, point: Point) -> int:
     """Which step it is, counted from 1; some scripts count from 0."""
-    from_zero = trial.points[0].step <= 0
-    return ceil(point.step / design.report_every) + int(from_zero)
+    return age_at(point.step, trial.points[0].step, design.report_every)
+
+
+def age_at(step: float, first: float, every: float) -> int:
+    """The same, from the step that was reported, the one reported first, and how often it is."""
+    return ceil(step / every) + int(first <= 0)
+
+
+def losses_since(losses: Sequence[float], age: int, loss: float) -> list[float]:
+    """One for each step up to that age; gaps are filled with what was last, or came first."""
+    missing = age - len(losses)
+    return [losses[-1] if losses else loss] * (missing - 1) + [loss] * (missing > 0)
 
 
 def steps_of(design: Design, trial: TrialTrack) -> int:
@@ -87,17 +97,15 @@ class Mirror:
         trial.standing = self._standing(trial, told, view)
 
     def _learn(self, trial: Trial, told: TrialTrack) -> None:
-        """One loss for each step, however often it reports; gaps are filled with what was last."""
+        """One loss for each step, however often it reports."""
         number, made_at = trial.number, self._made_at[trial.number]
         for point in told.points[self._seen[number] :]:
             age = min(age_of(self.track.design, told, point), self.study.steps)
             if age > trial.steps and made_at and made_at[-1] > _began(told, point.at):
                 self._undisturbed[0] += age - trial.steps
                 self._undisturbed[1] += point.at - made_at[-1]
-            while trial.steps < age:
-                is_gap = trial.steps < age - 1 and trial.losses
-                loss = loss_of(self.track.design, point.value)
-                trial.report(trial.losses[-1] if is_gap else loss)
+            for loss in losses_since(trial.losses, age, loss_of(self.track.design, point.value)):
+                trial.report(loss)
                 made_at.append(point.at)
         self._seen[number] = len(told.points)
 

@@ -1,17 +1,19 @@
 """Learning curves that somebody recorded, read from CSV or parquet.
 
-Our own columns are `task, config, step, value` and perhaps `seconds` (of the step). The LCBench
-surrogate and TaskSet are read as they stand: a set is known by its columns.
+Our own columns are `task, config, step, value` and perhaps `seconds` (of the step); without `task`
+all are one task. The LCBench surrogate and TaskSet are read as they stand: a set is known by its
+columns.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isfinite, nan
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeAlias
 
 from dovetail.core.errors import BadInput
@@ -19,6 +21,8 @@ from dovetail.core.errors import BadInput
 Curve: TypeAlias = tuple[float, ...]
 DIVERGED = 1.5  # times the worst first value of the task
 DIRECTIONS = ("min", "max")
+_BEGINNING = 4096  # bytes of a file that show what it is
+_MOST_OFFERED = 6  # columns in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Task:
 class _Layout:
     """The columns of a set of curves, and what its values mean unless somebody says otherwise."""
 
-    task: str
+    task: str  # empty: all curves are of one task
     config: str
     step: str
     value: str
@@ -66,14 +70,12 @@ def read_curves(
 ) -> list[Task]:
     """Every task of the file, or those named; curves are cut to `steps` if given."""
     source = str(path)
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    read = _Parquet(source) if is_parquet else _Csv(source)
-    layout = _layout(source, read.names, metric)
+    read = _table(source)
+    layout = _layout(source, read, metric)
     value = metric or layout.value
     seconds = next((name for name in (layout.elapsed, layout.seconds) if name in read.names), "")
-    wanted = [layout.task, layout.config, layout.step, value, *([seconds] if seconds else [])]
-    rows = _grouped(source, layout, value, seconds, read.columns(wanted))
+    wanted = [layout.task, layout.config, layout.step, value, seconds]
+    rows = _grouped(source, layout, value, seconds, read.columns([name for name in wanted if name]))
     _keep_only(rows, tasks, source)
     losses = _to_losses(rows, direction or ("min" if metric else layout.direction))
     elapsed = bool(seconds) and seconds == layout.elapsed
@@ -83,19 +85,49 @@ def read_curves(
     ]
 
 
-def _layout(source: str, names: Sequence[str], metric: str | None) -> _Layout:
+def _table(source: str) -> _Csv | _Parquet:
+    with open(source, "rb") as file:
+        beginning = file.read(_BEGINNING)
+    if beginning.startswith(b"PAR1"):
+        return _Parquet(source)
+    if source.lower().endswith(".parquet"):
+        raise BadInput(f"{source}: is not a parquet file; record it again, or give a CSV file")
+    if b"\0" in beginning:
+        raise BadInput(f"{source}: is neither CSV in UTF-8 nor parquet; give one of these")
+    return _Csv(source)
+
+
+def _layout(source: str, read: _Csv | _Parquet, metric: str | None) -> _Layout:
+    names = read.names
     if metric is not None and metric not in names:
         raise BadInput(f"{source}: there is no column {metric!r}; it has {', '.join(names)}")
-    for layout in _LAYOUTS:
-        if {layout.task, layout.config, layout.step, metric or layout.value} <= set(names):
-            return layout
-    missing = [
-        name for name in (OWN.task, OWN.config, OWN.step, metric or OWN.value) if name not in names
+    without_task = [replace(layout, task="") for layout in _LAYOUTS]
+    begun = [
+        layout
+        for layout in (*_LAYOUTS, *without_task)
+        if {layout.task or layout.config, layout.config, layout.step} <= set(names)
     ]
+    for layout in begun:
+        if metric or layout.value in names:
+            return layout
+    needed = (OWN.config, OWN.step, metric or OWN.value)
+    missing = [name for name in needed if name not in names]
+    told = f"{source}: no column {' and no column '.join(map(repr, missing or [OWN.value]))}; "
+    values = _perhaps_values(begun[0], read.numeric()) if begun else []
+    if values:
+        raise BadInput(
+            f"{told}name the one with the values: --metric {' or --metric '.join(values)}"
+        )
     raise BadInput(
-        f"{source}: no column {' and no column '.join(map(repr, missing))}; curves have the columns "
-        f"task, config, step, value and perhaps seconds; this file has {', '.join(names) or 'none'}"
+        f"{told}curves have the columns task (or none: all are one task), config, step, value "
+        f"and perhaps seconds; this file has {', '.join(names) or 'none'}"
     )
+
+
+def _perhaps_values(layout: _Layout, numeric: Sequence[str]) -> list[str]:
+    """Columns of numbers that have no other meaning."""
+    known = (layout.task, layout.config, layout.step, layout.elapsed, layout.seconds)
+    return [quote(name) for name in numeric if name not in known][:_MOST_OFFERED]
 
 
 class _Csv:
@@ -104,7 +136,15 @@ class _Csv:
     def __init__(self, source: str) -> None:
         self._source = source
         with open(source, newline="", encoding="utf-8-sig", errors="replace") as file:
-            self.names: Sequence[str] = [name.strip() for name in next(csv.reader(file), [])]
+            reader = csv.reader(file)
+            self.names: Sequence[str] = [name.strip() for name in next(reader, [])]
+            self._first: Sequence[str] = next(reader, [])
+
+    def numeric(self) -> list[str]:
+        """Columns that begin with a number."""
+        return [
+            name for name, cell in zip(self.names, self._first, strict=False) if _is_number(cell)
+        ]
 
     def columns(self, wanted: Sequence[str]) -> _Columns:
         places = [self.names.index(name) for name in wanted]
@@ -130,20 +170,35 @@ class _Parquet:
 
     def __init__(self, source: str) -> None:
         try:
-            from pyarrow import ArrowException
+            from pyarrow import ArrowException, types
             from pyarrow.parquet import ParquetFile
         except ImportError:
             raise BadInput(
                 f"{source}: reading parquet needs pyarrow; install it: pip install 'dovetail[parquet]'"
             ) from None
+        self._source, self._types = source, types
+        self._broken = (ArrowException, OSError)
         try:
             self._file = ParquetFile(source)
-        except ArrowException as error:
-            raise BadInput(f"{source}: is no parquet that can be read ({error})") from None
+        except self._broken as error:
+            raise self._complaint(error) from None
         self.names: Sequence[str] = self._file.schema_arrow.names
 
+    def _complaint(self, error: Exception) -> BadInput:
+        told = " ".join(str(error).split())
+        return BadInput(f"{self._source}: is no parquet that can be read ({told})")
+
+    def numeric(self) -> list[str]:
+        is_whole, is_real = self._types.is_integer, self._types.is_floating
+        return [
+            own.name for own in self._file.schema_arrow if is_whole(own.type) or is_real(own.type)
+        ]
+
     def columns(self, wanted: Sequence[str]) -> _Columns:
-        table = self._file.read(columns=list(wanted))
+        try:
+            table = self._file.read(columns=list(wanted))
+        except self._broken as error:
+            raise self._complaint(error) from None
         return {name: table[name].to_pylist() for name in wanted}
 
 
@@ -154,9 +209,10 @@ def _grouped(source: str, layout: _Layout, value: str, seconds: str, columns: _C
     times: Sequence[float] = [0.0] * len(steps)
     if seconds:
         times = _numbers(source, seconds, columns[seconds], missing=None)
+    tasks = columns[layout.task] if layout.task else [Path(source).stem] * len(steps)
     rows: _Rows = {}
     for task, config, step, told, time in zip(
-        columns[layout.task], columns[layout.config], steps, values, times, strict=True
+        tasks, columns[layout.config], steps, values, times, strict=True
     ):
         rows.setdefault(str(task), {}).setdefault(str(config), []).append((step, told, time))
     if not rows:
@@ -184,6 +240,14 @@ def _numbers(source: str, name: str, cells: Sequence[Any], missing: float | None
             raise BadInput(f"{source}: row {row}: {name!r} is {cell!r}; give a finite number")
         numbers.append(number)
     return numbers
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _keep_only(rows: _Rows, tasks: Sequence[str], source: str) -> None:
@@ -228,24 +292,37 @@ def _task(
     timed: bool,
     elapsed: bool,
 ) -> Task:
-    lengths = {config: len(rows) for config, rows in configs.items()}
-    length = steps or max(lengths.values())
-    short = min(lengths, key=lengths.__getitem__)
-    if lengths[short] < length:
-        raise BadInput(
-            f"{where}: configuration {short} has {lengths[short]} steps and others have up to "
-            f"{max(lengths.values())}; cut all to the shortest: --steps {lengths[short]}"
-        )
+    length = _length(where, {config: len(rows) for config, rows in configs.items()}, steps)
     curves: list[list[float]] = []
     seconds: list[Curve] = []
     for config, rows in configs.items():
         rows.sort(key=lambda row: row[0])
         for (before, *_), (after, *_) in pairwise(rows):
             if before == after:
-                raise BadInput(f"{where}: configuration {config} has step {before:g} twice")
+                raise BadInput(
+                    f"{where}: configuration {config} has step {before:g} twice; keep one of them, "
+                    "or tell tasks apart by a column 'task'"
+                )
         curves.append([losses(value) for _, value, _ in rows[:length]])
         seconds.append(_durations([time for _, _, time in rows[:length]], elapsed))
     return Task(name, _finite(where, curves), tuple(seconds) if timed else None)
+
+
+def _length(where: str, lengths: Mapping[str, int], steps: int | None) -> int:
+    """Of all curves; they must be as long as is asked for, or as the longest."""
+    longest = max(lengths.values())
+    short = min(lengths, key=lengths.__getitem__)
+    if lengths[short] >= (steps or longest):
+        return steps or longest
+    if lengths[short] == longest:
+        raise BadInput(
+            f"{where} has {longest} steps, fewer than --steps {steps}; give at most {longest}"
+        )
+    asked = f", fewer than --steps {steps}" if steps else ""
+    raise BadInput(
+        f"{where}: configuration {short} has {lengths[short]} steps{asked} and others have up to "
+        f"{longest}; cut all to the shortest: --steps {lengths[short]}"
+    )
 
 
 def _durations(times: Sequence[float], elapsed: bool) -> Curve:

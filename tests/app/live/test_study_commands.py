@@ -79,11 +79,17 @@ def test_what_is_sent_is_the_file_this_folder_and_this_shell(file: Path, home: P
     assert isinstance(body["umask"], int)
 
 
+def test_trials_that_are_drawn_later_are_told_too(file: Path, home: Path) -> None:
+    with serving(StudyDaemon(at(0, planned=40)), home) as box:
+        assert box.well("tune", file, "--detach").startswith("Opened study digits: 40 trials.")
+
+
 def test_a_study_that_found_nothing_ends_with_1(file: Path, home: Path) -> None:
     with serving(StudyDaemon(at(0), hopeless()), home) as box:
         said = box("tune", file)
     assert said.code == 1
-    assert "No trial reported val_loss" in said.out
+    logs = f"dovetail --home {home} logs 1"
+    assert f"No trial reported val_loss; what one printed: {logs}\n" in said.out
 
 
 def test_json_is_the_study_as_it_ended_and_nothing_else(file: Path, home: Path) -> None:
@@ -152,13 +158,14 @@ def test_show_watch_ends_with_what_was_seen_last(home: Path) -> None:
         assert terminal.end("optimizer adam") == 0
         refused = box("study", "show", "digits", "--watch")
     assert refused.err == (
-        "dovetail: --watch needs a terminal; for a pipe: dovetail study show digits\n"
+        "dovetail: --watch needs a terminal; "
+        f"for a pipe: dovetail --home {home} study show digits\n"
     )
 
 
 def test_a_study_nobody_knows_is_one_line(home: Path) -> None:
     with serving(StudyDaemon(at(0)), home) as box:
-        for words in (["show"], ["best"], ["stop"], ["resume"], ["report"]):
+        for words in (["show"], ["best"], ["stop"], ["resume"], ["cancel"], ["report"]):
             said = box("study", *words, "no such/study")
             assert (said.code, said.out) == (1, "")
             assert said.err.startswith("dovetail: there is no study")
@@ -186,7 +193,16 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
         ]
         assert json.loads(box.well("study", "list", "--json")) == []
         terminal = Terminal(box.command("study", "list"))
-        assert terminal.end("dovetail tune study.yaml") == 0
+        assert terminal.end("tune study.yaml") == 0
+
+
+def test_a_list_for_few_columns_has_fewer(home: Path) -> None:
+    with serving(StudyDaemon(in_the_middle()), home) as box:
+        titles, row = box.well("study", "list", COLUMNS="40").splitlines()
+        assert titles.split() == ["ID", "NAME", "STATE", "DONE", "RUNS", "BEST"]
+        assert row.split() == ["3", "digits", "open", "1/9", "2", "0.1979"]
+        assert "NOTE" in box.well("study", "list", COLUMNS="100")
+        assert "NOTE" in box.well("study", "list", COLUMNS="no number")
 
 
 def test_show_tells_the_most_promising_and_how_many_there_are(home: Path) -> None:
@@ -197,7 +213,8 @@ def test_show_tells_the_most_promising_and_how_many_there_are(home: Path) -> Non
         assert "● trial" in said.out
         assert "\x1b" not in said.out
         assert max(map(len, said.out.splitlines())) <= 100
-        assert said.err == "… and 280 more: dovetail study show digits --all\n"
+        more = f"dovetail --home {home} study show digits --all"
+        assert said.err == f"… and 280 more: {more}\n"
         assert len(box.well("study", "show", "digits", "--all").splitlines()) > 300
         assert len(json.loads(box.well("study", "show", "digits", "--json"))["trials"]) == 300
 
@@ -214,7 +231,8 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
         said = box("study", "best", "digits")
         assert (said.code, said.err) == (
             1,
-            "dovetail: study digits has no value of val_loss: 0 of 2 trials done, 1 running\n",
+            "dovetail: study digits has no value of val_loss: "
+            "0 of 2 trials done, 1 running, 1 not begun\n",
         )
 
 
@@ -223,11 +241,36 @@ def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
     with serving(daemon, home) as box:
         assert "it goes on with: dovetail --home" in box.well("study", "stop", "digits")
         assert box.well("study", "resume", "digits") == (
-            "Study digits goes on: 1 of 9 trials done, 2 running, 3 paused, 1 failed; "
+            "Study digits goes on: 1 of 9 trials done, 2 running, 3 paused, 1 failed, 2 not begun; "
             "best so far 0.1979 by trial 0 at step 27.\n"
         )
     asked = [path for method, path, _ in daemon.asked if method == "POST"]
     assert asked == ["/v1/studies/digits/stop", "/v1/studies/digits/resume"]
+
+
+def test_what_is_to_be_typed_can_be_typed(file: Path, tmp_path: Path) -> None:
+    home = tmp_path / "my home"
+    with serving(StudyDaemon(at(0, name="größe 数")), home) as box:
+        said = box.well("tune", file, "--detach")
+    assert said.endswith(f"dovetail --home '{home}' study show 'größe 数' --watch\n")
+    assert f"start one: dovetail --home '{home}' up\n" in box("study", "list").err
+
+
+def test_cancelling_says_what_was_ended(home: Path) -> None:
+    daemon = StudyDaemon(in_the_middle())
+    with serving(daemon, home) as box:
+        assert box.well("study", "cancel", "digits") == (
+            "Study digits is cancelled: 7 trials ended, 2 of them running; 1 done; "
+            "best 0.1979 by trial 0 at step 27.\n"
+        )
+    asked = [path for method, path, _ in daemon.asked if method == "POST"]
+    assert asked == ["/v1/studies/digits/cancel"]
+
+
+def test_cancelling_before_anything_was_found(home: Path) -> None:
+    with serving(StudyDaemon(a_study([a_trial(0)])), home) as box:
+        said = box.well("study", "cancel", "digits")
+    assert said == "Study digits is cancelled: 1 trial ended; 0 done; no value.\n"
 
 
 def test_looking_at_studies_loads_nothing_heavy(home: Path) -> None:

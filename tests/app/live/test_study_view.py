@@ -9,7 +9,13 @@ import pytest
 
 from dovetail.app.live.listing import STYLES, columns_of, table
 from dovetail.app.live.study_follow import ending, new_best
-from dovetail.app.live.study_rows import STUDIES, has_ended_well, promising_first, value_text
+from dovetail.app.live.study_rows import (
+    STUDIES,
+    counts_text,
+    has_ended_well,
+    promising_first,
+    value_text,
+)
 from dovetail.app.live.study_view import Scene, best_lines, curves, details, frame, trials_table
 from golden_text import is_golden
 from study_samples import OPENED, a_row, a_study, a_trial, in_the_middle
@@ -104,6 +110,37 @@ def test_a_study_without_trials_can_be_looked_at() -> None:
     assert len(trials_table(empty(), None, 100, False)) == 1
 
 
+def test_what_a_switch_takes_is_not_told_before_one_was_measured() -> None:
+    guessed = a_study([a_trial(0)], switches=2, switch={"seconds": 0.4, "rung": ""})
+    assert details(guessed, NOW)[-1].split() == ["switches", "2"]
+
+
+def test_every_trial_is_in_a_count() -> None:
+    study = a_study([a_trial(0, 3, "paused"), a_trial(1, 3, "paused"), a_trial(2), a_trial(3)])
+    assert counts_text(study) == "0 of 4 trials done, 2 paused, 2 not begun"
+    assert counts_text({**study, "planned": 6}) == "0 of 6 trials done, 2 paused, 4 not begun"
+    assert counts_text(a_row(study)) == counts_text(study)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 24])
+def test_steps_that_do_not_fit_the_study_are_asked_about(steps: int) -> None:
+    trials = [a_trial(0, 8, "done"), a_trial(3, steps, "done"), a_trial(4, 1, "paused")]
+    study = a_study(trials, steps=8)
+    told = f"trial 3 ended after {steps} of 8 steps: does the script report every step, counted "
+    assert details(study, NOW)[-1] == f"warning   {told}from 1?"
+    study = a_study([a_trial(n, steps, "done") for n in range(3)], steps=40, report_every=5)
+    assert (
+        f"{steps} of 8 reports (2 more likewise): does the script report every 5 steps"
+        in (details(study, NOW)[-1])
+    )
+
+
+@pytest.mark.parametrize("steps", [5, 8, 9])
+def test_steps_that_nearly_fit_are_not_asked_about(steps: int) -> None:
+    study = a_study([a_trial(0, steps, "done"), a_trial(1)], steps=8)
+    assert "warning" not in "\n".join(details(study, NOW))
+
+
 def test_values_that_are_no_numbers_are_told_and_come_last() -> None:
     study = with_odd_values()
     assert [trial["number"] for trial in promising_first(study)] == [2, 0, 1]
@@ -122,7 +159,7 @@ def test_of_an_accuracy_the_highest_is_most_promising() -> None:
 def test_the_ending_says_what_came_of_it() -> None:
     assert ending(closed()) == [
         "Study digits closed after 3 min: target reached; 1 of 9 trials done, 2 running, 3 paused, "
-        "1 failed.",
+        "1 failed, 2 not begun.",
         "Best: val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd).",
         "Target: 0.2, reached after 1 min.",
     ]

@@ -41,7 +41,7 @@ def test_interrupting_top_leaves_the_terminal_as_it_was(box: Box) -> None:
 
 def test_top_without_a_daemon_does_not_touch_the_terminal(tmp_path: Any) -> None:
     terminal = Terminal(Box(tmp_path).command("top"))
-    terminal.until("start one: dovetail up")
+    terminal.until("start one: dovetail --home")
     _, status = os.waitpid(terminal.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 69
     assert b"\x1b[?1049h" not in terminal.seen

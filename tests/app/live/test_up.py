@@ -27,7 +27,8 @@ def test_without_a_daemon_every_command_says_how_to_start_one(
         said = box(*words)
         assert (said.code, said.out) == (69, "")
         assert said.err == (
-            f"dovetail: no daemon answers at {tmp_path}/dovetail.sock; start one: dovetail up\n"
+            f"dovetail: no daemon answers at {tmp_path}/dovetail.sock; "
+            f"start one: dovetail --home {tmp_path} up\n"
         )
     assert box("down") == (0, f"Dovetail is not up ({tmp_path}/dovetail.sock).\n", "")
     said = box("doctor")

@@ -1,4 +1,4 @@
-"""Tables for people: they fit the terminal, or 100 columns where there is none."""
+"""Tables for people: they fit the terminal; where there is none, COLUMNS if set, or 100."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def is_terminal() -> bool:
 
 
 def width() -> int:
+    """Of the terminal; in a pipe as COLUMNS says, if it does."""
     if not is_terminal():
-        return WIDTH
+        told = os.environ.get("COLUMNS", "")
+        return int(told) if told.isdecimal() and int(told) > 0 else WIDTH
     import shutil
 
     return shutil.get_terminal_size((WIDTH, 24)).columns
@@ -58,6 +60,24 @@ def table(
         styles = [c.style(row) if colours and c.style else "" for c in columns]
         lines.append(_line(own, columns, widths, styles))
     return lines
+
+
+def that_fit(
+    columns: Sequence[Column], rows: Sequence[Row], room: int, spared: Sequence[str]
+) -> list[Column]:
+    """The columns without as many of the spared ones, in that order, as it takes to fit the room."""
+    kept = list(columns)
+    least = {column.title: _least(column, rows) + _GAP for column in columns}
+    for title in spared:
+        if sum(least[column.title] for column in kept) - _GAP <= room:
+            break
+        kept = [column for column in kept if column.title != title]
+    return kept
+
+
+def _least(column: Column, rows: Sequence[Row]) -> int:
+    natural = max(map(columns_of, [column.title, *(clean(column.cell(row)) for row in rows)]))
+    return natural if column.least is None else min(natural, column.least)
 
 
 def fitted(

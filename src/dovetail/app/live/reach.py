@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import update_wrapper
+from shlex import quote
 from typing import Any
 
 import click
 
 from dovetail.app.client import Client, Refused
 from dovetail.app.home import find_home
+from dovetail.app.typed import typed_command
 
 MOST_ROWS = 10_000  # that the daemon tells at once
 _MOST_FORECASTS = 500  # more would not fit the line that asks for them
@@ -33,13 +35,20 @@ def with_client(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.pass_obj
     def connected(home: str | None, *args: Any, **options: Any) -> None:
-        client = Client(find_home(home))
+        client = Client(find_home(home), named=home)
         try:
             command(client, *args, **options)
         finally:
             client.close()
 
     return update_wrapper(connected, command)
+
+
+def command_again() -> str:
+    """With the daemon that was named, if one was."""
+    context = click.get_current_context(silent=True)
+    home = context.obj if context else None
+    return f"{typed_command()} --home {quote(home)}" if home else typed_command()
 
 
 def print_json(value: object) -> None:

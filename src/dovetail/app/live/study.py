@@ -1,19 +1,20 @@
-"""`dovetail study`: look at studies, stop and resume them, make a page of one."""
+"""`dovetail study`: look at studies, stop, resume and cancel them, make a page of one."""
 
 from __future__ import annotations
 
 import time
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
 from dovetail.app.client import Client
 from dovetail.app.live.listing import clean, counted, has_colours, is_terminal, table, width
-from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
-from dovetail.app.live.study_follow import command_again, path_of
-from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
+from dovetail.app.live.reach import as_json, command_again, print_json, print_lines, with_client
+from dovetail.app.live.study_follow import path_of
+from dovetail.app.live.study_rows import best_text, counts_text, study_columns
 from dovetail.core.errors import BadInput
 
 _ELSEWHERE = {
@@ -43,7 +44,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def study() -> None:
-    """Studies: what they have found, and to stop and resume them. To begin one: dovetail tune."""
+    """Studies: what they have found; stop, resume, cancel them. To begin one: dovetail tune."""
 
 
 _name = click.argument("name")
@@ -58,9 +59,9 @@ def list_(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif rows or not is_terminal():
-        print_lines(table(STUDIES, rows, colours=has_colours()))
+        print_lines(table(study_columns(rows, width()), rows, colours=has_colours()))
     else:
-        click.echo("There is no study. Begin one: dovetail tune study.yaml")
+        click.echo(f"There is no study. Begin one: {command_again()} tune study.yaml")
 
 
 @study.command()
@@ -83,7 +84,8 @@ def show(
         from dovetail.app.live.terminal import has_keyboard
 
         if not has_keyboard():
-            raise BadInput(f"--watch needs a terminal; for a pipe: dovetail study show {name}")
+            plain = f"{command_again()} study show {quote(name)}"
+            raise BadInput(f"--watch needs a terminal; for a pipe: {plain}")
         found = watch(client, found, keys="q quits")
     _print_study(found, with_curves, all_)
 
@@ -97,9 +99,8 @@ def _print_study(found: dict[str, Any], with_curves: bool, all_: bool) -> None:
     print_lines(trials_table(found, None if all_ else SHOWN, width(), has_colours()))
     left = len(found["trials"]) - SHOWN
     if left > 0 and not all_:
-        click.echo(
-            f"… and {left:,} more: dovetail study show {clean(found['name'])} --all", err=True
-        )
+        again = f"{command_again()} study show {quote(found['name'])} --all"
+        click.echo(clean(f"… and {left:,} more: {again}"), err=True)
 
 
 @study.command()
@@ -126,8 +127,8 @@ def best(client: Client, name: str, as_json: bool) -> None:
 def stop(client: Client, name: str) -> None:
     """Take its trials off their GPUs; their progress is kept until it is resumed."""
     row = client.post(f"{path_of(name)}/stop")
-    told = f"Study {row['name']} is stopped; it goes on with: {command_again()} study resume {name}"
-    click.echo(clean(told))
+    again = f"{command_again()} study resume {quote(name)}"
+    click.echo(clean(f"Study {row['name']} is stopped; it goes on with: {again}"))
 
 
 @study.command()
@@ -138,6 +139,23 @@ def resume(client: Client, name: str) -> None:
     row = client.post(f"{path_of(name)}/resume")
     told = f"Study {row['name']} goes on: {counts_text(row)}; best so far {best_text(row)}."
     click.echo(clean(told))
+
+
+@study.command()
+@_name
+@with_client
+def cancel(client: Client, name: str) -> None:
+    """End it and all its trials for good; what it has found can still be looked at."""
+    before = client.get(path_of(name))
+    row = client.post(f"{path_of(name)}/cancel")
+    ended = [trial["state"] for trial in before["trials"] if trial["state"] in _LIVING]
+    told = f"Study {row['name']} is cancelled: {counted(len(ended), 'trial')} ended"
+    told += f", {ended.count('running')} of them running" if "running" in ended else ""
+    best = f"best {best_text(row)}" if row["best"] else "no value"
+    click.echo(clean(f"{told}; {row['done']:,} done; {best}."))
+
+
+_LIVING = ("new", "running", "paused")
 
 
 @study.command()

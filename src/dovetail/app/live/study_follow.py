@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from shlex import quote
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from dovetail.app.client import Client, Unreachable, quoted
 from dovetail.app.live.follow import patiently
 from dovetail.app.live.listing import Row, clean, has_colours, width
-from dovetail.app.live.reach import print_lines
+from dovetail.app.live.reach import command_again, print_lines
 from dovetail.app.live.study_rows import (
     CLOSED,
     best_text,
@@ -23,7 +24,6 @@ from dovetail.app.live.study_rows import (
 from dovetail.app.live.study_view import CHART_LINES, Scene, curves, frame
 from dovetail.app.live.terminal import draw, has_keyboard, quits, screen
 from dovetail.app.live.times import span
-from dovetail.app.typed import typed_command
 
 _FIRST_LOOK_S, _REDRAW_S = 0.1, 1.0  # at first more often: it may fail, or be over, at once
 _PATIENCE = 5.0  # a study that takes long to tell is asked for less often
@@ -139,22 +139,17 @@ def ending(study: Row) -> list[str]:
         lines.append(f"Best: {study['metric']} {best_text(study)} ({settings}).")
     else:
         job = next((trial["job"] for trial in study["trials"]), "JOB")
-        lines.append(f"No trial reported {study['metric']}; what one printed: dovetail logs {job}")
+        logs = f"{command_again()} logs {job}"
+        lines.append(f"No trial reported {study['metric']}; what one printed: {logs}")
     if study["target"] is not None:
         lines.append(f"Target: {target_text(study)}.")
     return [clean(line) for line in lines]
 
 
-def command_again() -> str:
-    """With the daemon that was named, if one was."""
-    home = click.get_current_context().obj
-    return f"{typed_command()} --home {home}" if home else typed_command()
-
-
 def say_how_to_come_back(study: Row) -> None:
     command, name = command_again(), study["name"]
     if study["state"] == "stopped":
-        told = f"Study {name} is stopped; it goes on with: {command} study resume {name}"
+        told = f"Study {name} is stopped; it goes on with: {command} study resume {quote(name)}"
     else:
-        told = f"Study {name} goes on. Come back: {command} study show {name} --watch"
+        told = f"Study {name} goes on. Come back: {command} study show {quote(name)} --watch"
     click.echo(clean(told), err=True)

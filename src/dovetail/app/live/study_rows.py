@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
 
-from dovetail.app.live.listing import Column, Row
+from dovetail.app.live.listing import Column, Row, that_fit
 from dovetail.app.live.times import span
 
 CLOSED = "closed"
@@ -95,13 +95,13 @@ def target_text(study: Row) -> str:
 
 
 def counts_text(study: Row) -> str:
-    """`12 of 27 trials done, 2 running, 13 paused`"""
+    """`12 of 27 trials done, 2 running, 11 paused, 2 not begun`"""
+    states = ("running", "paused", "stopped", "failed")
     told = [f"{study['done']:,} of {trials_of(study):,} trials done"]
-    told += [
-        f"{study[state]:,} {state}"
-        for state in ("running", "paused", "stopped", "failed")
-        if study[state]
-    ]
+    told += [f"{study[state]:,} {state}" for state in states if study[state]]
+    unbegun = trials_of(study) - study["done"] - sum(study[state] for state in states)
+    if unbegun > 0:
+        told.append(f"{unbegun:,} not begun")
     return ", ".join(told)
 
 
@@ -115,6 +115,28 @@ def whole_steps(study: Row) -> int:
     """Of a whole trial, counted as trials' steps are: one for each report that is due."""
     steps, every = int(study["steps"]), int(study["report_every"] or 1)
     return ceil(steps / every)
+
+
+def misfit_text(study: Row) -> str:
+    """Empty, or a question: a trial was done after far fewer or more steps than it should have."""
+    whole = whole_steps(study)
+    odd = [
+        trial for trial in study["trials"] if trial["state"] == "done" and _misfits(trial, whole)
+    ]
+    if not odd:
+        return ""
+    others = f" ({len(odd) - 1:,} more likewise)" if len(odd) > 1 else ""
+    every = int(study["report_every"] or 1)
+    unit, due = ("steps", "every step") if every == 1 else ("reports", f"every {every} steps")
+    return (
+        f"trial {odd[0]['number']} ended after {odd[0]['steps']} of {whole} {unit}{others}: "
+        f"does the script report {due}, counted from 1?"
+    )
+
+
+def _misfits(trial: Row, whole: int) -> bool:
+    """A script may end early of its own accord, or report once more at the end."""
+    return bool(trial["steps"] * 2 < whole or trial["steps"] > whole + 1)
 
 
 def state_text(study: Row) -> str:
@@ -151,6 +173,14 @@ STUDIES = (
     Column("FOR", lambda row: span(row["age_s"]), right=True),
     Column("NOTE", lambda row: str(row["reason"]), least=10),
 )
+
+
+_SPARED_OF_STUDIES = ("GPU-H", "NOTE", "USER", "TARGET", "FOR", "POLICY", "RUNS", "DONE", "BEST")
+
+
+def study_columns(rows: Sequence[Row], room: int) -> list[Column]:
+    """In a narrow terminal without what can be done without."""
+    return that_fit(STUDIES, rows, room, _SPARED_OF_STUDIES)
 
 
 def trial_columns(study: Row, room: int) -> list[Column]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from dovetail.app.live.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
 from dovetail.app.live.listing import Row, clean, columns_of, counted, cut, padded, paint, table
+from dovetail.app.live.reach import command_again
 from dovetail.app.live.study_rows import (
     CLOSED,
     best_text,
     counts_text,
     is_minimised,
+    misfit_text,
     points_of,
     promising_first,
     setting_text,
@@ -57,6 +60,7 @@ def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "budget", _budget(study)
     yield "used", f"{study['gpu_hours']:.3g} GPU-hours"
     yield "switches", _switches(study)
+    yield "warning", misfit_text(study)
 
 
 def _every(study: Row) -> str:
@@ -75,9 +79,8 @@ def _budget(study: Row) -> str:
 def _switches(study: Row) -> str:
     told = str(study["switches"])
     switch = study["switch"] or {}
-    if switch.get("seconds") is not None:
-        told += f", {span(switch['seconds'])} each"
-        told += f" by {switch['rung']}" if switch.get("rung") else ""
+    if switch.get("rung"):  # before a trial has given way, seconds are only a guess
+        told += f", {span(switch['seconds'])} each by {switch['rung']}"
     if study["suspended_bytes"]:
         told += f"; {study['suspended_bytes'] / 1e9:.1f} GB held by paused trials"
     return told
@@ -163,7 +166,7 @@ def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
         cut(_best_line(study), columns),
     ]
     if study["state"] == "stopped":
-        resume = clean(f"It goes on with: dovetail study resume {study['name']}")
+        resume = clean(f"It goes on with: {command_again()} study resume {quote(study['name'])}")
         lines.append(cut(resume, columns))
     if scene.away:
         lines.append(paint(cut(clean(scene.away), columns), "red" if colours else ""))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 import click
 
 from dovetail.app.client import Client, Refused
 from dovetail.app.live.listing import clean, counted
-from dovetail.app.live.reach import as_json, print_json, with_client
-from dovetail.app.live.study_follow import command_again, follow
+from dovetail.app.live.reach import as_json, command_again, print_json, with_client
+from dovetail.app.live.study_follow import follow
 from dovetail.app.live.study_rows import has_ended_well
 from dovetail.app.live.submit import as_sent
 from dovetail.core.errors import BadInput
@@ -73,7 +74,10 @@ def _say(opened: Mapping[str, Any], as_json: bool, detach: bool) -> None:
         print_json(opened)
         return
     name = opened["name"]
-    told = f"Opened study {name}: {counted(len(opened['trials']), 'trial')}."
+    planned = opened.get("planned") or len(
+        opened["trials"]
+    )  # a sampler that learns draws few ahead
+    told = f"Opened study {name}: {counted(planned, 'trial')}."
     if detach:
-        told += f" To watch it: {command_again()} study show {name} --watch"
+        told += f" To watch it: {command_again()} study show {quote(name)} --watch"
     click.echo(clean(told))

@@ -17,8 +17,8 @@ import click
 from dovetail.app.client import Client, Unreachable
 from dovetail.app.home import Home, find_home, home_in, system_home
 from dovetail.app.live.listing import counted
+from dovetail.app.live.reach import command_again
 from dovetail.app.live.times import span
-from dovetail.app.typed import typed_command
 from dovetail.core.errors import BadInput, DovetailError
 
 _STARTS_WITHIN_S = 120.0
@@ -60,7 +60,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         click.echo(f"Dovetail serves {place.socket}; Ctrl-C stops it, its jobs go on.", err=True)
         os.execv(sys.executable, command)
     start(command, place)
-    _greet(client, place, home, asked["listen"])
+    _greet(client, place, asked["listen"])
 
 
 def _place(home: str | None, system: bool) -> Home:
@@ -157,7 +157,7 @@ def _why_not(said: bytes, log: Path, seen: int) -> str:
     return f"the daemon did not start: {last[:300]} (see {log})"
 
 
-def _greet(client: Client, place: Home, home: str | None, listen: str | None) -> None:
+def _greet(client: Client, place: Home, listen: str | None) -> None:
     health, nodes = client.get("/v1/health"), client.get("/v1/nodes")["nodes"]
     jobs = health["jobs"]
     click.echo(f"Dovetail is up: {told_of(nodes)}, policy {health['policy']}.")
@@ -170,8 +170,7 @@ def _greet(client: Client, place: Home, home: str | None, listen: str | None) ->
         click.echo(f"  notice  {health['notice']}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
-    again = f"{typed_command()} --home {home}" if home else typed_command()
-    click.echo(f"  try     {again} submit -- python train.py")
+    click.echo(f"  try     {command_again()} submit -- python train.py")
 
 
 def told_of(nodes: list[dict[str, Any]]) -> str:
@@ -228,7 +227,7 @@ def _told_left(jobs: Mapping[str, int]) -> str:
     if not (jobs["running"] or jobs["waiting"]):
         return ""
     told = f"; {counted(jobs['running'], 'job')} still running, {jobs['waiting']:,} waiting"
-    return f"{told}: dovetail up takes them on again"
+    return f"{told}: {command_again()} up takes them on again"
 
 
 def _cancel_all(client: Client, place: Home, jobs: Mapping[str, int]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dovetail.app.live.listing import counted
 from dovetail.app.live.study_rows import (
+    CLOSED,
     best_text,
     counts_text,
     is_minimised,
@@ -65,7 +66,10 @@ def _facts(study: Mapping[str, Any]) -> Iterator[str]:
 def _found(study: Mapping[str, Any]) -> str:
     best = study["best"]
     if not best:
-        return f'<p class="found">No trial has reported {escape(study["metric"])} yet.</p>'
+        metric = escape(study["metric"])
+        is_over = study["state"] == CLOSED
+        told = f"No trial reported {metric}." if is_over else f"No trial has reported {metric} yet."
+        return f'<p class="found">{told}</p>'
     told = f'<p class="found"><b>{escape(study["metric"])} {escape(best_text(study))}</b>'
     if study["target"] is not None:
         told += f" · target {escape(target_text(study))}"

@@ -20,6 +20,10 @@ RULES = (
     "successive-halving:pause=true", "hyperband", "asha-stop", "asha-promote", "pasha", "pop",
     "freeze-thaw",
 )  # fmt: skip
+_LEFT_OUT = {
+    "pbt": "which changes settings half-way",
+    "hypersched": "which needs a deadline",
+}
 ENOUGH_S = 20.0  # of replaying; what is left then is left out, and that is said
 MOST_WORK = (
     3_000_000  # trials x trials x steps: what replaying a rule takes in seconds grows with it
@@ -59,7 +63,8 @@ def others_of(study: Mapping[str, Any], rules: Sequence[str] = RULES) -> Others:
         return Others(notes=["There are too few curves to replay under other policies."])
     own = study["policy"]
     found = _coarser(found, stride)
-    rows, failed = _replays(found, list(dict.fromkeys([own, *rules])), own)
+    asked = list(rules) if _is_left_out(own) else list(dict.fromkeys([own, *rules]))
+    rows, failed = _replays(found, asked, own)
     fifo = next((row["to_target_s"] for row in rows if row["policy"] == "fifo"), inf)
     for row in rows:
         row["speedup"] = fifo / row["to_target_s"] if row["to_target_s"] < inf else 0.0
@@ -98,17 +103,14 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
 
 
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
-    """After each report that was due; where one is missing, as it was before."""
+    """After each report that was due, as the policy saw them."""
+    from dovetail.tune.board import age_at, losses_since
+
     losses: list[float] = []
-    from_zero = bool(trial["points"]) and trial["points"][0][0] <= 0  # as some scripts count
     for step, told, _ in trial["points"]:
-        age = min(ceil(step / every) + from_zero, steps)
+        age = min(age_at(step, trial["points"][0][0], every), steps)
         value = sign * value_of(told)
-        losses += [losses[-1] if losses else inf] * (age - 1 - len(losses))
-        if age > len(losses):
-            losses.append(value if isfinite(value) else inf)
-        elif losses:
-            losses[age - 1] = value if isfinite(value) else inf
+        losses += losses_since(losses, age, value if isfinite(value) else inf)
     return losses
 
 
@@ -215,12 +217,27 @@ def _replayed(found: Recorded, name: str) -> dict[str, Any]:
     }
 
 
+def _is_left_out(rule: str) -> bool:
+    return rule.partition(":")[0] in _LEFT_OUT
+
+
+def _left_out(own: str) -> str:
+    told = [
+        f"{name}{', the policy of this study' if own.partition(':')[0] == name else ''}, {why}"
+        for name, why in _LEFT_OUT.items()
+    ]
+    return f"Left out: {', and '.join(told)}."
+
+
 def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
     sign = 1.0 if is_minimised(study) else -1.0
     measured = _measured(study, found.target, sign)
+    every = (
+        "Every row" if _is_left_out(study["policy"]) else "Every row, this study's own policy too,"
+    )
     yield (
-        f"Time until {study['metric']} was {value_text(sign * found.target)} or better. Every row, "
-        "this study's own policy too, is a replay of the curves recorded here, in the order of "
+        f"Time until {study['metric']} was {value_text(sign * found.target)} or better. {every} "
+        "is a replay of the curves recorded here, in the order of "
         f"the trials' numbers, on {counted(found.slots, 'slot')}, with the measured time of each "
         f"trial's steps and {found.switch_s:.2g} s for a switch; nothing else ran beside it."
         + (f" Measured here: {span(measured)}." if measured is not None else "")
@@ -235,7 +252,7 @@ def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
         )
     if found.stride > 1:
         yield f"To keep this page quick, {found.stride} steps are replayed as one."
-    yield "Left out: pbt, which changes settings half-way, and hypersched, which needs a deadline."
+    yield _left_out(study["policy"])
 
 
 def _measured(study: Mapping[str, Any], target: float, sign: float) -> float | None:

@@ -77,7 +77,7 @@ class StudySpec(JobSpec):
     )
     policy: fields.Label = Field(
         default="default",
-        description="Which trial has the next turn; dovetail policies tells of them.",
+        description="Which trial has the next turn; dovetail study policies lists them.",
         examples=["default", "asha-promote:eta=3"],
     )
     seed: study_fields.Seed = Field(default=0, description="Another one, other trials.")
