@@ -491,6 +491,40 @@ def test_a_study_of_one_trial_that_fails_says_so() -> None:
     assert close.reason == "its only trial failed without a report; trial 0: exit code 1"
 
 
+def closed_because(lived: Lived) -> list[str]:
+    actions = decided(lived, Exchanging(FifoSkip(), lambda text: Says()))
+    return [action.reason for action in actions if isinstance(action, CloseStudy)]
+
+
+def test_quick_failures_close_no_study_while_another_trial_makes_its_first_step() -> None:
+    lived = Lived()
+    lived.open(design(trials=6))
+    lived.start("s1.0")
+    for number in (1, 2, 3):
+        lived.start(f"s1.{number}", gpu=1)
+        lived.record(Failed(float(number), f"s1.{number}", "exit code 1"))
+        assert not closed_because(lived)
+    lived.record(Failed(4.0, "s1.0", "exit code 2"))
+    assert closed_because(lived) == [
+        "all 4 trials that were begun failed without a report; trial 0: exit code 2"
+    ]
+
+
+def test_while_none_has_lasted_longer_than_those_that_failed_no_other_is_begun() -> None:
+    lived = Lived()
+    lived.open(design(trials=6))
+    for number in (0, 1, 2):
+        lived.start(f"s1.{number}")
+        lived.record(Failed(2.0 + number, f"s1.{number}", "exit code 1"))
+        if number == 1:
+            lived.start("s1.3", gpu=1)
+    actions = decided(lived, Exchanging(FifoSkip()))
+    assert [type(action) for action in actions] == [Wake]
+    lived.record(Woke(actions[0].at))
+    starts = decided(lived, Exchanging(FifoSkip()))
+    assert [action.job_id for action in starts if isinstance(action, Start)] == ["s1.4"]
+
+
 # ------------------------------------------------------------------------ what users of others miss
 
 

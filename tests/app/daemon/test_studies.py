@@ -101,12 +101,13 @@ def test_a_study_ends_at_its_deadline(here: Box) -> None:
 # ------------------------------------------------------------------------------- what goes wrong
 
 
-def test_a_study_whose_first_three_trials_fail_at_once_is_closed_with_the_reason(here: Box) -> None:
+def test_a_study_whose_first_trials_all_fail_is_closed_with_the_reason(here: Box) -> None:
     open_study(here, script="import sys; sys.exit('no such file: data.npz')", trials=9)
     found = closed(here)
-    assert "its first 3 trials failed without a report" in found["reason"]
+    failed = found["failed"]
+    assert f"all {failed} trials that were begun failed without a report" in found["reason"]
     assert found["reason"].endswith("the last line of its log: no such file: data.npz")
-    assert found["failed"] in (3, 4)  # one may have been on its way
+    assert 3 <= failed < 9
 
 
 def test_a_trial_that_fails_is_failed_and_the_study_goes_on(here: Box) -> None:
