@@ -12,7 +12,7 @@ import pytest
 from dovetail.tune.rules import Copy, Verdict
 from dovetail.tune.study import Study, Trial
 from live_box import Box, box
-from study_box import closed, open_study, page, steps_told
+from study_box import TRAIN, closed, open_study, page, steps_told
 
 
 @pytest.fixture
@@ -45,6 +45,19 @@ def test_trials_whose_common_part_fails_have_failed(here: Box) -> None:
     found = closed(here)
     assert [trial["state"] for trial in found["trials"]] == ["failed", "failed"]
     assert "exit code 3" in str(found["reason"]) or "comes after" in str(found["reason"])
+
+
+def test_a_common_part_that_does_not_end_where_it_is_told_to_fails_with_the_reason(
+    here: Box,
+) -> None:
+    space = {"lr": {"choice": [0.1]}, "decay": {"choice": [1, 2], "from_step": 2}}
+    script = TRAIN.replace('os.environ["DOVETAIL_STEPS"]', "'4'")
+    fields = {"space": space, "sampler": "grid", "trials": 2, "checkpoint": {}, "pace": 0.02}
+    open_study(here, script=script, **fields)
+    found = closed(here)
+    assert [trial["state"] for trial in found["trials"]] == ["failed", "failed"]
+    assert "must end after DOVETAIL_STEPS steps, there 2" in found["trials"][1]["reason"]
+    assert steps_told(found)[1] == [1, 2]
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,8 @@ def member_of(
     job = job.model_copy(update={"envs": {**job.envs, **known}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after)
+    last = turn.steps if turn.steps < spec.steps else None
+    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after, last_step=last)
     return Member(asked, job, None, parent)
 
 
