@@ -510,6 +510,20 @@ def test_quick_failures_close_no_study_while_another_trial_makes_its_first_step(
     ]
 
 
+def test_a_study_that_was_told_no_finite_number_says_how_many_were_none() -> None:
+    lived = Lived()
+    lived.open(design(trials=2))
+    for number in (0, 1):
+        lived.start(f"s1.{number}", gpu=number)
+        lived.report(f"s1.{number}", 1, "NaN", 1.0)
+        lived.report(f"s1.{number}", 2, "inf", 1.0)
+        lived.record(Finished(1.0, f"s1.{number}"))
+    (reason,) = closed_because(lived)
+    assert reason == (
+        "all trials are done; none of them reported a finite number as loss: 4 values were none"
+    )
+
+
 def test_while_none_has_lasted_longer_than_those_that_failed_no_other_is_begun() -> None:
     lived = Lived()
     lived.open(design(trials=6))

@@ -34,8 +34,18 @@ def _all_ended(study: StudyTrack) -> str:
     if len(trials) < study.design.planned or not all(trial.is_over for trial in trials):
         return ""
     if any(trial.standing == DONE for trial in trials):
-        return "all trials are done"
-    return _all_failed(study) or "all trials have ended"
+        return f"all trials are done{_but_nothing_finite(study)}"
+    return _all_failed(study) or f"all trials have ended{_but_nothing_finite(study)}"
+
+
+def _but_nothing_finite(study: StudyTrack) -> str:
+    """Told where values came, and none of them is any use."""
+    told = sum([len(trial.points) for trial in study.trials.values()])
+    if study.best is not None or not told:
+        return ""
+    return (
+        f"; none of them reported a finite number as {study.design.metric}: {told} values were none"
+    )
 
 
 def _all_failed(study: StudyTrack) -> str:
