@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from typing import Final
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import Seconds
-from dovetail.core.studies import DONE, FAILED, StudyTrack, TrialTrack
+from dovetail.core.studies import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 from dovetail.core.view import View
 
 FIRST_FAILURES: Final = 3  # trials that show, if no other tells anything, that none will do
@@ -33,9 +34,16 @@ def _all_ended(study: StudyTrack) -> str:
     trials = study.trials.values()
     if len(trials) < study.design.planned or not all(trial.is_over for trial in trials):
         return ""
-    if any(trial.standing == DONE for trial in trials):
-        return f"all trials are done{_but_nothing_finite(study)}"
-    return _all_failed(study) or f"all trials have ended{_but_nothing_finite(study)}"
+    return _all_failed(study) or f"{_how_many_are_done(study)}{_but_nothing_finite(study)}"
+
+
+def _how_many_are_done(study: StudyTrack) -> str:
+    count = Counter([trial.standing for trial in study.trials.values()])
+    if count[DONE] == count.total():
+        return "all trials are done"
+    others = [f"{count[own]} {own}" for own in (FAILED, STOPPED) if count[own]]
+    done = f"{count[DONE] or 'none'} of {count.total()} trials {'are' if count[DONE] > 1 else 'is'}"
+    return f"{done} done, {', '.join(others)}"
 
 
 def _but_nothing_finite(study: StudyTrack) -> str:

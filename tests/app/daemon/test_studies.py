@@ -115,7 +115,7 @@ def test_a_trial_that_fails_is_failed_and_the_study_goes_on(here: Box) -> None:
     open_study(here, script=script + TRAIN, trials=3, steps=2)
     found = closed(here)
     assert [trial["state"] for trial in found["trials"]] == ["done", "failed", "done"]
-    assert found["reason"] == "all trials are done"
+    assert found["reason"] == "2 of 3 trials are done, 1 failed"
 
 
 def test_a_metric_that_never_comes_is_named_with_those_that_came(here: Box) -> None:
