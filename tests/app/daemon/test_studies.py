@@ -192,6 +192,29 @@ def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:
         here.daemon.studies.stop("digits", ME)
 
 
+def test_a_study_that_is_cancelled_is_closed_for_good_with_what_was_told(here: Box) -> None:
+    jobs = open_study(here, steps=100)
+    here.wait_for(lambda: page(here)["best"] is not None)
+    with pytest.raises(NotAllowed, match="only root or an administrator may cancel it"):
+        here.daemon.studies.cancel("digits", Caller(4242, "eve", admin=False))
+    row = here.daemon.studies.cancel("digits", ME)
+    assert (row["state"], row["reason"]) == ("closed", f"cancelled by {ME.name}")
+    assert row["stopped"] == 4
+    assert page(here)["best"] is not None
+    here.wait_for(lambda: all(here.job(job)["phase"] == "cancelled" for job in jobs))
+    with pytest.raises(Conflict, match="closed already: cancelled by"):
+        here.daemon.studies.resume("digits", ME)
+    open_study(here, trials=1, steps=1)
+
+
+def test_a_stopped_study_can_be_cancelled_before_all_its_trials_are_there(here: Box) -> None:
+    pytest.importorskip("optuna")
+    open_study(here, sampler="tpe", trials=9)
+    here.daemon.studies.stop("digits", ME)
+    row = here.daemon.studies.cancel("digits", ME)
+    assert (row["state"], row["trials"]) == ("closed", 9)
+
+
 # ------------------------------------------------------------------------------------- why it waits
 
 
