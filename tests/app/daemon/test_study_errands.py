@@ -65,8 +65,8 @@ class TakesOver:
     """Trial 1 goes on from the weights of trial 0 after its second step."""
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
-        if trial.number == 1 and trial.steps == 2 and "mark" not in trial.settings:
-            return Copy(study.trials[0], {"lr": 0.5, "mark": True})
+        if trial.number == 1 and trial.steps == 2 and trial.settings["lr"] != 1:
+            return Copy(study.trials[0], {"lr": 1.2, "mark": True})
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
@@ -80,7 +80,7 @@ def test_a_trial_takes_over_the_weights_of_another_as_a_new_job(here: Box) -> No
     first, second = found["trials"]
     assert (first["state"], second["state"]) == ("done", "done")
     assert second["job"] not in jobs
-    assert second["settings"] == {"lr": 0.5, "mark": True}
+    assert second["settings"] == {"lr": 1.0}  # the bound; and there is no mark in the space
     begun = here.log(second["job"]).splitlines()[0]
     assert begun.split(" on ")[0] in ("begins at 1", "begins at 2", "begins at 3")
     assert steps_told(found)[1] == sorted(set(steps_told(found)[1]))
