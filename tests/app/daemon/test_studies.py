@@ -151,6 +151,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"gpu_hours": 0}}, "budget.gpu_hours"),
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
+        ({"resources": {"gpus": 16}}, "resources: no trial could ever start: it needs 16 GPUs"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
         pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (
@@ -256,8 +257,8 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
         )
         places = [trial["stints"][0][2] for trial in found["trials"]]
         assert sorted(places) == ["gpu 0", "gpu 0", "gpu 1", "gpu 1"]
-        open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
-        assert "500/1000 of a GPU with 50 GB" in closed(here, "large")["reason"]
+        with pytest.raises(BadInput, match="500/1000 of a GPU with 50 GB"):
+            open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
 
 
 def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:

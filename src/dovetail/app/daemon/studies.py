@@ -81,6 +81,7 @@ class Studies:
                 )
             number = int(self._parts.store.meta("next_study") or "1")
             design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
+            plan.check_room(spec, design, first[0], view, now, self._parts.clock)
             self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
             submitted = self.submitted(spec, design, first, opening, caller, now)
             self._parts.store.set_meta("next_study", str(number + 1))
