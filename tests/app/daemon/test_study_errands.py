@@ -12,7 +12,7 @@ import pytest
 from dovetail.tune.rules import Copy, Verdict
 from dovetail.tune.study import Study, Trial
 from live_box import Box, box
-from study_box import TRAIN, closed, open_study, page, steps_told
+from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
 
 @pytest.fixture
@@ -25,8 +25,9 @@ def test_what_trials_have_in_common_is_trained_once(here: Box) -> None:
     """Four trials of six steps that differ from step 3 on: 3 + 4 x 3 steps instead of 24."""
     space = {"lr": {"choice": [0.1]}, "decay": {"choice": [1, 2, 3, 4], "from_step": 3}}
     fields = {"space": space, "sampler": "grid", "trials": 4, "steps": 6, "checkpoint": {}}
-    jobs = open_study(here, **fields, pace=0.1)
-    assert len(jobs) == 5
+    answer = opened(here, **fields, pace=0.1)
+    jobs = answer["trials"]
+    assert (answer["planned"], len(jobs)) == (4, 5)
     found = closed(here)
     assert [trial["state"] for trial in found["trials"]] == ["done"] * 4
     assert steps_told(found) == [[1, 2, 3, 4, 5, 6]] * 4

@@ -86,8 +86,8 @@ class Studies:
             submitted = self.submitted(spec, design, first, opening, caller, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
-            answer = {"study": design.id, "name": design.name, "trials": trials}
-            return [StudyOpened(now, design), *submitted], answer
+            answer = {"study": design.id, "name": design.name, "planned": design.planned}
+            return [StudyOpened(now, design), *submitted], {**answer, "trials": trials}
 
         return self._service.change(change)
 
