@@ -44,11 +44,14 @@ def study(script: str = TRAIN, pace: float = 0.15, **fields: Any) -> dict[str, A
     }
 
 
+def opened(here: Box, **fields: Any) -> dict[str, Any]:
+    opening = Opening(study(**fields), {"PATH": os.environ["PATH"]}, str(here.home.state))
+    return here.daemon.studies.open(opening, ME)
+
+
 def open_study(here: Box, **fields: Any) -> list[str]:
     """The ids of its jobs."""
-    opening = Opening(study(**fields), {"PATH": os.environ["PATH"]}, str(here.home.state))
-    answer = here.daemon.studies.open(opening, ME)
-    return list(answer["trials"])
+    return list(opened(here, **fields)["trials"])
 
 
 def page(here: Box, name: str = "digits") -> dict[str, Any]:

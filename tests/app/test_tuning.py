@@ -145,6 +145,33 @@ def test_a_script_tunes_a_function_of_its_own(daemon: StandIn, tmp_path: Path) -
     assert daemon.asked["spec"]["python"] == sys.executable
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("sdk.report(1, loss=0.5); return 0.25", [{"step": 1, "loss": 0.5}]),
+        (
+            "sdk.report(1, pace=2.0); return 0.25",
+            [{"step": 1, "pace": 2.0}, {"step": 2, "loss": 0.25}],
+        ),
+        ("return 0.25", [{"step": 2, "loss": 0.25}]),
+    ],
+)
+def test_what_a_function_returns_counts_where_it_has_not_reported_the_metric(
+    tmp_path: Path, body: str, told: list[dict[str, float]]
+) -> None:
+    """At the end of what it is to train, which may be a part of the whole trial."""
+    (tmp_path / "own.py").write_text(
+        f"from dovetail import sdk\ndef train(settings):\n    {body}\n"
+    )
+    reports = tmp_path / "reports"
+    reports.write_text('{"step": 0, "loss": 9}\n')  # by an earlier process of the trial
+    variables = {"PYTHONPATH": SOURCES, "DOVETAIL_REPORT": str(reports), "DOVETAIL_STEPS": "2"}
+    words = ["-m", worker.NAME, "own.py:train", "--metric", "loss", "--step", "9"]
+    settings = {"DOVETAIL_SETTINGS": "{}"}
+    subprocess.run([sys.executable, *words], env=variables | settings, cwd=tmp_path, check=True)
+    assert [json.loads(line) for line in reports.read_text().splitlines()[1:]] == told
+
+
 def test_a_function_of_a_package_is_found_by_its_name(daemon: StandIn, tmp_path: Path) -> None:
     package = tmp_path / "code" / "nets" / "small"
     package.mkdir(parents=True)

@@ -175,6 +175,29 @@ def test_trials_that_share_a_stage_go_on_from_its_curve() -> None:
     assert first.jobs == ["stage", "first"]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_stage_that_goes_past_its_end_gives_others_neither_points_nor_a_beginning(
+    first: int,
+) -> None:
+    lived = Lived()
+    lived.record(
+        StudyOpened(0.0, design(trials=2)),
+        Submitted(0.0, trial(0, job_id="stage", last_step=2)),
+        Submitted(0.0, trial(0, job_id="first", after=("stage",))),
+        Submitted(0.0, trial(1, job_id="second", after=("stage",))),
+    )
+    lived.start("stage")
+    for step in range(3):
+        lived.report("stage", step + first, 0.9, 1.0 + step)
+    lived.record(Finished(4.0, "stage"))
+    second = study_of(lived).trials[1]
+    assert [point.step for point in second.points] == [first, first + 1]
+    for job_id in ("first", "second"):
+        assert "must end after DOVETAIL_STEPS steps, there 2" in lived.state.unplaceable[job_id]
+    again = restore(take(lived.state), 1000)
+    assert fingerprint(again) == fingerprint(lived.state)
+
+
 def test_a_trial_that_branches_off_another_goes_on_as_a_new_job() -> None:
     lived = Lived()
     lived.open(design(trials=2))

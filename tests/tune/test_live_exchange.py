@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from dovetail.core.entries import (
     Action,
     Branch,
+    Cancelled,
     CloseStudy,
     Failed,
     Finished,
@@ -136,7 +138,10 @@ def test_a_rule_decides_live_as_it_does_in_the_replay(text: str, slots: int) -> 
         world = Curves(drawn, slots, 0.0, rule=text)
         state = run_curves(world, Exchanging(FifoSkip()))
         assert changes(world.at_work) == changes(replayed(text, drawn, slots, 0.0).at_work)
-        assert [closed.reason for closed in state.studies.closed] == ["all trials are done"]
+        (closed,) = state.studies.closed
+        assert re.fullmatch(
+            r"all trials are done|\d of 7 trials (is|are) done, \d stopped", closed.reason
+        )
 
 
 @pytest.mark.parametrize("text", RULES[:3])
@@ -489,6 +494,75 @@ def test_a_study_of_one_trial_that_fails_says_so() -> None:
     lived.record(Failed(1.0, "s1.0", "exit code 1"))
     (close,) = [action for action in decided(lived, exchange) if isinstance(action, CloseStudy)]
     assert close.reason == "its only trial failed without a report; trial 0: exit code 1"
+
+
+def closed_because(lived: Lived) -> list[str]:
+    actions = decided(lived, Exchanging(FifoSkip(), lambda text: Says()))
+    return [action.reason for action in actions if isinstance(action, CloseStudy)]
+
+
+def test_quick_failures_close_no_study_while_another_trial_makes_its_first_step() -> None:
+    lived = Lived()
+    lived.open(design(trials=6))
+    lived.start("s1.0")
+    for number in (1, 2, 3):
+        lived.start(f"s1.{number}", gpu=1)
+        lived.record(Failed(float(number), f"s1.{number}", "exit code 1"))
+        assert not closed_because(lived)
+    lived.record(Failed(4.0, "s1.0", "exit code 2"))
+    assert closed_because(lived) == [
+        "all 4 trials that were begun failed without a report; trial 0: exit code 2"
+    ]
+
+
+def test_a_study_that_was_told_no_finite_number_says_how_many_were_none() -> None:
+    lived = Lived()
+    lived.open(design(trials=2))
+    for number in (0, 1):
+        lived.start(f"s1.{number}", gpu=number)
+        lived.report(f"s1.{number}", 1, "NaN", 1.0)
+        lived.report(f"s1.{number}", 2, "inf", 1.0)
+        lived.record(Finished(1.0, f"s1.{number}"))
+    (reason,) = closed_because(lived)
+    assert reason == (
+        "all trials are done; none of them reported a finite number as loss: 4 values were none"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason"),
+    [
+        ("dd", "all trials are done"),
+        ("dfd", "2 of 3 trials are done, 1 failed"),
+        ("dffs", "1 of 4 trials is done, 2 failed, 1 stopped"),
+        ("ss", "none of 2 trials is done, 2 stopped"),
+    ],
+)
+def test_a_study_that_is_over_says_how_many_of_its_trials_are_done(ends: str, reason: str) -> None:
+    lived = Lived()
+    lived.open(design(trials=len(ends)))
+    for number, end in enumerate(ends):
+        job_id = JobId(f"s1.{number}")
+        lived.start(job_id)
+        lived.report(job_id, 1, 0.5, 1.0)
+        told = {"d": Finished(1.0, job_id), "f": Failed(1.0, job_id, "exit code 1")}
+        lived.record(told.get(end) or Cancelled(1.0, job_id, "cancelled by ann"))
+    assert closed_because(lived) == [reason]
+
+
+def test_while_none_has_lasted_longer_than_those_that_failed_no_other_is_begun() -> None:
+    lived = Lived()
+    lived.open(design(trials=6))
+    for number in (0, 1, 2):
+        lived.start(f"s1.{number}")
+        lived.record(Failed(2.0 + number, f"s1.{number}", "exit code 1"))
+        if number == 1:
+            lived.start("s1.3", gpu=1)
+    actions = decided(lived, Exchanging(FifoSkip()))
+    assert [type(action) for action in actions] == [Wake]
+    lived.record(Woke(actions[0].at))
+    starts = decided(lived, Exchanging(FifoSkip()))
+    assert [action.job_id for action in starts if isinstance(action, Start)] == ["s1.4"]
 
 
 # ------------------------------------------------------------------------ what users of others miss

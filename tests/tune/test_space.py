@@ -292,3 +292,51 @@ def test_every_point_of_the_cube_has_settings_of_the_space(
             assert value in own.values
         else:
             assert own.low <= value <= own.high  # type: ignore[operator]
+
+
+# ------------------------------------------------------------------------------ settings set right
+
+
+@pytest.mark.parametrize(
+    ("parameter", "before", "wished", "found"),
+    [
+        (Float(0, 1), 0.9, 1.08, 1.0),
+        (Log(1e-4, 1e-1), 1e-4, 0.8e-4, 1e-4),
+        (Float(0, 1, step=0.25), 0.5, 0.6, 0.75),
+        (Float(0, 1, step=0.25), 1.0, 1.2, 1.0),
+        (Integer(16, 256, step=16), 64, 77, 80),
+        (Integer(16, 256, step=16), 32, 26, 16),
+        (Integer(16, 256, step=16), 16, 13, 16),
+        (Integer(1, 8), 5, 5, 5),
+        (Choice(0.1, 0.5), 0.5, 0.4, 0.1),
+        (Choice(64, 16, 32), 32, 38, 64),
+        (Choice(0.1, 0.5), 0.5, 0.5, 0.5),
+        (Choice("sgd", "adam"), "sgd", "sgd", "sgd"),
+        (Choice(0, "auto", 3), 3, 2.4, 0),
+    ],
+    ids=str,
+)
+def test_a_changed_setting_becomes_one_of_the_space(
+    parameter: Any, before: Any, wished: Any, found: Any
+) -> None:
+    settings = Space({"a": parameter}).repaired({"a": wished}, {"a": before}, lambda: 0.0)
+    assert settings == {"a": pytest.approx(found) if isinstance(found, float) else found}
+    assert type(settings["a"]) is type(found)
+
+
+def test_parameters_come_and_go_with_their_conditions() -> None:
+    space = Space({"kind": OPTIMIZERS, "beta": Float(0, 1, when={"kind": "adam"})})
+    sgd, adam = {"kind": "sgd"}, {"kind": "adam", "beta": 0.3}
+    assert space.repaired({"kind": "adam"}, sgd, lambda: 0.25) == {"kind": "adam", "beta": 0.25}
+    assert space.repaired({"kind": "sgd", "beta": 0.3}, adam, lambda: 0.0) == {"kind": "sgd"}
+
+
+@given(spaces(), st.data())
+def test_whatever_is_wished_the_settings_are_of_the_space(
+    space: Space, data: st.DataObject
+) -> None:
+    values = st.one_of(st.floats(-1e9, 1e9), st.integers(-1000, 1000), st.booleans(), st.text())
+    wished = {name: data.draw(values) for name in space.parameters if data.draw(st.booleans())}
+    found = space.repaired(wished, space.at([0.5] * len(space.parameters)), lambda: 0.5)
+    assert space.repaired(found, found, lambda: 0.5) == found
+    assert list(found) == [name for name in space.parameters if space.counts(name, found)]

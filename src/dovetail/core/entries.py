@@ -473,6 +473,19 @@ class StudyResumed(Entry):
 
 
 @final
+class StudyCancelled(Entry):
+    """The user wants no more of the study; all its jobs have ended before."""
+
+    tag: ClassVar[str] = "study-cancelled"
+    fields: ClassVar[tuple[str, ...]] = ("at", "study_id", "reason")
+
+    def __init__(self, at: Seconds, study_id: str, reason: str) -> None:
+        self.at: Final = at
+        self.study_id: Final = study_id
+        self.reason: Final = reason
+
+
+@final
 class Woke(Entry):
     """The time that a policy asked to be woken at has come."""
 
@@ -638,6 +651,7 @@ Event: TypeAlias = (
     | StudyOpened
     | StudyStopped
     | StudyResumed
+    | StudyCancelled
     | Woke
 )
 Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Branch | CloseStudy | Wake

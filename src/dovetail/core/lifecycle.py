@@ -163,10 +163,13 @@ class Lifecycle(View):
         self._line_up(to_line)
 
     def _tell_dependants(self, ended: Track) -> None:
+        spoilt = self.studies.why_not_after(ended) if ended.job.last_step is not None else ""
         for track in self._dependants.pop(ended.job.id, ()):
             if track.ended_at >= 0:
                 continue
-            if ended.phase is FINISHED:
+            if spoilt and track.job.group == ended.job.group:
+                self.unplaceable[track.job.id] = spoilt
+            elif ended.phase is FINISHED:
                 track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
                 track.barred = bool(track.held or track.awaits or track.benched)
                 if not track.barred:

@@ -76,6 +76,7 @@ class Job:
     settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
+    last_step: int | None = None  # of a stage that trials share: where it ends
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
@@ -158,6 +159,7 @@ class Job:
             or self.interruption is not NO_INTERRUPTION_COST
             or self.late_cost_per_s is not None
             or self.options
+            or self.last_step is not None
         )
 
     def option(self, kind: str, gpus: int) -> Option | None:

@@ -39,6 +39,7 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
+    StudyCancelled,
     StudyOpened,
     StudyResumed,
     StudyStopped,
@@ -130,8 +131,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Amended | PolicySet | StudyOpened | StudyStopped | StudyResumed | CloseStudy
-        | Branch,
+        | Released | Amended | PolicySet | StudyOpened | StudyStopped | StudyResumed
+        | StudyCancelled | CloseStudy | Branch,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
         match entry:
@@ -153,7 +154,8 @@ class State(Lifecycle):
                 self._record_study(entry)
 
     def _record_study(
-        self, entry: StudyOpened | StudyStopped | StudyResumed | CloseStudy | Branch
+        self,
+        entry: StudyOpened | StudyStopped | StudyResumed | StudyCancelled | CloseStudy | Branch,
     ) -> None:
         match entry:
             case StudyOpened():
@@ -165,6 +167,9 @@ class State(Lifecycle):
             case StudyResumed():
                 self._advance(entry.at)
                 self._study(entry.study_id).resume(self.now)
+            case StudyCancelled():
+                self._advance(entry.at)
+                self._close_study(entry)
             case CloseStudy():
                 self._close_study(entry)
             case Branch():
@@ -306,7 +311,7 @@ class State(Lifecycle):
         self.studies.open[design.id] = StudyTrack(design, self.now)
         self._listen_to_studies()
 
-    def _close_study(self, entry: CloseStudy) -> None:
+    def _close_study(self, entry: CloseStudy | StudyCancelled) -> None:
         study = self._study(entry.study_id)
         jobs = [job_id for trial in study.trials.values() for job_id in trial.jobs]
         left = [job_id for job_id in jobs if job_id in self._tracks]

@@ -267,10 +267,12 @@ class StudyTrack:
             trial.standing, trial.reason = self._outcome(trial, track)
 
     def _hand_on(self, trial: TrialTrack, track: Track) -> None:
-        """Trials that share this stage go on from where it ended."""
+        """Trials that share this stage go on from where it ended. What it did after that was with the
+        settings of one of them."""
+        shared = [point for point in trial.points if not _is_beyond(point, trial, track)]
         for other in self.trials.values():
             if track.job.id in other.after and other is not trial and not other.is_over:
-                other.points.extend(trial.points)
+                other.points.extend(shared)
                 other.standing = PAUSED
 
     def _outcome(self, trial: TrialTrack, track: Track) -> tuple[str, str]:
@@ -282,6 +284,12 @@ class StudyTrack:
             return DONE, ""
         told = ", ".join(sorted(track.metrics)) or "nothing"
         return FAILED, f"it ended without reporting {self.design.metric!r}; it reported {told}"
+
+
+def _is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:
+    """Past the end of the stage that the job is? Some scripts count from 0."""
+    last = track.job.last_step
+    return last is not None and point.step + (trial.points[0].step <= 0) > last
 
 
 @final
@@ -302,6 +310,20 @@ class Studies:
         if study is None or track.job.trial is None:
             return None
         return study, study.trials[track.job.trial]
+
+    def why_not_after(self, track: Track) -> str:
+        """Why what a finished stage has saved is not what other trials share; "" if it is."""
+        found = self.trial(track)
+        if found is None or not found[1].points:
+            return ""
+        last = found[1].points[-1]
+        if not _is_beyond(last, found[1], track):
+            return ""
+        return (
+            f"job {track.job.id!r}, which trains the steps that it shares with other trials, went on "
+            f"to step {last.step:g}; a trial must end after DOVETAIL_STEPS steps, there "
+            f"{track.job.last_step}"
+        )
 
     def named(self, name: str) -> StudyTrack | None:
         """By its id or its name."""

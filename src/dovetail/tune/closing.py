@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from typing import Final
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import Seconds
-from dovetail.core.studies import DONE, FAILED, StudyTrack
+from dovetail.core.studies import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 from dovetail.core.view import View
 
-FIRST_FAILURES: Final = 3  # trials in a row, from the first on, that show that none will do
+FIRST_FAILURES: Final = 3  # trials that show, if no other tells anything, that none will do
 _ROUNDING: Final = 1e-6
 
 
@@ -33,21 +34,62 @@ def _all_ended(study: StudyTrack) -> str:
     trials = study.trials.values()
     if len(trials) < study.design.planned or not all(trial.is_over for trial in trials):
         return ""
-    if any(trial.standing == DONE for trial in trials):
+    return _all_failed(study) or f"{_how_many_are_done(study)}{_but_nothing_finite(study)}"
+
+
+def _how_many_are_done(study: StudyTrack) -> str:
+    count = Counter([trial.standing for trial in study.trials.values()])
+    if count[DONE] == count.total():
         return "all trials are done"
-    return _all_failed(study) or "all trials have ended"
+    others = [f"{count[own]} {own}" for own in (FAILED, STOPPED) if count[own]]
+    done = f"{count[DONE] or 'none'} of {count.total()} trials {'are' if count[DONE] > 1 else 'is'}"
+    return f"{done} done, {', '.join(others)}"
+
+
+def _but_nothing_finite(study: StudyTrack) -> str:
+    """Told where values came, and none of them is any use."""
+    told = sum([len(trial.points) for trial in study.trials.values()])
+    if study.best is not None or not told:
+        return ""
+    return (
+        f"; none of them reported a finite number as {study.design.metric}: {told} values were none"
+    )
 
 
 def _all_failed(study: StudyTrack) -> str:
-    """The first few failed before they told anything: so will the others."""
-    failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
-    if any(trial.points for trial in study.trials.values()) or not failed:
+    """All that were begun have failed before they told anything: so will the others."""
+    failed = _failed_so_far(study)
+    if not failed or any(trial.stints and not trial.is_over for trial in study.trials.values()):
         return ""
-    if len(failed) < min(FIRST_FAILURES, study.design.planned):
-        return ""
-    number = "its only trial" if study.design.planned == 1 else f"its first {len(failed)} trials"
+    if study.design.planned == 1:
+        number = "its only trial"
+    else:
+        so_far = "" if len(failed) == study.design.planned else " that were begun"
+        number = f"all {len(failed)} trials{so_far}"
     last = max(failed, key=lambda trial: trial.ended_at)
     return f"{number} failed without a report; trial {last.number}: {last.reason}"
+
+
+def _failed_so_far(study: StudyTrack) -> list[TrialTrack]:
+    """Those that failed, if they are enough to tell and no other has ended or told anything."""
+    failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
+    others = [trial for trial in study.trials.values() if trial.standing != FAILED]
+    if len(failed) < min(FIRST_FAILURES, study.design.planned):
+        return []
+    if any(trial.points for trial in failed) or any(t.points or t.is_over for t in others):
+        return []
+    return failed
+
+
+def in_doubt_for(study: StudyTrack, now: Seconds) -> Seconds:
+    """For how long no further trial is begun: the first ones failed, and none of those that run has
+    lasted longer than they did. Else a broken script would fail in every trial, one by one."""
+    failed = _failed_so_far(study)
+    running = [trial for trial in study.trials.values() if trial.since >= 0]
+    if not failed or not running:
+        return 0.0
+    longest = max([trial.held_by(now) for trial in failed])
+    return max(longest - max([trial.held_by(now) for trial in running]), 0.0)
 
 
 def next_look(study: StudyTrack, now: Seconds) -> list[Action]:
@@ -59,6 +101,8 @@ def next_look(study: StudyTrack, now: Seconds) -> list[Action]:
         at = min(at, now + design.budget_s - study.age_s(now))
     if design.budget_gpu_s is not None:
         at = min(at, now + _lasts(study, design.budget_gpu_s - study.gpu_s_by(now)))
+    if doubt_s := in_doubt_for(study, now):
+        at = min(at, now + doubt_s)
     return [Wake(max(at, now))] if at < inf else []
 
 

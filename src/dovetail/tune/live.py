@@ -22,7 +22,7 @@ from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.tune.board import Board, Mirror
-from dovetail.tune.closing import next_look, why_over
+from dovetail.tune.closing import in_doubt_for, next_look, why_over
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
 
@@ -196,6 +196,8 @@ class _Draft:
 
     def _open(self, study: StudyTrack, start: Start) -> None:
         """The policy gives a slot to a trial: which one?"""
+        if in_doubt_for(study, self._view.now):
+            return
         turns = self._of(study)
         chosen = self._picked(turns, None)
         if chosen is None:

@@ -7,6 +7,7 @@ that it makes no difference before that step of the training.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, isfinite, log
@@ -176,6 +177,54 @@ def points(parameter: Parameter, wanted: int) -> Sequence[Setting]:
     if parameter.count is None:
         return [parameter.at(index / max(1, wanted - 1)) for index in range(wanted)]
     return [parameter.at((index + 0.5) / parameter.count) for index in range(parameter.count)]
+
+
+def nearest(parameter: Parameter, wished: Setting, before: Setting | None) -> Setting | None:
+    """The value of the parameter that comes closest to what is wished; None if nothing is near. Where
+    values can be counted, it is the neighbour of the one before that the wish points to, at least."""
+    if isinstance(parameter, Choice) and wished in parameter.values:
+        return parameter.values[parameter.values.index(wished)]
+    if isinstance(wished, bool | str):
+        return None
+    if isinstance(parameter, Float | Log):
+        return _nearest_float(parameter, wished, before)
+    numbers = _numbers(parameter)
+    if not numbers:
+        return None
+    place = _closest(numbers, wished)
+    if (
+        not isinstance(before, bool | str | None)
+        and wished != before
+        and place == _closest(numbers, before)
+    ):
+        place += 1 if wished > before else -1
+    return numbers[min(max(place, 0), len(numbers) - 1)]
+
+
+def _nearest_float(parameter: Float | Log, wished: float, before: Setting | None) -> Setting:
+    if isinstance(parameter, Log) or parameter.step is None:
+        return _kept(wished, parameter.low, parameter.high)
+    low, step, count = parameter.low, parameter.step, parameter.count or 1
+    steps_before = None if isinstance(before, str | None) else (before - low) / step
+    place = nearest(Integer(0, count - 1), (wished - low) / step, steps_before)
+    assert isinstance(place, int)
+    return parameter.at((place + 0.5) / count)
+
+
+def _numbers(parameter: Integer | Choice) -> Sequence[float]:
+    """Its values that are numbers, rising."""
+    if isinstance(parameter, Integer):
+        return range(parameter.low, parameter.high + 1, parameter.step)
+    return sorted([own for own in parameter.values if not isinstance(own, bool | str)])
+
+
+def _closest(numbers: Sequence[float], value: float) -> int:
+    above = bisect_left(numbers, value)
+    if above == 0:
+        return 0
+    if above == len(numbers) or value - numbers[above - 1] <= numbers[above] - value:
+        return above - 1
+    return above
 
 
 def _cell(unit: float, count: int) -> int:

@@ -22,6 +22,7 @@ from dovetail.tune.parameters import (
     Integer,
     Log,
     Parameter,
+    nearest,
     points,
     scalar,
 )
@@ -84,6 +85,23 @@ class Space:
         """The settings at a point of the unit cube, which has one side for each parameter."""
         unit = dict(zip(self.parameters, units, strict=True))
         return self.build(lambda name, parameter: parameter.at(unit[name]))
+
+    def repaired(
+        self,
+        wished: Mapping[str, Setting],
+        before: Mapping[str, Setting],
+        draw: Callable[[], float],
+    ) -> Settings:
+        """Settings of this space that come closest to those wished, which were made from the ones
+        before; parameters that count now and did not then are drawn, a number from 0 to 1 each."""
+
+        def choose(name: str, parameter: Parameter) -> Setting:
+            found = None
+            if name in wished:
+                found = nearest(parameter, wished[name], before.get(name))
+            return parameter.at(draw()) if found is None else found
+
+        return self.build(choose)
 
     def from_steps(self) -> dict[str, int]:
         """From which step on each parameter counts: not before those that it depends on."""

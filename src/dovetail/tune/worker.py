@@ -1,12 +1,13 @@
 """One trial of a Python function: `python -m dovetail.tune.worker train:objective`.
 
-The function is called with the settings of the trial. It reports through `dovetail.sdk`; a number or
-a table of metrics that it returns is reported as those of the last step.
+The function is called with the settings of the trial. It reports through `dovetail.sdk`; if it does
+not report the metric itself, a number or a table of metrics that it returns is that of the last step.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -31,9 +32,19 @@ def main(words: list[str] | None = None) -> None:
         function = find(asked.function)
     except BadInput as error:
         sys.exit(f"dovetail: {error}")
+    before = len(_reports())
     told = metrics(function(sdk.settings()), asked.metric)
-    if told:
-        sdk.report(asked.step, **told)
+    if told and json.dumps(asked.metric).encode() not in _reports()[before:]:
+        sdk.report(int(os.environ.get("DOVETAIL_STEPS", asked.step)), **told)
+
+
+def _reports() -> bytes:
+    """What was reported so far, also by processes of this trial before."""
+    path = os.environ.get("DOVETAIL_REPORT", "")
+    if not os.path.exists(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def find(text: str) -> Callable[[dict[str, Any]], Any]:

@@ -101,12 +101,13 @@ def test_a_study_ends_at_its_deadline(here: Box) -> None:
 # ------------------------------------------------------------------------------- what goes wrong
 
 
-def test_a_study_whose_first_three_trials_fail_at_once_is_closed_with_the_reason(here: Box) -> None:
+def test_a_study_whose_first_trials_all_fail_is_closed_with_the_reason(here: Box) -> None:
     open_study(here, script="import sys; sys.exit('no such file: data.npz')", trials=9)
     found = closed(here)
-    assert "its first 3 trials failed without a report" in found["reason"]
+    failed = found["failed"]
+    assert f"all {failed} trials that were begun failed without a report" in found["reason"]
     assert found["reason"].endswith("the last line of its log: no such file: data.npz")
-    assert found["failed"] in (3, 4)  # one may have been on its way
+    assert 3 <= failed < 9
 
 
 def test_a_trial_that_fails_is_failed_and_the_study_goes_on(here: Box) -> None:
@@ -114,7 +115,7 @@ def test_a_trial_that_fails_is_failed_and_the_study_goes_on(here: Box) -> None:
     open_study(here, script=script + TRAIN, trials=3, steps=2)
     found = closed(here)
     assert [trial["state"] for trial in found["trials"]] == ["done", "failed", "done"]
-    assert found["reason"] == "all trials are done"
+    assert found["reason"] == "2 of 3 trials are done, 1 failed"
 
 
 def test_a_metric_that_never_comes_is_named_with_those_that_came(here: Box) -> None:
@@ -150,6 +151,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"gpu_hours": 0}}, "budget.gpu_hours"),
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
+        ({"resources": {"gpus": 16}}, "resources: no trial could ever start: it needs 16 GPUs"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
         pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (
@@ -189,6 +191,29 @@ def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:
     closed(here)
     with pytest.raises(Conflict, match="closed already: all trials are done"):
         here.daemon.studies.stop("digits", ME)
+
+
+def test_a_study_that_is_cancelled_is_closed_for_good_with_what_was_told(here: Box) -> None:
+    jobs = open_study(here, steps=100)
+    here.wait_for(lambda: page(here)["best"] is not None)
+    with pytest.raises(NotAllowed, match="only root or an administrator may cancel it"):
+        here.daemon.studies.cancel("digits", Caller(4242, "eve", admin=False))
+    row = here.daemon.studies.cancel("digits", ME)
+    assert (row["state"], row["reason"]) == ("closed", f"cancelled by {ME.name}")
+    assert row["stopped"] == 4
+    assert page(here)["best"] is not None
+    here.wait_for(lambda: all(here.job(job)["phase"] == "cancelled" for job in jobs))
+    with pytest.raises(Conflict, match="closed already: cancelled by"):
+        here.daemon.studies.resume("digits", ME)
+    open_study(here, trials=1, steps=1)
+
+
+def test_a_stopped_study_can_be_cancelled_before_all_its_trials_are_there(here: Box) -> None:
+    pytest.importorskip("optuna")
+    open_study(here, sampler="tpe", trials=9)
+    here.daemon.studies.stop("digits", ME)
+    row = here.daemon.studies.cancel("digits", ME)
+    assert (row["state"], row["trials"]) == ("closed", 9)
 
 
 # ------------------------------------------------------------------------------------- why it waits
@@ -232,8 +257,8 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
         )
         places = [trial["stints"][0][2] for trial in found["trials"]]
         assert sorted(places) == ["gpu 0", "gpu 0", "gpu 1", "gpu 1"]
-        open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
-        assert "500/1000 of a GPU with 50 GB" in closed(here, "large")["reason"]
+        with pytest.raises(BadInput, match="500/1000 of a GPU with 50 GB"):
+            open_study(here, name="large", resources={"share": 0.5, "gpu_memory": "50GB"})
 
 
 def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:

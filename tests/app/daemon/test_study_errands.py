@@ -12,7 +12,7 @@ import pytest
 from dovetail.tune.rules import Copy, Verdict
 from dovetail.tune.study import Study, Trial
 from live_box import Box, box
-from study_box import closed, open_study, page, steps_told
+from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
 
 @pytest.fixture
@@ -25,8 +25,9 @@ def test_what_trials_have_in_common_is_trained_once(here: Box) -> None:
     """Four trials of six steps that differ from step 3 on: 3 + 4 x 3 steps instead of 24."""
     space = {"lr": {"choice": [0.1]}, "decay": {"choice": [1, 2, 3, 4], "from_step": 3}}
     fields = {"space": space, "sampler": "grid", "trials": 4, "steps": 6, "checkpoint": {}}
-    jobs = open_study(here, **fields, pace=0.1)
-    assert len(jobs) == 5
+    answer = opened(here, **fields, pace=0.1)
+    jobs = answer["trials"]
+    assert (answer["planned"], len(jobs)) == (4, 5)
     found = closed(here)
     assert [trial["state"] for trial in found["trials"]] == ["done"] * 4
     assert steps_told(found) == [[1, 2, 3, 4, 5, 6]] * 4
@@ -47,13 +48,26 @@ def test_trials_whose_common_part_fails_have_failed(here: Box) -> None:
     assert "exit code 3" in str(found["reason"]) or "comes after" in str(found["reason"])
 
 
+def test_a_common_part_that_does_not_end_where_it_is_told_to_fails_with_the_reason(
+    here: Box,
+) -> None:
+    space = {"lr": {"choice": [0.1]}, "decay": {"choice": [1, 2], "from_step": 2}}
+    script = TRAIN.replace('os.environ["DOVETAIL_STEPS"]', "'4'")
+    fields = {"space": space, "sampler": "grid", "trials": 2, "checkpoint": {}, "pace": 0.02}
+    open_study(here, script=script, **fields)
+    found = closed(here)
+    assert [trial["state"] for trial in found["trials"]] == ["failed", "failed"]
+    assert "must end after DOVETAIL_STEPS steps, there 2" in found["trials"][1]["reason"]
+    assert steps_told(found)[1] == [1, 2]
+
+
 @dataclass(frozen=True)
 class TakesOver:
     """Trial 1 goes on from the weights of trial 0 after its second step."""
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
-        if trial.number == 1 and trial.steps == 2 and "mark" not in trial.settings:
-            return Copy(study.trials[0], {"lr": 0.5, "mark": True})
+        if trial.number == 1 and trial.steps == 2 and trial.settings["lr"] != 1:
+            return Copy(study.trials[0], {"lr": 1.2, "mark": True})
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
@@ -67,7 +81,7 @@ def test_a_trial_takes_over_the_weights_of_another_as_a_new_job(here: Box) -> No
     first, second = found["trials"]
     assert (first["state"], second["state"]) == ("done", "done")
     assert second["job"] not in jobs
-    assert second["settings"] == {"lr": 0.5, "mark": True}
+    assert second["settings"] == {"lr": 1.0}  # the bound; and there is no mark in the space
     begun = here.log(second["job"]).splitlines()[0]
     assert begun.split(" on ")[0] in ("begins at 1", "begins at 2", "begins at 3")
     assert steps_told(found)[1] == sorted(set(steps_told(found)[1]))

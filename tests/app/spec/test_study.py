@@ -179,6 +179,23 @@ def test_what_does_not_fit_together_is_refused(fields: dict[str, Any], sentence:
     assert complaint(**fields).startswith(sentence)
 
 
+@pytest.mark.parametrize(
+    "name", ["a/b", "<b>", "a\nb", "a\x1bb", "s1", "..", "x" * 101, "a?b", "ü%"]
+)
+def test_a_name_by_which_no_command_could_reach_the_study_is_refused(name: str) -> None:
+    assert complaint(name=name).startswith("name: ")
+
+
+@pytest.mark.parametrize("name", ["digits", "Größe 2.1_b-c", "हिन्दी", "数字", "s1b", "x" * 100])
+def test_names_may_have_letters_of_any_script(name: str) -> None:
+    assert study(name=name).title == name
+
+
+@pytest.mark.parametrize(("run", "title"), [("./tr<a>in.sh", "tr-a-in.sh"), ("s1", "study-s1")])
+def test_a_study_without_a_name_has_one_that_can_be_used(run: str, title: str) -> None:
+    assert study(run=run).title == title
+
+
 def test_no_message_shows_the_value_of_a_variable() -> None:
     assert "hunter2" not in complaint(envs={"A": "x{hunter2}"})
 

@@ -323,6 +323,7 @@ class Stopping(BaseModel):
 class StudyOpen(BaseModel):
     study: str
     name: str
+    planned: int = Field(description="Trials in all; they may share jobs, or come one by one.")
     trials: list[str] = Field(description="The jobs submitted so far.")
 
 

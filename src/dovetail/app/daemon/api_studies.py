@@ -1,4 +1,4 @@
-"""Endpoints about studies: to open, to look at, to stop and resume."""
+"""Endpoints about studies: to open, to look at, to stop, resume and cancel."""
 
 from __future__ import annotations
 
@@ -61,3 +61,9 @@ def stop_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
 @routes.post("/v1/studies/{name}/resume", **_CHANGED)
 def resume_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     return Answer(daemon.studies.resume(name, caller))
+
+
+@routes.post("/v1/studies/{name}/cancel", **_CHANGED)
+def cancel_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
+    """It is closed for good: its trials end, what they have told is kept."""
+    return Answer(daemon.studies.cancel(name, caller))

@@ -1,4 +1,4 @@
-"""Studies: opened, looked at, stopped, resumed. Their trials are jobs like all others.
+"""Studies: opened, looked at, stopped, resumed, cancelled. Their trials are jobs like all others.
 
 Whoever takes turns is decided by the loop (`dovetail.tune.live`); here is what users ask for, and what
 needs time or the disk: choosing the next settings, copying a checkpoint.
@@ -20,9 +20,11 @@ from dovetail.app.daemon.submissions import LOG, Submission
 from dovetail.app.home import Home
 from dovetail.backends.store import Store
 from dovetail.core.entries import (
+    Cancelled,
     Event,
     Held,
     Released,
+    StudyCancelled,
     StudyOpened,
     StudyResumed,
     StudyStopped,
@@ -74,17 +76,18 @@ class Studies:
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
             if view.studies.named(spec.title) is not None:
                 raise Conflict(
-                    f"a study called {spec.title!r} is open; wait for its end, stop it and cancel "
-                    "its jobs, or give this one another name"
+                    f"a study called {spec.title!r} is open; wait for its end, cancel it, or give "
+                    "this one another name"
                 )
             number = int(self._parts.store.meta("next_study") or "1")
             design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
+            plan.check_room(spec, design, first[0], view, now, self._parts.clock)
             self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
             submitted = self.submitted(spec, design, first, opening, caller, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
-            answer = {"study": design.id, "name": design.name, "trials": trials}
-            return [StudyOpened(now, design), *submitted], answer
+            answer = {"study": design.id, "name": design.name, "planned": design.planned}
+            return [StudyOpened(now, design), *submitted], {**answer, "trials": trials}
 
         return self._service.change(change)
 
@@ -156,7 +159,7 @@ class Studies:
         page: dict[str, Any] = json.loads(text)
         return page
 
-    # ------------------------------------------------------------------------- stopping, resuming
+    # -------------------------------------------------------------- stopping, resuming, cancelling
 
     def stop(self, name: str, caller: Caller) -> dict[str, Any]:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
@@ -179,6 +182,17 @@ class Studies:
         study_id = self._service.change(change)
         self.on_resume(study_id)
         return self._row(study_id, caller)
+
+    def cancel(self, name: str, caller: Caller) -> dict[str, Any]:
+        """It is over for good; what its trials have told so far is kept."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            study = self._owned(name, caller, view, "cancel")
+            why = f"cancelled by {caller.name}"
+            events: list[Event] = [Cancelled(now, t.job.id, why) for t in _live(study, view)]
+            return [*events, StudyCancelled(now, study.id, why)], study.id
+
+        return self._row(self._service.change(change), caller)
 
     def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
         return row_in(self.one(study_id, caller))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from dovetail.app.daemon.callers import groups_of
@@ -38,13 +39,21 @@ log = logging.getLogger("dovetail.daemon")
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """A trial that is to go on from another one."""
+
+    number: int
+    job: JobId  # that it was
+    branching: Branching
+    settings: Settings  # of the other one
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What is to be done for a study, and what must be known for it."""
 
     design: Design
-    branchings: Sequence[
-        tuple[int, JobId, Branching]
-    ]  # trial, the job it was, what it goes on from
+    branchings: Sequence[Departure]
     trials: int  # that were submitted
     ahead: int  # of these: never started
     wanted: int  # so many that never started there should be
@@ -112,8 +121,8 @@ class Errands:
             needs = self._service.look(lambda view, now: _needs(view, study_id))
             if needs is None:
                 return
-            for number, before, branching in needs.branchings:
-                self._branch(needs.design, number, before, branching)
+            for departure in needs.branchings:
+                self._branch(needs.design, departure)
             if not needs.more:
                 return
             self._submit_next(needs)
@@ -151,20 +160,23 @@ class Errands:
             by_chance = spec.model_copy(update={"sampler": "random"})
             return settings_for(by_chance, needs.trials)
 
-    def _branch(self, design: Design, number: int, before: JobId, branching: Branching) -> None:
+    def _branch(self, design: Design, departure: Departure) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
-        one has saved nothing yet, of its own)."""
+        one has saved nothing yet, of its own). Rules know no bounds: the space has the last word."""
         from dovetail.app.daemon.study_plan import Turn, reopened
 
         kept = self._parts.book.study(design.id)
         if kept is None:
             return
         spec, opening, caller = reopened(design, kept)
+        number, branching = departure.number, departure.branching
         part = self._home.runs / f"{design.id}.{number}.part"
-        source = self._saved_by(branching.source, before)
+        source = self._saved_by(branching.source, departure.job)
         if source is not None:
             checkpoints.copy(source, part, self._owner(kept["uid"]))
-        turn = Turn(number, branching.settings, spec.steps)
+        draw = Random(f"{design.seed}/{departure.job}").random
+        settings = spec.space.repaired(dict(branching.settings), dict(departure.settings), draw)
+        turn = Turn(number, tuple(settings.items()), spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             study = view.studies.open.get(design.id)
@@ -193,10 +205,21 @@ def _needs(view: View, study_id: str) -> Needs | None:
     if study is None or study.is_stopped:
         return None
     trials = study.trials.values()
-    branchings = [(t.number, t.job, t.branching) for t in trials if t.branching is not None]
+    branchings = [
+        Departure(
+            trial.number, trial.job, trial.branching, _settings_of(study, trial.branching.source)
+        )
+        for trial in trials
+        if trial.branching is not None
+    ]
     ahead = sum(trial.standing == NEW for trial in trials)
     past, wanted = list[Trial](), LEARNED_AHEAD
     if len(trials) < study.design.planned:
         mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
         past, wanted = mirror.study.trials, max(LEARNED_AHEAD, mirror.study.slots)
     return Needs(study.design, branchings, len(trials), ahead, wanted, past)
+
+
+def _settings_of(study: StudyTrack, job_id: JobId) -> Settings:
+    trials = study.trials.values()
+    return next((trial.settings for trial in trials if job_id in trial.jobs), ())

@@ -15,8 +15,9 @@ from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.core.model import Design, JobId, Seconds
+from dovetail.core.model import Design, JobId, Seconds, Shape
 from dovetail.core.studies import Settings
+from dovetail.core.view import View
 from dovetail.tune import sampling
 from dovetail.tune.live import make_rule
 from dovetail.tune.phases import stage_tree
@@ -142,8 +143,19 @@ def member_of(
     job = job.model_copy(update={"envs": {**job.envs, **known}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after)
+    last = turn.steps if turn.steps < spec.steps else None
+    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after, last_step=last)
     return Member(asked, job, None, parent)
+
+
+def check_room(
+    spec: StudySpec, design: Design, turn: Turn, view: View, now: Seconds, clock: Clock
+) -> None:
+    """All trials ask for the same: what is too much for one on the empty machine is so for all."""
+    job = member_of(spec, design, turn, "0", None, now, clock).job
+    tenant = job.tenant if view.room.tenants_matter else ""
+    if why := view.room.why_never(Shape(0, job, tenant)):
+        raise BadInput(f"resources: no trial could ever start: {why}")
 
 
 def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:

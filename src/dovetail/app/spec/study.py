@@ -40,6 +40,9 @@ class Budget(Part):
 class StudySpec(JobSpec):
     """A study for Dovetail: the fields of a job for each trial, and those of the whole."""
 
+    name: study_fields.Name = Field(
+        default="", description="What listings and commands call it.", examples=["digits"]
+    )
     function: study_fields.Function | None = Field(
         default=None,
         description="Instead of run: a Python function of the settings, module:function.",
@@ -98,7 +101,10 @@ class StudySpec(JobSpec):
     def title(self) -> str:
         """What listings call it."""
         called = self.function.rpartition(":")[2] if self.function else short_name(self)
-        return self.name or called
+        if self.name:
+            return self.name
+        plain = study_fields.plain_name(called)
+        return f"study-{plain}" if study_fields.STUDY_ID.fullmatch(plain) else plain
 
     @model_validator(mode="after")
     def _says_what_to_run(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
@@ -18,6 +19,8 @@ from dovetail.tune.space import Space
 MOST_STEPS = 10**9
 MOST_TRIALS = 10_000
 LARGEST_SEED = 2**53
+LONGEST_NAME = 100
+STUDY_ID = re.compile(r"s[0-9]+")  # what the daemon calls studies
 FUNCTION = re.compile(r"[^:\0]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -26,6 +29,27 @@ def space(given: object) -> Space:
         return given if isinstance(given, Space) else read_space(given)
     except BadSpace as error:
         raise Complaint(str(error), *error.path[1:]) from None
+
+
+def name(given: object) -> str:
+    """One by which commands and addresses can reach the study."""
+    found = texts.label(given)
+    if len(found) > LONGEST_NAME:
+        raise ValueError(f"has {len(found)} characters; a study's name has {LONGEST_NAME} at most")
+    if STUDY_ID.fullmatch(found):
+        raise ValueError("looks like the id of a study; give it another name")
+    if found and (found != plain_name(found) or not any(map(str.isalnum, found))):
+        raise ValueError("is no name for a study; write letters, digits, spaces and . _ - only")
+    return found
+
+
+def plain_name(text: str) -> str:
+    """A - for everything that has no place in the name of a study."""
+    return "".join([sign if _is_plain(sign) else "-" for sign in text])
+
+
+def _is_plain(sign: str) -> bool:
+    return sign in " ._-" or unicodedata.category(sign)[0] in "LMN"  # letters, marks, numbers
 
 
 def sampler(given: object) -> str:
@@ -120,6 +144,9 @@ SearchSpace = Annotated[
     PlainValidator(space),
     PlainSerializer(dump_space),
     WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _PARAMETER}),
+]
+Name = Annotated[
+    str, BeforeValidator(name), WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME})
 ]
 Function = Annotated[str, BeforeValidator(function), _TEXT]
 Metric = Annotated[str, BeforeValidator(metric), _TEXT]
