@@ -145,14 +145,23 @@ class Mirror:
         return held / steps if steps and held > 0 else 1.0
 
     def switch_s(self, view: View) -> Seconds:
-        """What it takes to let another trial have a slot, as measured. Before that a little is taken
-        for it: starting a trial says nothing, since freezing one takes a hundredth of that."""
+        """What it takes to let another trial have a slot, as measured. Before that: what a start takes,
+        but not much, since freezing a trial takes a hundredth of it."""
         taken = [
             max(saved, 0.0) + max(restored, 0.0)
             for saved, restored in self._switches(view)
             if saved >= 0 or restored >= 0
         ]
-        return sum(taken) / len(taken) if taken else UNMEASURED_SWITCH * self.step_s(view.now)
+        if taken:
+            return sum(taken) / len(taken)
+        step_s = self.step_s(view.now)
+        starts = [
+            max(told.points[0].at - told.stints[0].since - step_s, 0.0)
+            for told in self.track.trials.values()
+            if len(told.points) > 1 and told.stints
+        ]
+        unmeasured = UNMEASURED_SWITCH * step_s
+        return min(sum(starts) / len(starts), unmeasured) if starts else unmeasured
 
     def _switches(self, view: View) -> Iterator[tuple[Seconds, Seconds]]:
         for told in self.track.trials.values():
