@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dovetail import traces
 from dovetail.app.experiment import Experiment, simulate
-from dovetail.core.entries import Failed, Finished, NodeJoined, Start, Started, Submitted
-from dovetail.core.model import Estimate, Job, JobId, Node, Placement, Slice
+from dovetail.core.entries import (
+    Failed,
+    Finished,
+    NodeJoined,
+    Start,
+    Started,
+    StudyOpened,
+    Submitted,
+)
+from dovetail.core.model import Design, Estimate, Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
 from dovetail.models.workload import Arrival
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
@@ -64,6 +74,21 @@ def test_history_learns_only_from_jobs_that_finished() -> None:
     predictor.duration_s(job("x"), state)
     run_one(state, job("1"), 10, ends="failed")
     assert predictor.duration_s(job("x", estimate=33), state) == 33
+
+
+def test_trials_are_as_long_as_others_of_their_study_whatever_else_their_user_ran() -> None:
+    state, predictor = one_gpu(), HistoryMean(guess_s=99)
+    state.record(StudyOpened(0.0, Design("s1", "digits", "loss", 10, 3, user="ann")))
+    first, second = (
+        replace(job(f"digits-{number}", "ann", f"digits-{number}"), group="s1", trial=number)
+        for number in (0, 1)
+    )
+    predictor.duration_s(first, state)  # from now on it learns
+    run_one(state, job("1", "ann", "tiny"), 1)
+    assert predictor.duration_s(first, state) == 99
+    run_one(state, first, 40)
+    assert predictor.duration_s(second, state) == 40
+    assert predictor.duration_s(job("x", "ann", "tiny"), state) == 1
 
 
 def test_noise_is_the_same_whenever_one_asks_and_another_for_another_seed() -> None:

@@ -88,13 +88,15 @@ class _History:
 
 def _identities(job: Job) -> tuple[tuple[object, ...], ...]:
     who = job.user or job.tenant
-    return ((who, job.name, job.gpus), (who, job.name), (who,), ())
+    name = job.name if job.trial is None else (job.group,)  # never the same as a name
+    return ((who, name, job.gpus), (who, name), (who,), ())
 
 
 @final
 class HistoryMean:
     """The mean of what finished before: same user, name and size, else same user and name; else the
-    user's own estimate; else the mean of all that user's jobs, else of everyone's, else `guess_s`."""
+    user's own estimate; else the mean of all that user's jobs, else of everyone's, else `guess_s`.
+    Trials go by their study instead of their name; other work says nothing about how long they are."""
 
     def __init__(self, guess_s: Seconds = 3600.0) -> None:
         self._guess_s: Final = guess_s
@@ -108,7 +110,7 @@ class HistoryMean:
         mean = history.mean(job, of_its_name=True)
         if mean is None and job.estimate is not None:
             return job.estimate.seconds
-        if mean is None:
+        if mean is None and job.trial is None:
             mean = history.mean(job, of_its_name=False)
         return self._guess_s if mean is None else mean
 
