@@ -62,8 +62,8 @@ def _list(found: list[registry.Description]) -> None:
 def _entry(one: registry.Description) -> str:
     import textwrap
 
-    lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 76)
+    lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 74)
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
     if parameters:
         lines.append(f"[{parameters}]")
-    return "\n".join(f"{one.name if i == 0 else '':<22}{line}" for i, line in enumerate(lines))
+    return "\n".join(f"{one.name if i == 0 else '':<24}{line}" for i, line in enumerate(lines))
