@@ -17,7 +17,7 @@ check: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/installed
+bench: .venv/installed .venv-peers/ready
 	$(BIN)/python -m benchmarks
 
 .venv/ready: requirements.lock
@@ -44,5 +44,11 @@ bench: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-extras.lock
 	@touch $@
 
+# Other tools for tuning, beside which ours is measured; in an environment of their own, as they are large.
+.venv-peers/ready: requirements-peers.lock
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock && touch $@ || \
+		echo "Notice: Optuna and Ray cannot be installed here, so ours is not measured beside them."
+
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

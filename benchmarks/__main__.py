@@ -9,13 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live
-from dovetail.policies.registry import BUILTIN
+from benchmarks import decisions, live, tune_live, tune_vs_peers
+from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
@@ -33,19 +32,6 @@ QUEUEING = {
 PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
 PLANNING = ("andreas-", "frugal")
 SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
-
-
-@dataclass
-class Line:
-    what: str
-    measured: str
-    wanted: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return (
-            f"{'ok  ' if self.holds else 'MISS'} {self.what:<52} {self.measured:>22}  {self.wanted}"
-        )
 
 
 def ask(
@@ -257,7 +243,7 @@ def a_live_daemon() -> Iterator[Line]:
 
 def large_plans() -> Iterator[Line]:
     """Policies that plan the whole queue at once, on the cluster of ANDREAS."""
-    for policy in [name for name in ("andreas-greedy", "frugal") if name in BUILTIN]:
+    for policy in ("andreas-greedy", "frugal"):
         for nodes, jobs, limit_s in ((100, 450, 0.05), (1000, 10_000, 1.0)):
             seconds = min(decisions.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
             yield Line(
@@ -277,6 +263,8 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
+    "tune_live": tune_live.measured,
+    "tune_vs_peers": tune_vs_peers.measured,
 }
 
 

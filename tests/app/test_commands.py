@@ -23,7 +23,7 @@ from dovetail.core import journal
 from dovetail.core.entries import Action
 from dovetail.core.state import State
 from dovetail.core.view import View
-from dovetail.policies import registry
+from dovetail.policies.catalogue import Catalogue
 
 SUMMARY_KEYS = [
     *("policy", "jobs", "finished", "failed", "cancelled", "refused"),
@@ -605,7 +605,7 @@ class _Point(NamedTuple):
 def test_a_policy_that_breaks_is_told_in_one_line(
     typed: Type, jobs: Path, monkeypatch: pytest.MonkeyPatch, kind: type, told: str, words: str
 ) -> None:
-    monkeypatch.setattr(registry, "_added", lambda: {"x": _Point("x", kind)})
+    monkeypatch.setattr(Catalogue, "_added", lambda _: {"x": _Point("x", kind)})
     command, *options = words.split()
     said = typed(command, jobs, "--cluster", "1x4", *options)
     assert said.code == 1

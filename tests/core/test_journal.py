@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from dovetail.core import entries
 from dovetail.core.entries import (
     Amended,
+    Branch,
     Cancelled,
+    CloseStudy,
     Displaced,
     Entry,
     Failed,
@@ -41,6 +43,9 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -49,7 +54,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import JournalWriter, decode, encode, read
-from dovetail.core.model import Estimate, Interruption, Job, Node, Tenant
+from dovetail.core.model import Design, Estimate, Interruption, Job, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
 
@@ -58,7 +63,11 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "journal.jsonl"
 FULL_JOB = Job(
     "full", 2, 1000, ("a100", "h100"), 3.5, 7.25, "user", "tenant", "name", "group", "model",
     -1.5, 2.0, 99.5, 1, 4, Interruption(1.0, 2.0, 3.0), Estimate(5.0, 1.0, 9.0), 3,
-    3600.0, ("j", "k"), False, True, 40.0,
+    3600.0, ("j", "k"), False, True, 40.0, 3, (("lr", 0.1), ("optimizer", "sgd"), ("bias", True)),
+)  # fmt: skip
+FULL_DESIGN = Design(
+    "s1", "digits", "val_acc", 27, 9, "user", "max", 3, "asha-promote:eta=3", 4, 0.98, True,
+    7200.0, 3600.0, 36000.0, 7, '{"space":{"lr":{"log":[1e-4,1e-1]}}}',
 )  # fmt: skip
 FULL_NODE = Node(
     "full", 8, "h100", 80.0, 96.0, 512.0, "r1", 4, "tenant", 300.0, 700.0,
@@ -121,6 +130,13 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (7.0, Resize("j", placement((1, 7)))),
     (7.0, Promote("j")),
     (7.0, Refuse("j", "it needs 9 GPUs")),
+    (7.0, StudyOpened(7.0, Design("s1", "digits", "loss", 10, 5))),
+    (7.0, StudyOpened(7.0, FULL_DESIGN)),
+    (7.0, StudyStopped(7.0, "s1")),
+    (7.0, StudyResumed(7.0, "s1")),
+    (7.0, Stop("j", "its study has reached its target", None, True)),
+    (7.0, Branch("j", "k", (("lr", 0.3), ("layers", 2)))),
+    (7.0, CloseStudy("s1", "all trials are done")),
 ]
 
 

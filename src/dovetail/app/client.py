@@ -208,11 +208,11 @@ def _refusal(status: int, raw: bytes) -> Refused:
 
 def query_text(query: Mapping[str, object]) -> str:
     """`?user=ada&limit=5`; what is None is left out."""
-    pairs = [f"{name}={_quoted(value)}" for name, value in query.items() if value is not None]
+    pairs = [f"{name}={quoted(value)}" for name, value in query.items() if value is not None]
     return f"?{'&'.join(pairs)}" if pairs else ""
 
 
-def _quoted(value: object) -> str:
+def quoted(value: object) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     raw = text.encode("utf-8", "surrogateescape")
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in raw)

@@ -38,6 +38,14 @@ _SECTIONS = {
         "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
         "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
     },
+    "Studies": {
+        "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),
+        "study": (
+            f"{_LIVE}.study",
+            "study",
+            "List, show, stop, resume, report and replay studies.",
+        ),
+    },
     "Simulation": {
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
@@ -85,6 +93,7 @@ def cli(ctx: click.Context, home: str | None) -> None:
 
     \b
     A queue for this machine:  dovetail up; dovetail submit -- python train.py
+    Good hyper-parameters:     dovetail tune study.yaml
     Which policy for my jobs?  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
     """
     ctx.obj = home

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -19,6 +19,8 @@ from dovetail.app.outputs import JOURNAL
 from dovetail.core.errors import DovetailError
 from dovetail.traces.record import RunRecord
 
+T = TypeVar("T")
+
 _LOOK_EVERY_S = 0.1
 
 
@@ -26,20 +28,43 @@ def simulate_all(
     experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
 ) -> list[RunRecord]:
     """One record per policy, in their order. The first failure ends them all."""
-    total = len(policies) * len(experiment.arrivals)
-    with _ending_when_told(), _bar(total, "simulating", quiet) as bar:
-        if len(policies) == 1 or not hasattr(os, "fork"):
-            records: list[RunRecord] = []
-            for policy, folder in zip(policies, folders, strict=True):
-                before = len(records) * len(experiment.arrivals)
 
-                def tell(jobs: int, before: int = before) -> None:
-                    bar(before + jobs)
+    def one(number: int, tell: Callable[[int], object]) -> RunRecord:
+        return _one(experiment, policies[number], folders[number], tell)
 
-                records.append(_one(experiment, policy, folder, tell))
-            bar(total)
-            return records
-        return _in_processes(experiment, policies, folders, bar)
+    def abandon(number: int) -> None:
+        _remove_unfinished(folders[number])
+
+    sizes = [len(experiment.arrivals)] * len(policies)
+    return each(policies, sizes, one, "simulating", quiet, abandon)
+
+
+def each(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    work: Callable[[int, Callable[[int], object]], T],
+    doing: str,
+    quiet: bool,
+    abandon: Callable[[int], object] = lambda number: None,
+) -> list[T]:
+    """What `work(number, tell)` gives for each, in order; `tell` hears how much of its size is done.
+
+    As many processes as there are processors; the first failure ends them all, and those cut short
+    are told to `abandon`.
+    """
+    with _ending_when_told(), _bar(sum(sizes), doing, quiet) as bar:
+        if len(names) == 1 or not hasattr(os, "fork"):
+            results: list[T] = []
+            for number in range(len(names)):
+                before = sum(sizes[:number])
+
+                def tell(done: int, before: int = before) -> None:
+                    bar(before + done)
+
+                results.append(work(number, tell))
+            bar(sum(sizes))
+            return results
+        return _in_processes(names, sizes, work, bar, abandon)
 
 
 def _one(
@@ -68,30 +93,31 @@ def _ending_when_told() -> Iterator[None]:
 
 
 def _in_processes(
-    experiment: Experiment,
-    policies: Sequence[str],
-    folders: Sequence[Path | None],
+    names: Sequence[str],
+    sizes: Sequence[int],
+    work: Callable[[int, Callable[[int], object]], T],
     bar: Callable[[int], object],
-) -> list[RunRecord]:
+    abandon: Callable[[int], object],
+) -> list[T]:
     # Forked, so that a large trace is shared and not sent.
     context = multiprocessing.get_context("fork")
-    done = context.Array("q", len(policies), lock=False)
-    waiting = list(range(len(policies)))[::-1]
+    done = context.Array("q", len(names), lock=False)
+    waiting = list(range(len(names)))[::-1]
     running: dict[int, tuple[Any, Connection]] = {}
-    records: dict[int, RunRecord] = {}
+    results: dict[int, T] = {}
     most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     parent = os.getpid()
 
-    def work(number: int, out: Connection) -> None:
+    def run(number: int, out: Connection) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-        def tell(jobs: int) -> None:
+        def tell(made: int) -> None:
             if os.getppid() != parent:
                 raise SystemExit(1)  # killed outright, it could not end us
-            done[number] = jobs
+            done[number] = made
 
         try:
-            out.send(_one(experiment, policies[number], folders[number], tell))
+            out.send(work(number, tell))
         except (DovetailError, OSError) as error:
             out.send(error)
         except KeyboardInterrupt:
@@ -102,20 +128,20 @@ def _in_processes(
             while waiting and len(running) < most:
                 number = waiting.pop()
                 ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=work, args=(number, theirs), daemon=True)
+                process = context.Process(target=run, args=(number, theirs), daemon=True)
                 process.start()
                 theirs.close()
                 running[number] = (process, ours)
-            _collect(running, records, policies)
-            for number in records:
-                done[number] = len(experiment.arrivals)
+            _collect(running, results, names)
+            for number in results:
+                done[number] = sizes[number]
             bar(sum(done))
     finally:
         for number, (process, _) in running.items():
             process.terminate()
             process.join()
-            _remove_unfinished(folders[number])
-    return [records[number] for number in range(len(policies))]
+            abandon(number)
+    return [results[number] for number in range(len(names))]
 
 
 def _remove_unfinished(folder: Path | None) -> None:
@@ -125,10 +151,10 @@ def _remove_unfinished(folder: Path | None) -> None:
 
 def _collect(
     running: dict[int, tuple[Any, Connection]],
-    records: dict[int, RunRecord],
-    policies: Sequence[str],
+    results: dict[int, T],
+    names: Sequence[str],
 ) -> None:
-    """Take in the records of those that are done."""
+    """Take in the results of those that are done."""
     ready = multiprocessing.connection.wait([out for _, out in running.values()], _LOOK_EVERY_S)
     for number, (process, out) in list(running.items()):
         if out not in ready:
@@ -138,12 +164,12 @@ def _collect(
         except EOFError:
             process.join()
             raise DovetailError(
-                f"the process that ran {policies[number]!r} died (exit code {process.exitcode}); "
+                f"the process that ran {names[number]!r} died (exit code {process.exitcode}); "
                 "if memory ran out, compare fewer policies at a time"
             ) from None
         if isinstance(result, Exception):
             raise result
-        records[number] = result
+        results[number] = result
         process.join()
         del running[number]
 

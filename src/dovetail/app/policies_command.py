@@ -26,7 +26,7 @@ def policies(name: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=1))
     elif name:
-        click.echo(_page(found[0]))
+        click.echo(page(found[0], registry.manual(name)))
     else:
         _list(found)
 
@@ -41,8 +41,9 @@ def _all() -> list[registry.Description]:
     return found
 
 
-def _page(one: registry.Description) -> str:
-    about = [registry.manual(one.name), *(_NEEDS[need] for need in one.needs)]
+def page(one: registry.Description, manual: str) -> str:
+    """All about one."""
+    about = [manual, *(_NEEDS[need] for need in one.needs)]
     if one.parameters:
         rows = [f"  {key}={value}" for key, value in one.parameters.items()]
         about.append("\n".join(["Parameters and their defaults:", *rows]))
@@ -51,7 +52,7 @@ def _page(one: registry.Description) -> str:
 
 def _list(found: list[registry.Description]) -> None:
     for one in found:
-        click.echo(_entry(one))
+        click.echo(entry(one))
     click.echo(
         "\nAll about one: dovetail policies NAME\n"
         "Parameters are given after the name: --policy tiresias:queues=2:limits=18000\n"
@@ -59,7 +60,8 @@ def _list(found: list[registry.Description]) -> None:
     )
 
 
-def _entry(one: registry.Description) -> str:
+def entry(one: registry.Description) -> str:
+    """One of a list."""
     import textwrap
 
     lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 74)

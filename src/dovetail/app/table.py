@@ -48,7 +48,12 @@ def table(summaries: Sequence[Summary]) -> str:
 def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
     rows = [[title for _, title in columns]]
     rows += [[_cell(key, summary[key]) for key, _ in columns] for summary in summaries]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(columns))]
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Titles, a rule, and a line for each row: a name, then figures."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
     widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
     lines = [line for row in rows for line in _lines(row, widths)]

@@ -10,7 +10,9 @@ from typing import Final, TypeAlias, assert_never, final
 
 from dovetail.core.entries import (
     Action,
+    Branch,
     Cancelled,
+    CloseStudy,
     Event,
     Failed,
     Finished,
@@ -332,12 +334,12 @@ class SimulatedCluster:
             self._wake_at = action.at
         elif isinstance(action, Refuse):
             self._lives.pop(action.job_id).gone = True
-        elif isinstance(action, Stop):
+        elif isinstance(action, Stop | Branch):
             self._end_by_decision(self._lives.pop(action.job_id))
         elif isinstance(action, Resize):
             self._resize(self._lives[action.job_id], action.placement)
-        elif isinstance(action, Promote):
-            pass  # a matter of the queue: nothing changes for the job itself
+        elif isinstance(action, Promote | CloseStudy):
+            pass  # a matter of the book: nothing changes for the job itself
         else:
             assert_never(action)
 

@@ -12,7 +12,17 @@ from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar, Final, TypeAlias, final
 
-from dovetail.core.model import Job, JobId, Node, Placement, Seconds, Tenant, own_fields
+from dovetail.core.model import (
+    Design,
+    Job,
+    JobId,
+    Node,
+    Placement,
+    Seconds,
+    Setting,
+    Tenant,
+    own_fields,
+)
 
 quote: Final = encode_basestring_ascii  # final, so that compiled code need not look it up
 
@@ -50,7 +60,7 @@ class Entry:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Job | Node | Tenant):
+    if isinstance(value, Job | Node | Tenant | Design):
         return own_fields(value)
     if isinstance(value, Placement):
         return [value.share, *([piece.node, piece.mask] for piece in value.slices)]
@@ -176,7 +186,8 @@ class Paced(Entry):
 @final
 class Reported(Entry):
     """The job itself told how far it is. `upto` is where the next report begins in its file, so that
-    each one is taken exactly once, whoever dies in between."""
+    each one is taken exactly once, whoever dies in between; below zero: where it begins in what the
+    job prints, for one that reports there."""
 
     tag: ClassVar[str] = "reported"
     fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto")
@@ -426,6 +437,42 @@ class TenantSet(Entry):
 
 
 @final
+class StudyOpened(Entry):
+    """A user has asked for a study; its trials are submitted as jobs of the group with its id."""
+
+    tag: ClassVar[str] = "study-opened"
+    fields: ClassVar[tuple[str, ...]] = ("at", "design")
+
+    def __init__(self, at: Seconds, design: Design) -> None:
+        self.at: Final = at
+        self.design: Final = design
+
+
+@final
+class StudyStopped(Entry):
+    """The user wants no turns given for now; its trials are held one by one, their progress kept."""
+
+    tag: ClassVar[str] = "study-stopped"
+    fields: ClassVar[tuple[str, ...]] = ("at", "study_id")
+
+    def __init__(self, at: Seconds, study_id: str) -> None:
+        self.at: Final = at
+        self.study_id: Final = study_id
+
+
+@final
+class StudyResumed(Entry):
+    """The user lets the study go on."""
+
+    tag: ClassVar[str] = "study-resumed"
+    fields: ClassVar[tuple[str, ...]] = ("at", "study_id")
+
+    def __init__(self, at: Seconds, study_id: str) -> None:
+        self.at: Final = at
+        self.study_id: Final = study_id
+
+
+@final
 class Woke(Entry):
     """The time that a policy asked to be woken at has come."""
 
@@ -508,15 +555,47 @@ class Refuse(Entry):
 
 @final
 class Stop(Entry):
-    """End the job, running or not, because of something it did or has had: it counts as failed."""
+    """End the job, running or not, because of something it did or has had: it counts as failed, or
+    as cancelled if it is only that nobody needs it any more."""
 
     tag: ClassVar[str] = "stop"
-    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason", "exit_code")
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "reason", "exit_code", "unneeded")
 
-    def __init__(self, job_id: JobId, reason: str, exit_code: int | None = None) -> None:
+    def __init__(
+        self, job_id: JobId, reason: str, exit_code: int | None = None, unneeded: bool | None = None
+    ) -> None:
         self.job_id: Final = job_id
         self.reason: Final = reason
         self.exit_code: Final = exit_code  # what it is to be told by, e.g. 124 for a time limit
+        self.unneeded: Final = unneeded  # true, or nothing
+
+
+@final
+class Branch(Entry):
+    """End the trial's job: the trial goes on as a new job, from the checkpoint of another trial and
+    with other settings (population-based training)."""
+
+    tag: ClassVar[str] = "branch"
+    fields: ClassVar[tuple[str, ...]] = ("job_id", "source", "settings")
+
+    def __init__(
+        self, job_id: JobId, source: JobId, settings: tuple[tuple[str, Setting], ...]
+    ) -> None:
+        self.job_id: Final = job_id
+        self.source: Final = source
+        self.settings: Final = settings
+
+
+@final
+class CloseStudy(Entry):
+    """The study is over, and why."""
+
+    tag: ClassVar[str] = "close-study"
+    fields: ClassVar[tuple[str, ...]] = ("study_id", "reason")
+
+    def __init__(self, study_id: str, reason: str) -> None:
+        self.study_id: Final = study_id
+        self.reason: Final = reason
 
 
 @final
@@ -556,7 +635,10 @@ Event: TypeAlias = (
     | NodeDraining
     | NodeLeft
     | TenantSet
+    | StudyOpened
+    | StudyStopped
+    | StudyResumed
     | Woke
 )
-Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Wake
+Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Branch | CloseStudy | Wake
 JournalEntry: TypeAlias = Event | Action

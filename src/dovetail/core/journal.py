@@ -12,7 +12,9 @@ from typing import Any, Final, final
 
 from dovetail.core.entries import (
     Amended,
+    Branch,
     Cancelled,
+    CloseStudy,
     Displaced,
     Failed,
     Finished,
@@ -40,6 +42,9 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -47,6 +52,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import BadInput
 from dovetail.core.model import (
+    Design,
     Estimate,
     Interruption,
     Job,
@@ -125,6 +131,8 @@ def job_from(data: dict[str, Any]) -> Job:
     data = _with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
     data["after"] = tuple(data.get("after", ()))
+    if "settings" in data:
+        data["settings"] = pairs_from(data["settings"])
     data["options"] = tuple(Option(*option) for option in data.get("options", ()))
     if "interruption" in data:
         data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
@@ -133,15 +141,23 @@ def job_from(data: dict[str, Any]) -> Job:
     return Job(**data)
 
 
+def pairs_from(data: Iterable[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple([(name, value) for name, value in data])
+
+
+def design_from(data: dict[str, Any]) -> Design:
+    return Design(**_with_infinity(data))
+
+
 def node_from(data: dict[str, Any]) -> Node:
     data = _with_infinity(data)
-    data["labels"] = tuple((k, v) for k, v in data.get("labels", ()))
+    data["labels"] = pairs_from(data.get("labels", ()))
     return Node(**data)
 
 
 def tenant_from(data: dict[str, Any]) -> Tenant:
     data = _with_infinity(data)
-    data["labels"] = tuple((k, v) for k, v in data.get("labels", ()))
+    data["labels"] = pairs_from(data.get("labels", ()))
     return Tenant(**data)
 
 
@@ -153,7 +169,9 @@ def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_NAMES = frozenset(("id", "user", "tenant", "name", "group", "model", "kind", "rack"))
+_NAMES = frozenset(
+    ("id", "user", "tenant", "name", "group", "model", "kind", "rack", "metric", "rule")
+)
 
 
 _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
@@ -188,11 +206,18 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NodeDraining.tag: lambda at, value, _: NodeDraining(at, value),
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
     TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
+    StudyOpened.tag: lambda at, value, _: StudyOpened(at, design_from(value)),
+    StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
+    StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),
     Woke.tag: lambda at, _value, _row: Woke(at),
     Start.tag: lambda _, value, row: Start(value, placement_from(row["on"])),
     Preempt.tag: lambda _, value, _row: Preempt(value),
     Promote.tag: lambda _, value, _row: Promote(value),
     Resize.tag: lambda _, value, row: Resize(value, placement_from(row["on"])),
-    Stop.tag: lambda _, value, row: Stop(value, row["reason"], row.get("exit_code")),
+    Stop.tag: lambda _, value, row: Stop(
+        value, row["reason"], row.get("exit_code"), row.get("unneeded")
+    ),
+    Branch.tag: lambda _, value, row: Branch(value, row["source"], pairs_from(row["settings"])),
+    CloseStudy.tag: lambda _, value, row: CloseStudy(value, row["reason"]),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

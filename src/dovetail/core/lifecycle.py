@@ -7,6 +7,7 @@ from typing import Final
 from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
+from dovetail.core.studies import StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 from dovetail.core.view import View
 
@@ -71,10 +72,16 @@ class Lifecycle(View):
             track.pinned = NOT_PREEMPTIBLE
         if track.job.after:
             self._await(track)
+        if track.job.trial is not None:
+            study = self.studies.of(track)
+            if study is not None:
+                study.join(track)
         if not track.barred:
             self._line_up(track)
 
     def _line_up(self, track: Track) -> None:
+        if track.job.trial is not None and not self._has_place(track):
+            return
         self.waiting_count += 1
         for index in self._on_wait:
             index.waits(track)
@@ -92,13 +99,76 @@ class Lifecycle(View):
                 track.awaits = (*track.awaits, other)
         track.barred = bool(track.awaits)
 
+    # ------------------------------------------------- trials, of which so many may run at once
+
+    def _has_place(self, track: Track) -> bool:
+        """A trial lines up only if its study has room for it there."""
+        study = self.studies.of(track)
+        if study is None or study.has_place(track.job.id):
+            return True
+        self._bench(study, track)
+        return False
+
+    @staticmethod
+    def _bench(study: StudyTrack, track: Track) -> None:
+        track.benched = track.barred = True
+        study.line.discard(track.job.id)
+        study.bench[track.job.id] = track
+
+    @staticmethod
+    def _leave_bench(study: StudyTrack, track: Track) -> None:
+        track.benched = False
+        track.barred = bool(track.held or track.awaits)
+        study.bench.pop(track.job.id, None)
+
+    def _fill_line(self, study: StudyTrack) -> None:
+        while (track := study.next_on_bench()) is not None:
+            self._leave_bench(study, track)
+            self._line_up(track)
+
+    def _leave_line(self, track: Track) -> None:
+        """Held by its user, or over: another of its study may line up."""
+        study = self.studies.of(track)
+        if study is not None:
+            study.line.discard(track.job.id)
+            self._fill_line(study)
+
+    def _start_from_bench(self, track: Track, placement: Placement) -> None:
+        """The last one of its study in the queue makes room for it there."""
+        study = self.studies.of(track)
+        if study is None or not track.benched or track.held:
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} at t={self.now:g}: it does not stand in line"
+            )
+        waiting = [self._tracks[job_id] for job_id in study.line if job_id not in self._running]
+        if not waiting:
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} at t={self.now:g}: study "
+                f"{study.design.name!r} runs as many trials at once as it may"
+            )
+        last = max(waiting, key=lambda other: other.ticket)
+        self._swap(study, last, track)
+        try:
+            self._start(track.job.id, placement)
+        except IllegalEntry:
+            self._swap(study, track, last)
+            raise
+
+    def _swap(self, study: StudyTrack, out: Track, to_line: Track) -> None:
+        self._bench(study, out)
+        self.waiting_count -= 1
+        out.turn += 1
+        self._park(out)
+        self._leave_bench(study, to_line)
+        self._line_up(to_line)
+
     def _tell_dependants(self, ended: Track) -> None:
         for track in self._dependants.pop(ended.job.id, ()):
             if track.ended_at >= 0:
                 continue
             if ended.phase is FINISHED:
                 track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
-                track.barred = bool(track.held or track.awaits)
+                track.barred = bool(track.held or track.awaits or track.benched)
                 if not track.barred:
                     self._line_up(track)
             else:
@@ -125,6 +195,9 @@ class Lifecycle(View):
         track = self._tracks.get(job_id) or self._track(job_id)
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
+        if track.barred:
+            self._start_from_bench(track, placement)
+            return
         room, shape, count, now = self.room, track.shape, placement.gpus, self.now
         if shape.options:
             self._check_option(track, placement)
@@ -230,6 +303,8 @@ class Lifecycle(View):
     def _park(self, track: Track) -> None:
         for index in self._on_park:
             index.parks(track)
+        if track.job.trial is not None and not track.benched:
+            self._leave_line(track)
 
     def _step_out(self, track: Track) -> None:
         """Leave the queue, for good or to line up elsewhere in it."""
@@ -354,6 +429,8 @@ class Lifecycle(View):
             self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
+        if track.job.trial is not None:
+            self._leave_line(track)
         if self._dependants:
             self._tell_dependants(track)
         if self._remembers:

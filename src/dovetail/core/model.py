@@ -6,10 +6,11 @@ import json
 from dataclasses import MISSING, dataclass, field, fields
 from json.encoder import encode_basestring_ascii as quote
 from math import inf, isinf
-from typing import Any, Final, NamedTuple, NewType, final
+from typing import Any, Final, NamedTuple, NewType, TypeAlias, final
 
 JobId = NewType("JobId", str)
 Seconds = float
+Setting: TypeAlias = float | int | str | bool  # the value of one hyper-parameter
 
 WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
 
@@ -71,6 +72,8 @@ class Job:
     preemptible: bool = True  # may it be made to give way at all?
     restartable: bool = False  # may it be killed and begun anew, if nothing gentler works?
     gpu_memory_gb: float = 0.0  # every GPU must have as much
+    trial: int | None = None  # which one of the study `group` it is, counted from 0
+    settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
@@ -143,6 +146,8 @@ class Job:
             or self.restartable
             or not self.preemptible
             or self.gpu_memory_gb
+            or self.trial is not None
+            or self.settings
             or self.time_limit_s is not None
             or self.share != WHOLE_GPU
             or self.weight != 1.0
@@ -188,6 +193,38 @@ def own_fields(value: Any) -> dict[str, Any]:
                 own = str(own)  # inf or -inf
             row[item.name] = own
     return row
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a user asked of a study: many trials of one thing, of which the best is wanted."""
+
+    id: str
+    name: str
+    metric: str
+    steps: int  # of a whole trial
+    planned: int  # trials in all; they may be submitted one after the other
+    user: str = ""
+    direction: str = "min"  # or max
+    report_every: int = 1  # steps
+    rule: str = "default"
+    at_once: int | None = None  # trials that may run at the same time
+    target: float | None = None
+    stop_at_target: bool = False
+    deadline: Seconds | None = None
+    budget_s: Seconds | None = None  # from its opening, pauses not counted
+    budget_gpu_s: float | None = None
+    seed: int = 0
+    spec: str = ""  # the whole description, as JSON
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.planned < 1 or self.report_every < 1:
+            raise ValueError(f"study {self.id!r} needs at least 1 step, 1 trial, 1 step a report")
+        if self.direction not in ("min", "max"):
+            raise ValueError(f"study {self.id!r}: direction {self.direction!r} is not min or max")
+
+    def is_better(self, value: float, other: float) -> bool:
+        return value < other if self.direction == "min" else value > other
 
 
 @dataclass(frozen=True, slots=True)

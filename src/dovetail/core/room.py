@@ -162,7 +162,8 @@ class Room:
         self.changes += 1
 
     def eligible(self, shape: Shape) -> list[Pool]:
-        """The pools that a job of this shape may use, in the order the nodes joined."""
+        """The pools that a job of this shape may use, in the order the nodes joined. A share of a
+        GPU has that part of its memory: so those on one card never ask for more than it has."""
         pools: list[Pool] | None = shape.pools
         if pools is None:
             pools = shape.pools = self._find_eligible(shape)
@@ -183,7 +184,7 @@ class Room:
 
     def admits(self, pool: Pool, shape: Shape) -> bool:
         """May jobs of this shape use the pool, whatever its kind?"""
-        return shape.gpu_memory_gb <= pool.gpu_memory_gb and (
+        return shape.gpu_memory_gb <= pool.gpu_memory_gb * shape.share / WHOLE_GPU and (
             not pool.tenant or pool.tenant == shape.tenant
         )
 

@@ -11,20 +11,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from dovetail.core.errors import BadInput
-from dovetail.core.journal import job_from, node_from, placement_from, tenant_from
+from dovetail.core.journal import (
+    design_from,
+    job_from,
+    node_from,
+    pairs_from,
+    placement_from,
+    tenant_from,
+)
 from dovetail.core.model import Job, JobId, Placement, Shape, own_fields
 from dovetail.core.room import Room
 from dovetail.core.state import State
+from dovetail.core.studies import Branching, Closed, Point, Stint, StudyTrack, TrialTrack
 from dovetail.core.track import Phase, Track
 
-FORMAT = 1
+FORMAT = 2  # the first knew no studies
 
 _PLAIN = (
     *("holds", "first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     "migrations",
     *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),
-    *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto"),
+    *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto", "benched"),
+)
+_OF_A_TRIAL = (
+    *("number", "settings", "after", "jobs", "points", "standing", "reason", "held_s"),
+    *("held_gpu_s", "saved_in_s", "restored_in_s", "ended_at", "branching"),
 )
 _NEW = Track(Job(JobId("")), Shape(0, Job(JobId("")), ""), 0, 0.0, 0)  # all as it begins
 
@@ -45,6 +57,8 @@ def take(state: State) -> str:
             "tracks": [_track(track) for track in state.tracks.values()],
             "running": list(state.running),
             "past": [_track(track) for track in state.past],
+            "studies": [_study(study) for study in state.studies.open.values()],
+            "closed": list(state.studies.closed),
         },
         separators=(",", ":"),
     )
@@ -85,6 +99,30 @@ def _pieces(placement: Placement) -> list[Any]:
     return [placement.share, *([piece.node, piece.mask] for piece in placement.slices)]
 
 
+def _study(study: StudyTrack) -> dict[str, Any]:
+    best = study.best
+    return {
+        "design": own_fields(study.design),
+        "opened_at": study.opened_at,
+        "stopped_at": study.stopped_at,
+        "away_s": study.away_s,
+        "reached_at": study.reached_at,
+        "rung": study.rung,
+        "best": None if best is None else [best[0].number, best[1]],
+        "trials": [_trial(trial) for trial in study.trials.values()],
+    }
+
+
+def _trial(trial: TrialTrack) -> dict[str, Any]:
+    return {
+        **{name: getattr(trial, name) for name in _OF_A_TRIAL},
+        "stints": [
+            [stint.since, stint.until, _pieces(stint.placement), stint.holds]
+            for stint in trial.stints
+        ],
+    }
+
+
 def restore(text: str, past: int) -> State:
     """The state that was taken; `past` as for a new one."""
     try:
@@ -118,7 +156,51 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])
+    state.studies.closed.extend(Closed(*row) for row in saved.get("closed", ()))
+    for row in saved.get("studies", ()):
+        take_up_study(state, _restored_study(row))
     return state
+
+
+def _restored_study(row: Mapping[str, Any]) -> StudyTrack:
+    study = StudyTrack(design_from(row["design"]), row["opened_at"])
+    study.stopped_at, study.away_s = row["stopped_at"], row["away_s"]
+    study.reached_at, study.rung = row["reached_at"], row["rung"]
+    for told in row["trials"]:
+        trial = _restored_trial(told)
+        study.trials[trial.number] = trial
+    if row["best"] is not None:
+        number, point = row["best"]
+        study.best = (study.trials[number], Point(*point))
+    return study
+
+
+def _restored_trial(row: Mapping[str, Any]) -> TrialTrack:
+    after = tuple([JobId(other) for other in row["after"]])
+    trial = TrialTrack(row["number"], pairs_from(row["settings"]), after)
+    for name in _OF_A_TRIAL[3:]:
+        setattr(trial, name, row[name])
+    trial.points = [Point(*point) for point in row["points"]]
+    trial.stints = [
+        Stint(since, until, placement_from(on), holds) for since, until, on, holds in row["stints"]
+    ]
+    if row["branching"] is not None:
+        source, settings = row["branching"]
+        trial.branching = Branching(JobId(source), pairs_from(settings))
+    return trial
+
+
+def take_up_study(state: State, study: StudyTrack) -> None:
+    """The state follows it from now on; its jobs are there already."""
+    state.studies.open[study.id] = study
+    state._listen_to_studies()
+    for trial in study.trials.values():
+        for job_id in trial.jobs:
+            track = state._tracks.get(job_id)
+            if track is not None and track.benched:
+                study.bench[job_id] = track
+            elif track is not None and (track.placement is not None or not track.barred):
+                study.line.add(job_id)
 
 
 def _restore_cluster(room: Room, saved: Mapping[str, Any]) -> None:
@@ -145,7 +227,7 @@ def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
     if "on" in row:
         track.placement = placement_from(row["on"])
     track.awaits = tuple(JobId(other) for other in row.get("awaits", ()))
-    track.barred = bool(track.held or track.awaits)
+    track.barred = bool(track.held or track.awaits or track.benched)
     return track
 
 

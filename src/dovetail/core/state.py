@@ -9,7 +9,9 @@ from typing import assert_never, final
 
 from dovetail.core.entries import (
     Amended,
+    Branch,
     Cancelled,
+    CloseStudy,
     Displaced,
     Failed,
     Finished,
@@ -37,6 +39,9 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -45,7 +50,8 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import WHOLE_GPU, Job
+from dovetail.core.model import WHOLE_GPU, Design, Job
+from dovetail.core.studies import Branching, StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
 
@@ -124,7 +130,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Amended | PolicySet,
+        | Released | Amended | PolicySet | StudyOpened | StudyStopped | StudyResumed | CloseStudy
+        | Branch,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
         match entry:
@@ -143,6 +150,26 @@ class State(Lifecycle):
                 self._advance(entry.at)
                 self.policy = entry.policy
             case _:
+                self._record_study(entry)
+
+    def _record_study(
+        self, entry: StudyOpened | StudyStopped | StudyResumed | CloseStudy | Branch
+    ) -> None:
+        match entry:
+            case StudyOpened():
+                self._advance(entry.at)
+                self._open_study(entry.design)
+            case StudyStopped():
+                self._advance(entry.at)
+                self._study(entry.study_id).stop(self.now)
+            case StudyResumed():
+                self._advance(entry.at)
+                self._study(entry.study_id).resume(self.now)
+            case CloseStudy():
+                self._close_study(entry)
+            case Branch():
+                self._branch(entry)
+            case _:
                 assert_never(entry)
 
     # ----------------------------------------------------------- what jobs and their processes do
@@ -152,7 +179,7 @@ class State(Lifecycle):
         if track.placement is not None:
             self._release(track, 0.0)
         track.exit_code = entry.exit_code
-        self._end(track, Phase.FAILED, entry.reason)
+        self._end(track, Phase.CANCELLED if entry.unneeded else Phase.FAILED, entry.reason)
 
     def _reported(self, entry: Reported) -> None:
         track = self._track(entry.job_id)
@@ -162,6 +189,8 @@ class State(Lifecycle):
             track.metrics = {**track.metrics, **entry.metrics}
         track.reported_at = self.now
         track.reported_upto = entry.upto
+        for index in self._on_report:
+            index.reports(track, entry)
 
     def _gave_way(self, entry: Saved | Restored | Pinned | Unpinned | Stayed | Displaced) -> None:
         track = self._track(entry.job_id)
@@ -233,7 +262,7 @@ class State(Lifecycle):
         waits = track.placement is None
         was_in_line = waits and not track.barred
         track.held = entry.reason if isinstance(entry, Held) else ""
-        track.barred = bool(track.held or track.awaits)
+        track.barred = bool(track.held or track.awaits or track.benched)
         if was_in_line and track.held:
             self.waiting_count -= 1
             track.turn += 1
@@ -241,6 +270,8 @@ class State(Lifecycle):
         elif waits and not was_in_line and not track.barred:
             track.turn += 1
             self._line_up(track)
+        elif track.benched and not track.held:
+            self._leave_line(track)
 
     def _amended(self, track: Track, job: Job) -> None:
         shape, why_never = self._shape_of(job)
@@ -260,6 +291,43 @@ class State(Lifecycle):
         if not track.barred:
             for index in self._on_wait:
                 index.waits(track)
+
+    # ------------------------------------------------------------------------------------ studies
+
+    def _study(self, study_id: str) -> StudyTrack:
+        study = self.studies.open.get(study_id)
+        if study is None:
+            raise IllegalEntry(f"there is no open study {study_id!r} at t={self.now:g}")
+        return study
+
+    def _open_study(self, design: Design) -> None:
+        if design.id in self.studies.open:
+            raise IllegalEntry(f"study {design.id!r} is opened twice; ids of studies must differ")
+        self.studies.open[design.id] = StudyTrack(design, self.now)
+        self._listen_to_studies()
+
+    def _close_study(self, entry: CloseStudy) -> None:
+        study = self._study(entry.study_id)
+        jobs = [job_id for trial in study.trials.values() for job_id in trial.jobs]
+        left = [job_id for job_id in jobs if job_id in self._tracks]
+        if left:
+            raise IllegalEntry(
+                f"cannot close study {study.design.name!r} at t={self.now:g}: jobs {left} of it "
+                "have not ended"
+            )
+        self.studies.close(study, self.now, entry.reason)
+        for index in self._on_close:
+            index.closes(study, entry.reason)
+
+    def _branch(self, entry: Branch) -> None:
+        track = self._track(entry.job_id)
+        found = self.studies.trial(track)
+        if found is None:
+            raise IllegalEntry(f"job {entry.job_id!r} is not a trial of an open study")
+        found[1].branching = Branching(entry.source, entry.settings)
+        if track.placement is not None:
+            self._release(track, 0.0)
+        self._end(track, Phase.CANCELLED, f"goes on from job {entry.source}")
 
     # ------------------------------------------------------------------------------------ cluster
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from dovetail.core.model import Job, JobId, Node, Seconds, Tenant
 from dovetail.core.room import Room
-from dovetail.core.snapshot import _NEW, _PLAIN, _restore_live
+from dovetail.core.snapshot import _NEW, _PLAIN, _restore_live, take_up_study
 from dovetail.core.state import State
+from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -53,6 +54,7 @@ class Still:
     past: tuple[Track, ...]
     most_past: int
     unplaceable: Mapping[JobId, str]
+    studies: tuple[StudyTrack, ...] = ()
 
 
 def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
@@ -69,6 +71,7 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
         past=tuple(view.past),
         most_past=view.past.maxlen or 0,
         unplaceable=dict(view.unplaceable),
+        studies=tuple([study.copy() for study in view.studies.open.values()]),
     )
 
 
@@ -103,6 +106,8 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update({k: why for k, why in still.unplaceable.items() if k in known})
+    for study in still.studies:
+        take_up_study(state, study.copy())  # a still may be set going more than once
     return state
 
 
@@ -136,7 +141,7 @@ def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, J
             setattr(track, name, value)
     track.placement = placement
     track.awaits = awaits
-    track.barred = bool(track.held or awaits)
+    track.barred = bool(track.held or awaits or track.benched)
     if why_never and placement is None:
         state.unplaceable[job.id] = why_never
     return track

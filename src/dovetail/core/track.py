@@ -70,6 +70,7 @@ class Track:
     exit_code: int | None = None
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
+    benched: bool = False  # has its study as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has

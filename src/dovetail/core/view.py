@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from typing import Final, Protocol, cast
 
+from dovetail.core.entries import Reported
 from dovetail.core.model import JobId, Seconds, Shape
 from dovetail.core.room import Room
+from dovetail.core.studies import Studies, StudyTrack
 from dovetail.core.track import FINISHED, Phase, Track
 
 WAITS: Final = 1
@@ -16,6 +18,8 @@ ENDS: Final = 4
 SETTLES: Final = 8
 RECALLS: Final = 16
 PARKS: Final = 32
+REPORTS: Final = 64
+CLOSES: Final = 128
 
 
 class Index(Protocol):
@@ -53,6 +57,20 @@ class Parking(Index, Protocol):
         """The job neither runs nor waits in line, and has not ended: its user has paused it."""
 
 
+class Reporting(Index, Protocol):
+    """An index that follows what jobs tell of themselves; it watches `REPORTS`."""
+
+    def reports(self, track: Track, entry: Reported) -> None:
+        """The job has told how far it is."""
+
+
+class Closing(Index, Protocol):
+    """An index that follows studies; it watches `CLOSES`."""
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        """The study is over."""
+
+
 class IndexSpec(Protocol):
     """Says which index is wanted. Kept by the policy as a field, so it is always the same object."""
 
@@ -84,6 +102,9 @@ class View:
         self._on_run: list[Index] = []
         self._on_end: list[Index] = []
         self._on_park: list[Parking] = []
+        self._on_report: list[Reporting] = []
+        self._on_close: list[Closing] = []
+        self.studies: Final = Studies()
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
@@ -143,6 +164,10 @@ class View:
                 told.append(index)
         if watches & PARKS:
             self._on_park.append(cast(Parking, index))
+        if watches & REPORTS:
+            self._on_report.append(cast(Reporting, index))
+        if watches & CLOSES:
+            self._on_close.append(cast(Closing, index))
         return index
 
     def forget_indexes(self, but: Collection[IndexSpec] = ()) -> None:
@@ -155,6 +180,18 @@ class View:
                     if index in told:
                         told.remove(index)
                 self._on_park = [other for other in self._on_park if other is not index]
+                self._on_report = [other for other in self._on_report if other is not index]
+                self._on_close = [other for other in self._on_close if other is not index]
+
+    def _listen_to_studies(self) -> None:
+        """From the first study on; before all indexes, which may look at what became of it."""
+        studies = self.studies
+        if not studies.listens:
+            studies.listens = True
+            for told in (self._on_wait, self._on_run, self._on_end):
+                told.insert(0, studies)
+            self._on_park.insert(0, studies)
+            self._on_report.insert(0, studies)
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""

@@ -33,6 +33,11 @@ class Hourly:
     def constant(self) -> bool:
         return len(self.values) == 1
 
+    @property
+    def ends(self) -> Seconds:
+        """From then on nothing is known."""
+        return inf if self._repeats else self._span
+
     def at(self, when: Seconds) -> float:
         if self._span == inf:
             return self.values[0]

@@ -12,6 +12,7 @@ their framework, this package does not.
 """
 
 from dovetail.sdk.checkpoints import checkpoint_dir, resumed
+from dovetail.sdk.chosen import settings
 from dovetail.sdk.reports import report
 from dovetail.sdk.stopping import EXIT_REQUEUE, should_stop, stop_if_asked
 
@@ -20,6 +21,7 @@ __all__ = [
     "checkpoint_dir",
     "report",
     "resumed",
+    "settings",
     "should_stop",
     "stop_if_asked",
 ]

@@ -7,6 +7,7 @@ from math import inf
 from typing import TypeGuard, final
 
 from dovetail.core.entries import (
+    Branch,
     Cancelled,
     Displaced,
     Failed,
@@ -84,7 +85,7 @@ class Audit:
             self._given(entry)
         elif isinstance(entry, Preempt | Interrupted | Displaced) or self._is_tried_again(entry):
             self._gives_back(entry)
-        elif isinstance(entry, Finished | Failed | Cancelled | Refuse | Stop):
+        elif isinstance(entry, Finished | Failed | Cancelled | Refuse | Stop | Branch):
             self._over(entry)
         elif isinstance(entry, NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft):
             self._node(entry)
@@ -105,7 +106,7 @@ class Audit:
         self._deaths[entry.job_id] = self._deaths.get(entry.job_id, 0) + 1
         return self._deaths[entry.job_id] <= self._jobs[entry.job_id].retries
 
-    def _over(self, entry: Finished | Failed | Cancelled | Refuse | Stop) -> None:
+    def _over(self, entry: Finished | Failed | Cancelled | Refuse | Stop | Branch) -> None:
         assert entry.job_id not in self.ended, "ends twice"
         held = self._held.pop(entry.job_id, None)
         if isinstance(entry, Finished | Failed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -31,6 +32,8 @@ def fingerprint(view: View) -> dict[str, Any]:
         "gpus_up": room.gpus_up,
         "tenants": dict(room.tenants),
         "held": {name: round(gpus, 6) for name, gpus in room.held.items()},
+        "studies": [_study_values(study) for study in view.studies.open.values()],
+        "closed": list(view.studies.closed),
         "pools": [(p.kind, p.tenant, p.width, p.free, list(p.by_count)) for p in room.pools],
     }
 
@@ -41,6 +44,29 @@ _TRACK_FIELDS = (
     *("held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn", "reason"),
     "migrations",
 )
+
+
+def _study_values(study: StudyTrack) -> tuple[Any, ...]:
+    """Curves as text: what is not a number would differ from itself."""
+    best = None if study.best is None else (study.best[0].number, study.best[1])
+    line, bench = sorted(study.line), sorted(study.bench)
+    own = (study.design, study.opened_at, study.stopped_at, study.away_s, study.reached_at)
+    return (
+        *own,
+        study.rung,
+        best,
+        line,
+        bench,
+        [_trial_values(trial) for trial in study.trials.values()],
+    )
+
+
+def _trial_values(trial: TrialTrack) -> tuple[Any, ...]:
+    return (
+        *(trial.number, trial.settings, trial.after, trial.jobs, repr(trial.points), trial.stints),
+        *(trial.standing, trial.reason, trial.held_s, trial.held_gpu_s, trial.saved_in_s),
+        *(trial.restored_in_s, trial.ended_at, trial.branching),
+    )
 
 
 def _track_values(track: Track) -> tuple[Any, ...]:

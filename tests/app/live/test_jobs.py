@@ -115,10 +115,12 @@ def test_the_priority_changes_the_order(box: Box) -> None:
     box.well("cancel", "--mine")
 
 
-def test_a_job_comes_after_another(box: Box) -> None:
-    first = box.sh("sleep 0.5")
+def test_a_job_comes_after_another(box: Box, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = box.sh(f"while [ ! -e {go} ]; do sleep 0.05; done")
     second = box.sh("true", "--after", first)
     assert box.json("show", second)["reason"] == f"waits for job {first}"
+    go.touch()
     box.well("wait", second)
     rows = [box.json("show", job) for job in (first, second)]
     assert rows[0]["ended_at"] <= rows[1]["started_at"]

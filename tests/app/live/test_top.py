@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import select
 import signal
-import struct
-import termios
 import time
 from typing import Any
 
 from dovetail.app.live.listing import columns_of
 from dovetail.app.live.screen import Scene, frame
 from typed_box import Box
-
-
-class Terminal:
-    """A command in a terminal of so many lines and columns."""
-
-    def __init__(self, command: list[str], lines: int = 24, columns: int = 90) -> None:
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.environ["TERM"] = "xterm-256color"
-            os.execv(command[0], command)
-        self.resize(lines, columns)
-        self.seen = b""
-
-    def resize(self, lines: int, columns: int) -> None:
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def until(self, text: str, within_s: float = 20.0) -> None:
-        deadline = time.monotonic() + within_s
-        while text.encode() not in self.seen:
-            assert time.monotonic() < deadline, self.seen[-2000:]
-            self._read(0.2)
-
-    def _read(self, patience_s: float) -> None:
-        if select.select([self.fd], [], [], patience_s)[0]:
-            try:
-                self.seen += os.read(self.fd, 65536)
-            except OSError:  # it has ended
-                time.sleep(0.01)
-
-    def type(self, keys: str) -> None:
-        os.write(self.fd, keys.encode())
-
-    def end(self) -> int:
-        self.until("\x1b[?1049l")
-        _, status = os.waitpid(self.pid, 0)
-        self.is_sane = bool(termios.tcgetattr(self.fd)[3] & termios.ECHO)
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
+from typed_terminal import Terminal
 
 
 def test_top_draws_follows_the_size_and_leaves_the_terminal_as_it_was(box: Box) -> None:

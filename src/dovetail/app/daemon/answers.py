@@ -144,6 +144,15 @@ class TenantAsked(_Asked):
     weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER, strict=True)
 
 
+class StudyAsked(_Asked):
+    spec: dict[str, Any] = Field(description="As docs/study.schema.json describes it.")
+    environment: Environment = Field(
+        default={}, repr=False, description="Kept in a private file, told to nobody."
+    )
+    workdir: Workdir = Field(description="The folder it was opened in.")
+    umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+
+
 # ----------------------------------------------------------------------------------------- answers
 
 
@@ -306,3 +315,91 @@ class Tenants(BaseModel):
 
 class Stopping(BaseModel):
     stopping: bool
+
+
+# ----------------------------------------------------------------------------------------- studies
+
+
+class StudyOpen(BaseModel):
+    study: str
+    name: str
+    trials: list[str] = Field(description="The jobs submitted so far.")
+
+
+class BestTrial(BaseModel):
+    trial: int
+    value: float
+    step: float
+    settings: dict[str, Any]
+
+
+class _StudyHead(BaseModel):
+    id: str
+    name: str
+    user: str
+    policy: str = Field(description="The rule that says whose turn it is.")
+    state: Literal["open", "stopped", "closed"]
+    reason: str = Field(description="Why it is closed, or what is wrong with its rule.")
+    done: int
+    running: int
+    paused: int
+    failed: int
+    stopped: int
+    best: BestTrial | None
+    target: float | None
+    reached_s: float | None = Field(description="When the target was reached, from its opening.")
+    age_s: float = Field(description="Since its opening, while it was not stopped.")
+    gpu_hours: float
+    switches: int
+
+
+class StudyRow(_StudyHead):
+    trials: int
+
+
+class StudiesTold(BaseModel):
+    studies: list[StudyRow]
+
+
+class TrialRow(BaseModel):
+    number: int
+    job: str
+    state: Literal["new", "running", "paused", "done", "stopped", "failed"]
+    settings: dict[str, Any]
+    steps: int
+    value: float | None
+    best: float | None
+    points: list[tuple[float, float | None, float]] = Field(
+        description="Step, value (null if it was no finite number), seconds from the opening."
+    )
+    stints: list[tuple[float, float | None, str]] = Field(
+        description="From and until when, in seconds from the opening, and where."
+    )
+    reason: str
+
+
+class SwitchCost(BaseModel):
+    seconds: float
+    rung: str
+
+
+class Budget(BaseModel):
+    time: float | None = Field(description="Seconds.")
+    gpu_hours: float | None
+
+
+class StudyPage(_StudyHead):
+    trials: list[TrialRow] = Field(description="Those submitted so far.")
+    planned: int
+    metric: str
+    direction: Literal["min", "max"]
+    steps: int
+    report_every: int
+    sampler: str
+    seed: int
+    at_once: int | None
+    deadline: float | None
+    budget: Budget | None
+    opened_at: float
+    switch: SwitchCost
+    suspended_bytes: int

@@ -30,6 +30,7 @@ from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience
+from dovetail.tune.board import Mirror
 
 SCENARIOS = 16
 _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
@@ -40,6 +41,7 @@ _MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
 _MOST_SECONDS = 1.0  # of processor time, likewise
 _FRESH_S = 2.0  # a forecast serves everybody who asks within that time
 _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
+_TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 _NORMAL = NormalDist()
 
 Beliefs: TypeAlias = Mapping[JobId, Belief]
@@ -179,11 +181,26 @@ def made_of(
 
 def beliefs_of(state: State) -> Beliefs:
     experience = Experience(state.past)
+    trials = beliefs_of_trials(state)
     return {
-        track.job.id: experience.remaining(track, state.now)
+        track.job.id: trials.get(track.job.id) or experience.remaining(track, state.now)
         for track in state.tracks.values()
         if not track.held or track.held == ARRAY_FULL or track.placement is not None
     }
+
+
+def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
+    """A study knows how many steps its trials make, and soon how long one takes."""
+    found = {}
+    for study in state.studies.open.values():
+        mirror = Mirror(study).sync(state)
+        if not any(trial.steps for trial in mirror.study.trials):
+            continue
+        step_s, source = mirror.step_s(state.now), f"the steps of study {study.design.name}"
+        for number, track in mirror.jobs.items():
+            left = (mirror.study.steps - mirror.study.trials[number].steps) * step_s
+            found[track.job.id] = Belief(left, left * _TRIAL_LOW, left * _TRIAL_HIGH, source)
+    return found
 
 
 def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
@@ -198,6 +215,8 @@ def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
         )
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")
+    if state.studies.open:
+        found.append("that trials of a study take turns is not foreseen")
     if middle.cut_short:
         found.append(middle.cut_short)
     return found

@@ -15,6 +15,8 @@ from pathlib import Path
 
 _CHUNK = 1 << 16
 _LOOK_EVERY_S = 0.2
+_LAST_LINES = 4096  # bytes at the end in which the last line is looked for
+_LONGEST_LINE = 200
 
 
 async def follow(log: Path, tail: int | None, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
@@ -36,6 +38,14 @@ def whole(log: Path, tail: int | None) -> Iterator[bytes]:
         while left > 0 and (chunk := reading.next_chunk()):
             yield chunk
             left -= len(chunk)
+
+
+def last_line(log: Path) -> str:
+    """The last one that says something, shortened; "" if there is none."""
+    text = b"".join(whole(log, _LAST_LINES)).decode(errors="replace")
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    found = next((line for line in reversed(lines) if line), "")
+    return found[:_LONGEST_LINE].encode("ascii", "replace").decode()
 
 
 class _Reading:

@@ -20,6 +20,8 @@ from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.studies import Archive, Studies
+from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
 from dovetail.app.version import version
@@ -35,7 +37,9 @@ from dovetail.core.loop import run
 from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.core.view import IndexSpec
 from dovetail.policies.housekeeping import Housekeeping
+from dovetail.tune.live import Exchanging
 
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
@@ -78,15 +82,24 @@ class Daemon:
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT, self.state, self.tally.decisions.add
         )
+        self.exchange: Final = Exchanging(self.chosen)
+        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
+        self.state.index(self.archive)
+        self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
         slots = self._slots()
         self.world: Final = self._world(machine_nodes(slots))
         if slots is not None:
             self.store.set_meta("slots", str(slots))
-        self.service: Final = Service(
-            Parts(
-                self.world, self.store, self.reader, self.book, self.chosen, self.clock, self.ledger
-            )
+        parts = Parts(
+            *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            lasting=self._lasting,
         )
+        self.service: Final = Service(parts)
+        self.studies: Final = Studies(parts, self.service, self.exchange)
+        self.errands: Final = Errands(parts, self.service, self.studies, home)
+        self.studies.on_resume = self.errands.look_after
+        self._lasting.append(self.errands)
+        self.state.index(self.errands)
         self.service.recall_arrays(self.state)
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
@@ -112,7 +125,7 @@ class Daemon:
             self._record(PolicySet(self.clock(), self.chosen.text))
         while True:
             try:
-                run(self.world, [Housekeeping(), self.chosen], self.state, self._write)
+                run(self.world, [Housekeeping(), self.exchange], self.state, self._write)
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
@@ -146,7 +159,7 @@ class Daemon:
         if self._failures > _MOST_FAILURES:
             raise error
         self.state.settle()
-        self.state.forget_indexes(but=[self.ledger])
+        self.state.forget_indexes(but=self._lasting)
         self.chosen.give_up_on(error, self.state)
         self._record(PolicySet(self.clock(), self.chosen.text))
 

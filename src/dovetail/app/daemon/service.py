@@ -17,7 +17,6 @@ from typing import Any, Final, TypeVar
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
-from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
 from dovetail.app.daemon.submissions import Book, Member, Submission, members
@@ -36,7 +35,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.model import JobId, Seconds, Tenant
 from dovetail.core.track import Track
-from dovetail.core.view import View
+from dovetail.core.view import IndexSpec, View
 
 ANSWER_WITHIN_S = 60.0
 PAUSED = "paused by its user"
@@ -56,7 +55,7 @@ class Parts:
     book: Book
     chosen: Chosen
     clock: Clock
-    ledger: Ledger
+    lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
 class Service:
@@ -66,7 +65,7 @@ class Service:
 
     # ----------------------------------------------------------------------------------- machinery
 
-    def _change(self, change: Change[Answer]) -> Answer:
+    def change(self, change: Change[Answer]) -> Answer:
         if self._parts.store.is_full:
             raise self._disk_full()
         try:
@@ -98,17 +97,20 @@ class Service:
         """All of them or none; the ids of their jobs, in order."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            number = self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
+            number = self.next_number()
             events: list[Event] = []
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)
                 found = [self._with_known_others(member, view) for member in found]
-                events += self._take_on(found, submission, caller, now)
+                events += self.take_on(found, submission, caller, now)
                 number += 1
             self._parts.store.set_meta("next_job", str(number))
             return events, [event.job.id for event in events if isinstance(event, Submitted)]
 
-        return self._change(change)
+        return self.change(change)
+
+    def next_number(self) -> int:
+        return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
 
     def _with_known_others(self, member: Member, view: View) -> Member:
         """Jobs it comes after that have finished no longer matter; others must be known."""
@@ -129,7 +131,7 @@ class Service:
         row = self._ended_row(job_id)
         return None if row is None else str(row["phase"])
 
-    def _take_on(
+    def take_on(
         self, found: Sequence[Member], submission: Submission, caller: Caller, now: Seconds
     ) -> Iterable[Event]:
         limit = spec_jobs.at_once(submission.spec) or len(found)
@@ -207,7 +209,7 @@ class Service:
                 self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
             return [], [track.job.id for track in tracks]
 
-        return self._change(change)
+        return self.change(change)
 
     def _each(
         self,
@@ -223,7 +225,7 @@ class Service:
             events = [event_for(track, now, caller) for track in tracks]
             return [e for e in events if e is not None], [track.job.id for track in tracks]
 
-        return self._change(change)
+        return self.change(change)
 
     def _owned(self, ids: Sequence[str], caller: Caller, view: View, verb: str) -> list[Track]:
         """The jobs that are meant; none of them is touched unless the caller may change all."""
@@ -271,10 +273,10 @@ class Service:
 
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             self._parts.chosen.set(text, view)
-            view.forget_indexes(but=[self._parts.ledger])
+            view.forget_indexes(but=self._parts.lasting)
             return [PolicySet(now, text)], text
 
-        return self._change(change)
+        return self.change(change)
 
     def policy(self) -> dict[str, str]:
         return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
@@ -282,7 +284,7 @@ class Service:
     def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
         if not caller.admin:
             raise NotAllowed("only an administrator may set quotas")
-        self._change(lambda view, now: ([TenantSet(now, tenant)], None))
+        self.change(lambda view, now: ([TenantSet(now, tenant)], None))
 
     # --------------------------------------------------------------------------------- looking at it
 

@@ -41,6 +41,7 @@ class Member:
     job: Job
     spec: JobSpec
     index: int | None
+    begins_from: JobId | None = None  # its checkpoints are a copy of that job's
 
 
 def members(
@@ -78,15 +79,28 @@ class Book:
             "uid": caller.uid,
             "name": member.job.name,
         }
+        if member.begins_from is not None:
+            record["begins_from"] = member.begins_from
         self._write_environment(job_id, {**submission.environment, **member.spec.envs})
         self._store.put_spec(job_id, json.dumps(record))
         self._orders[job_id] = self._order(job_id, record)
 
     def _write_environment(self, job_id: str, environment: Mapping[str, str]) -> None:
-        path = self._home.environment(job_id)
+        self._write_private(self._home.environment(job_id), environment)
+
+    @staticmethod
+    def _write_private(path: Path, content: Mapping[str, Any]) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(dict(environment)))  # ten times as fast as json.dump
+            file.write(json.dumps(dict(content)))  # ten times as fast as json.dump
+
+    def keep_study(self, study_id: str, kept: Mapping[str, Any]) -> None:
+        """What its later trials will need: the environment and folder that it was opened in. It may
+        hold secrets, and goes when the study is over."""
+        self._write_private(self._home.environment(study_id), kept)
+
+    def study(self, study_id: str) -> dict[str, Any] | None:
+        return self.environment(study_id)
 
     def free_number(self, number: int) -> int:
         """The next one of which nothing is left; a journal that was cut may have forgotten some."""
@@ -110,12 +124,13 @@ class Book:
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
         found = self._home.environments.glob("*.json")
-        self._over += [path for path in found if path.stem not in view.tracks]
+        known = {*view.tracks, *view.studies.open}
+        self._over += [path for path in found if path.stem not in known]
         self.sweep()
 
-    def environment(self, job_id: str) -> dict[str, str] | None:
+    def environment(self, job_id: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, str] = json.loads(self._home.environment(job_id).read_text("utf-8"))
+            found: dict[str, Any] = json.loads(self._home.environment(job_id).read_text("utf-8"))
         except FileNotFoundError:
             return None
         return found
@@ -157,10 +172,16 @@ class Book:
             preemptible=spec.preemptible is not False,
             restartable=spec.preemptible == "restart",
             saves_itself="checkpoint" in record["spec"],
+            reads_output=bool(spec.group or spec.metric_pattern),
+            metric_pattern=spec.metric_pattern or "",
             checkpoints=Path(record["workdir"], spec.checkpoint.dir)
             if spec.checkpoint.dir
             else folder / CHECKPOINTS,
+            begins_from=self._checkpoints_of(record.get("begins_from")),
         )
+
+    def _checkpoints_of(self, job_id: str | None) -> Path | None:
+        return None if job_id is None else self.order_for(JobId(job_id)).checkpoints
 
     def _variables(self, job_id: str, spec: JobSpec, record: Mapping[str, Any]) -> dict[str, str]:
         found = {

@@ -17,6 +17,7 @@ from dovetail.app.daemon.forecast import Forecast, Span, forecast_with, gpus_of
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
+from dovetail.app.daemon.turns import turn_text
 from dovetail.app.daemon.whatif import Trial
 from dovetail.app.daemon.wording import (
     WIDTH,
@@ -38,8 +39,8 @@ _SHOWN = 3  # jobs ahead that are named
 _MOST_METRICS = 4
 
 # Reasons, the most fundamental first.
-HELD, DEPENDS, NEVER, QUOTA, CLUSTER, ROOM, HOST, BEHIND, SOON = (
-    *("held", "depends", "never", "quota", "cluster", "room", "host", "behind", "soon"),
+HELD, DEPENDS, NEVER, TURN, QUOTA, CLUSTER, ROOM, HOST, BEHIND, SOON = (
+    *("held", "depends", "never", "turn", "quota", "cluster", "room", "host", "behind", "soon"),
 )
 _RUNGS = {
     "cuda-suspend": "its GPU memory was moved to host memory (cuda-suspend)",
@@ -94,7 +95,8 @@ class _Case:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
         trial = Trial(self._likeness, state, track)
-        about_to = not track.barred and trial.starts()
+        study = state.studies.of(track)
+        about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
         may_change = reason.tier in (QUOTA, CLUSTER, ROOM, HOST, BEHIND)
         changes = [change.row() for change in trial.found()] if may_change else []
@@ -142,6 +144,9 @@ class _Case:
         never = state.unplaceable.get(track.job.id)
         if never:
             return Reason(NEVER, never)
+        study = state.studies.of(track)
+        if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
+            return Reason(TURN, turn_text(state, study, track))
         if room.tenants and not room.within_quota(shape):
             quota = room.tenants[shape.tenant].gpu_quota
             held = room.held[shape.tenant]
@@ -243,7 +248,8 @@ class _Case:
         track, now = self._track, self._now
         yield from _folded(f"{self._who(track.job.id)} waits: {found['because']}.")
         since = f"{found['phase']} since {clock_time(found['since'], now)}"
-        place = f", place {len(line.ahead) + 1:,} in line" if not track.barred else ""
+        in_line = not track.barred and found["reason"] != TURN
+        place = f", place {len(line.ahead) + 1:,} in line" if in_line else ""
         yield f"{since} ({lasting(now - found['since'])}){place}; policy {found['policy']}"
         yield ""
         if found["gave_way"]:
@@ -252,7 +258,7 @@ class _Case:
         yield from labelled("free now", found["free"])
         if found["in_use_by"] and not track.barred:
             yield from labelled("in use by", self._holders_text(found["in_use_by"]))
-        if line.ahead and not track.barred:
+        if line.ahead and in_line:
             named = ", ".join(self._who(job_id, "") for job_id in line.ahead[:_SHOWN])
             more = " …" if len(line.ahead) > _SHOWN else ""
             yield from labelled("ahead", f"{line.because}: {named}{more}")

@@ -140,23 +140,23 @@ def _submit_file(client: Client, path: str, args: list[str], own: Mapping[str, A
 
 
 def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
-    folder = spec.get("workdir")
-    if isinstance(folder, str):
-        spec = {**spec, "workdir": os.path.expanduser(folder)}
-    job = {
-        "spec": spec,
-        "environment": environment(os.environ),
-        "workdir": _here(),
-        "umask": _umask(),
-    }
     try:
-        ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
+        ids: list[str] = client.post("/v1/jobs", {"jobs": [as_sent(spec)]})["ids"]
     except Refused as error:
         members = _with_members(client, spec) if error.status == 404 else spec
         if members != spec:
             return _send(client, members)
         raise Refused(error.status, str(error).removeprefix("jobs[0].spec").lstrip(".: ")) from None
     return ids
+
+
+def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A description, and what of this shell belongs to it."""
+    folder = spec.get("workdir")
+    if isinstance(folder, str):
+        spec = {**spec, "workdir": os.path.expanduser(folder)}
+    shell = {"environment": environment(os.environ), "workdir": _here(), "umask": _umask()}
+    return {"spec": spec, **shell}
 
 
 def _with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:

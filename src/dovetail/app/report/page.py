@@ -30,30 +30,30 @@ SCRIPTS = (
 def render(runs: Sequence[RunRecord], title: str) -> str:
     """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
     summaries = [(run.policy, run.summary) for run in runs]
-    style, script = _asset("style.css"), "".join(_asset(name) for name in SCRIPTS)
-    return Template(_asset("template.html")).substitute(
+    style, script = asset("style.css"), "".join(asset(name) for name in SCRIPTS)
+    return Template(asset("template.html")).substitute(
         title=escape(title),
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(runs)),
         summary=table(summaries),
         zeros=zeros_sentence(summaries),
-        data=_embedded(_data(runs)),
+        data=embedded(_data(runs)),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=hash_of(style),
+        script_hash=hash_of(script),
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
     return (files("dovetail.app.report") / "assets" / name).read_text("utf-8")
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
     """The page forbids every script and style but its own: a second wall behind the escaping."""
     return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _embedded(data: object) -> str:
+def embedded(data: object) -> str:
     """JSON in which nothing can end the element that holds it, nor a line of script."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     for character in "<>&\u2028\u2029":

@@ -46,17 +46,22 @@ NEEDED = {
 
 def explain(error: ValidationError, source: str = "", lines: Lines | None = None) -> str:
     """`job.yaml, line 4: resources.memory: 'lots' is not a size; …` and how many more there are."""
-    return told(error.errors(include_url=False), source, lines)
+    return told(error.errors(include_url=False), source, lines, error.title)
 
 
-def told(errors: Sequence[Mapping[str, Any]], source: str = "", lines: Lines | None = None) -> str:
+def told(
+    errors: Sequence[Mapping[str, Any]],
+    source: str = "",
+    lines: Lines | None = None,
+    title: str = "JobSpec",
+) -> str:
     """The same from the errors as a list, which is how a web framework hands them on."""
     first = min(errors, key=lambda error: _line(error, lines))  # of equals, the one found first
     where = [source] if source else []
     if _line(first, lines):
         where.append(f"line {_line(first, lines)}")
     more = f" ({len(errors) - 1} more to mend)" if len(errors) > 1 else ""
-    return f"{', '.join(where)}{': ' if where else ''}{_sentence(first)}{more}"
+    return f"{', '.join(where)}{': ' if where else ''}{_sentence(first, title)}{more}"
 
 
 def _line(error: Mapping[str, Any], lines: Lines | None) -> int:
@@ -73,13 +78,13 @@ def _path(error: Mapping[str, Any]) -> Path:
     return path + reason.path if isinstance(reason, Complaint) else path
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
+def _sentence(error: Mapping[str, Any], title: str) -> str:
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, Complaint):
         return str(reason)
     name = _spelled(error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"{name}: there is no such field; {_hint(error['loc'])}"
+        return f"{name}: there is no such field; {_hint(error['loc'], title)}"
     if error["type"] == "missing":
         return f"{name}: this field is needed"
     return f"{name}: {shown(error['input'])} {_why(error, reason)}"
@@ -100,14 +105,14 @@ def _spelled(path: Path) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def _hint(path: Path) -> str:
+def _hint(path: Path, title: str) -> str:
     """What was meant: what other tools call so, a field beside it, or one in another table."""
     from difflib import get_close_matches
 
     name = clipped(str(path[-1])).lower()
     if name in ELSEWHERE:
         return ELSEWHERE[name]
-    tables = _tables()
+    tables = _tables(title)
     table = str(path[0]) if len(path) > 1 else ""
     for own in sorted(tables, key=lambda own: own != table):
         if close := get_close_matches(name, tables[own], 1, 0.7):
@@ -115,7 +120,7 @@ def _hint(path: Path) -> str:
     return f"known are {', '.join(tables[table])}"
 
 
-def _tables() -> dict[str, list[str]]:
+def _tables(title: str) -> dict[str, list[str]]:
     """The names of the fields by the table they stand in; the outer table has no name."""
     from dovetail.app.spec.model import Checkpoint, Elastic, JobSpec, Resources
 
@@ -125,4 +130,8 @@ def _tables() -> dict[str, list[str]]:
         "checkpoint": Checkpoint,
         "elastic": Elastic,
     }
+    if title == "StudySpec":
+        from dovetail.app.spec.study import Budget, StudySpec
+
+        tables |= {"": StudySpec, "budget": Budget}
     return {name: list(table.model_fields) for name, table in tables.items()}

@@ -27,6 +27,11 @@ def _json(*types: str, low: float | None = None, high: float | None = None, **mo
 _SCALAR = {"type": ["string", "number", "boolean"]}
 
 Label = Annotated[str, BeforeValidator(texts.label), _json("string", maxLength=texts.LONGEST_NAME)]
+Pattern = Annotated[
+    str,
+    BeforeValidator(texts.pattern),
+    _json("string", format="regex", maxLength=texts.LONGEST_PATTERN),
+]
 Folder = Annotated[str, BeforeValidator(texts.path), _json("string", maxLength=texts.LONGEST_PATH)]
 Script = Annotated[str, BeforeValidator(texts.script), _json("string", minLength=1)]
 Word = Annotated[str, BeforeValidator(texts.word), WithJsonSchema(_SCALAR)]

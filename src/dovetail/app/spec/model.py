@@ -177,6 +177,12 @@ class JobSpec(Part):
     )
     tenant: fields.Label = Field(default="", description="The group whose quota it counts against.")
     group: fields.Label = Field(default="", description="The study or pipeline it belongs to.")
+    metric_pattern: fields.Pattern | None = Field(
+        default=None,
+        description="Regular expression for a line of its output; its named groups are metrics, a "
+        "group step is the step (else lines are counted).",
+        examples=[r"epoch (?P<step>\d+): loss (?P<loss>\S+)"],
+    )
     slurm: fields.Truth = Field(
         default=False, description="Also give it the SLURM_* variables that batch scripts read."
     )

@@ -1,14 +1,19 @@
-"""The published JSON Schema of job descriptions, for editors and other programs.
+"""The published JSON Schemas of jobs and studies, for editors and other programs.
 
-`python -m dovetail.app.spec.schema > docs/job.schema.json` writes it anew.
+`python -m dovetail.app.spec.schema > docs/job.schema.json` writes one anew, and
+`python -m dovetail.app.spec.schema study > docs/study.schema.json` the other.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
+from pydantic import BaseModel
+
 from dovetail.app.spec.model import JobSpec
+from dovetail.app.spec.study import NOT_OF_A_STUDY, StudySpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 EXAMPLES: tuple[dict[str, Any], ...] = (
@@ -31,22 +36,61 @@ EXAMPLES: tuple[dict[str, Any], ...] = (
 )
 
 
+STUDY_EXAMPLES: tuple[dict[str, Any], ...] = (
+    {
+        "name": "digits",
+        "run": "python train.py --lr {lr} --units {units}",
+        "space": {"lr": {"log": [1e-4, 0.1]}, "units": {"int": [16, 256]}},
+        "metric": "val_loss",
+        "steps": 27,
+        "trials": 27,
+    },
+    {
+        "function": "train:objective",
+        "space": {
+            "optimizer": {"choice": ["sgd", "adam"]},
+            "beta": {"float": [0.8, 0.999], "when": {"optimizer": "adam"}},
+            "decay": {"choice": [0.1, 0.5], "from_step": 20},
+        },
+        "metric": "accuracy",
+        "direction": "max",
+        "steps": 30,
+        "trials": 50,
+        "sampler": "tpe",
+        "target": 0.98,
+        "budget": {"time": "2h", "gpu_hours": 10},
+    },
+)
+
+
 def schema() -> dict[str, Any]:
+    return _published(JobSpec, "job", ("run", "command"), EXAMPLES)
+
+
+def study_schema() -> dict[str, Any]:
+    found = _published(StudySpec, "study", ("run", "command", "function"), STUDY_EXAMPLES)
+    for name in NOT_OF_A_STUDY:
+        del found["properties"][name]
+    return found
+
+
+def _published(
+    model: type[BaseModel], name: str, ways: tuple[str, ...], examples: tuple[dict[str, Any], ...]
+) -> dict[str, Any]:
     """Draft 2020-12. It says what to write; the readers accept a few spellings more."""
-    found = JobSpec.model_json_schema()
-    head = {"$schema": DIALECT, "$id": "urn:dovetail:job", "title": "Dovetail job"}
-    either = {"oneOf": [{"required": ["run"]}, {"required": ["command"]}]}
+    found = model.model_json_schema()
+    head = {"$schema": DIALECT, "$id": f"urn:dovetail:{name}", "title": f"Dovetail {name}"}
     return (
         head
         | {name: own for name, own in found.items() if name != "title"}
-        | either
-        | {"examples": list(EXAMPLES)}
+        | {"oneOf": [{"required": [way]} for way in ways]}
+        | {"examples": list(examples)}
     )
 
 
-def text() -> str:
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+def text(found: dict[str, Any]) -> str:
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    print(text(study_schema() if sys.argv[1:] == ["study"] else schema()), end="")

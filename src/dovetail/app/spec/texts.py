@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dovetail.app.spec.complaint import Complaint, shown
 
 LONGEST_NAME = 200
+LONGEST_PATTERN = 1000
 LONGEST_PATH = 4096  # bytes, as Linux has it
 LONGEST_WORD = 128 * 1024 - 1  # bytes of one argument or variable, as Linux has it
 MOST_BYTES = 1_000_000  # of command, scripts and variables together
@@ -46,6 +47,20 @@ def label(value: object) -> str:
         )
     if len(found) > LONGEST_NAME:
         raise ValueError(f"has {len(found):,} characters; a name has {LONGEST_NAME} at most")
+    return found
+
+
+def pattern(value: object) -> str:
+    """A regular expression whose named groups are metrics."""
+    found = text(value)
+    if len(found) > LONGEST_PATTERN:
+        raise ValueError(f"has {len(found):,} characters; {LONGEST_PATTERN:,} is the most")
+    try:
+        groups = re.compile(found).groupindex
+    except (re.error, RecursionError, OverflowError) as problem:
+        raise ValueError(f"is not a regular expression: {problem}") from None
+    if not set(groups) - {"step"}:
+        raise ValueError("names no metric; write one as a group, such as loss=(?P<loss>[0-9.]+)")
     return found
 
 

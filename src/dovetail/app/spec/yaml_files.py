@@ -39,7 +39,7 @@ def parse_yaml(text: str, source: str = "") -> JobSpec:
     """The description in a text; mistakes are told with their line in `source`."""
     from dovetail.app.spec.model import read
 
-    given, lines = _plain(text, source or "YAML")
+    given, lines = located(text, source or "YAML")
     return read(given, source, lines)
 
 
@@ -48,7 +48,7 @@ def unchecked(text: str, source: str = "") -> object:
 
     If it is refused there, `parse_yaml` refuses it too, and knows the line.
     """
-    return _plain(text, source or "YAML")[0]
+    return located(text, source or "YAML")[0]
 
 
 def text_of(path: str) -> str:
@@ -75,7 +75,7 @@ def to_yaml(spec: JobSpec) -> str:
     return yaml.safe_dump(dump(spec), sort_keys=False, allow_unicode=False)
 
 
-def _plain(text: str, source: str) -> tuple[object, dict[Path, int]]:
+def located(text: str, source: str) -> tuple[object, dict[Path, int]]:
     """Tables, lists and texts, and the line on which each stands."""
     import yaml
 

@@ -37,6 +37,7 @@ STOP = "stop"
 EXIT = "exit.json"
 TROUBLE = "keeper.err"
 
+_BEFORE = ".before"  # beside the log: how many bytes were rotated away before it
 _EXIT_RESERVE = "exit.tmp"
 _RESERVED_BYTES = 4096
 _FAILURE_CHARACTERS = 500  # six bytes each at the worst: they fit into the reserve
@@ -256,9 +257,29 @@ class Log:
             os.unlink(self._path + ".1")  # a rename onto it would send our bytes to the disk first
         with suppress(FileNotFoundError):  # somebody took it away: we begin anew
             os.rename(self._path, self._path + ".1")
+        # While there is no log, whoever reads it waits: the new one and this number belong together.
+        _note_bytes_before(self._path, bytes_before(self._path) + self._size)
         os.close(self._fd)
         self._fd = -1
         self._open()
+
+
+def bytes_before(log: str) -> int:
+    """How much of the output came before the first byte of the log that is there now."""
+    try:
+        with open(log + _BEFORE, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
+
+
+def _note_bytes_before(log: str, number: int) -> None:
+    with suppress(OSError):
+        fd = os.open(log + _BEFORE, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            os.pwrite(fd, b"%020d" % number, 0)  # in one go and always as long: never half a number
+        finally:
+            os.close(fd)
 
 
 # --------------------------------------------------------------------------------------- the job

@@ -59,6 +59,7 @@ class Manners:
     saves_itself: bool  # its user says so; its SDK may say so too
     gpus: tuple[str, ...]  # the UUIDs of the GPUs it has; none on processor slots
     room_bytes: int  # what is left of the memory for suspended jobs
+    begins_from: Path | None = None  # checkpoints of another job that it begins with
 
 
 @dataclass(frozen=True, slots=True)

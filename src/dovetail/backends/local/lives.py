@@ -38,6 +38,11 @@ class Order:
     preemptible: bool
     restartable: bool
     saves_itself: bool
+    begins_from: Path | None = None  # checkpoints of another job that its own are a copy of
+    reads_output: bool = False  # its metrics may be in what it prints
+    metric_pattern: str = (
+        ""  # and are found there by this regular expression, else in lines of JSON
+    )
 
 
 class Life:

@@ -14,17 +14,19 @@ from time import monotonic, sleep
 from typing import Final
 
 from dovetail.backends.local import ladder
+from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.runs import Launch, Run
-from dovetail.backends.local.watcher import Watcher
+from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import JobId, Placement, Seconds
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
 _BEGIN_WITHIN_S = 30.0
 _TRY_AGAIN_S = 0.05
+_KEPT_S = 1e-3  # of progress: less is what rounding leaves of progress that was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,7 @@ class Stage:
             "DOVETAIL_CHECKPOINT_DIR": str(manners.checkpoints),
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
+            **_share_of(life.booked),
         }
         return replace(order.launch, env=env)
 
@@ -191,6 +194,7 @@ class Stage:
             order.saves_itself,
             self.gpus_of(life.stands or life.booked),
             self._limit - parked,
+            order.begins_from,
         )
 
     def _start(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
@@ -200,6 +204,8 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
+            if manners.begins_from is not None:
+                begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
             live = self.live_folder()
             live.mkdir(parents=True, exist_ok=True)
             (live / life.job_id).write_text(run.folder.name)
@@ -220,7 +226,13 @@ class Stage:
         assert life.run is not None
         life.watched = life.run
         upto = track.reported_upto if track is not None else 0
-        self._watcher.watch(life.job_id, life.run, self.folder(life.job_id) / REPORTS, upto)
+        self._watcher.watch(life.job_id, life.run, self._tells(life.job_id), upto, _step(track))
+
+    def _tells(self, job_id: JobId) -> Tells:
+        """Where the job's reports are to be found."""
+        order = self.order_for(job_id)
+        log = order.launch.log if order.reads_output else None
+        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern)
 
     def folder(self, job_id: JobId) -> Path:
         return self.runs / job_id
@@ -242,6 +254,22 @@ class Stage:
             for i, (_, uuid) in enumerate(nodes[piece.node].labels)
             if piece.mask >> i & 1
         )
+
+
+def _step(track: Track | None) -> float:
+    """The last step that the job's processes know of: none, where they have to begin anew."""
+    if track is None or track.step is None:
+        return 0
+    is_of_this_launch = track.reported_at >= track.started_at
+    return track.step if is_of_this_launch or track.executed_s > _KEPT_S else 0
+
+
+def _share_of(placement: Placement | None) -> dict[str, str]:
+    """What a job is told that has only a part of a GPU; the last one is what JAX goes by."""
+    if placement is None or placement.share == WHOLE_GPU:
+        return {}
+    part = f"{placement.share / WHOLE_GPU:g}"
+    return {"DOVETAIL_GPU_SHARE": part, "XLA_PYTHON_CLIENT_MEM_FRACTION": part}
 
 
 def _launch(run: Run, launch: Launch) -> None:

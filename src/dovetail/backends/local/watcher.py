@@ -1,7 +1,9 @@
 """The eyes of the local world: ends of processes, reports of jobs, strangers on GPUs.
 
 One thread that sleeps until a watched process ends; while jobs run it also looks at their report
-files ten times a second. What it sees goes into the world's inbox; it decides nothing.
+files ten times a second, and at their output where that may hold reports. A job is heard in one of
+the two: where its first report was, or in its output if it has a pattern for it. What the watcher
+sees goes into the world's inbox; it decides nothing.
 """
 
 from __future__ import annotations
@@ -11,17 +13,20 @@ import logging
 import os
 import select
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+from dovetail.backends.local import output
+from dovetail.backends.local.output import Found, Matcher
 from dovetail.backends.local.runs import Run
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
+_LOOK_AT_TRIALS_EVERY_MS = 25  # a study decides after each step: meanwhile a trial runs on
 _PROBE_EVERY_S = 5.0
 _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is like
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
@@ -53,12 +58,28 @@ class Told:
     reports: Sequence[Report]
 
 
-@dataclass(slots=True)
-class _Watched:
-    run: Run
+@dataclass(frozen=True, slots=True)
+class Tells:
+    """Where a job may tell how far it is."""
+
     reports: Path
-    upto: int
-    pidfd: int
+    log: Path | None = None  # if its output is looked at, too
+    pattern: str = ""  # for it
+
+
+class _Watched:
+    """A launch, and how far its job was heard. `upto` is as in Reported."""
+
+    def __init__(self, run: Run, tells: Tells, upto: int, step: float) -> None:
+        self.run: Final = run
+        self.tells: Final = tells
+        self.reported = max(upto, 0)  # how far its report file is read
+        self.printed = max(-upto, 0)  # and its output
+        self.step = step  # its last one
+        self.log_as_read: tuple[int, int] | None = None
+        # Both are read until one of them holds the first report.
+        self.reads_reports = upto >= 0 and not tells.pattern
+        self.reads_output = upto <= 0 and tells.log is not None
 
 
 class Watcher:
@@ -78,6 +99,7 @@ class Watcher:
         self._poll.register(self._bell, select.POLLIN)
         self._probe_at = 0.0
         self._over = False
+        self._matcher: Final = Matcher()
         self._thread: Final = threading.Thread(target=self._look, name="watcher", daemon=True)
 
     def start(self) -> None:
@@ -87,16 +109,17 @@ class Watcher:
         self._over = True
         os.write(self._ring, b".")
         self._thread.join(5.0)
+        self._matcher.stop()
 
-    def watch(self, job_id: JobId, run: Run, reports: Path, upto: int) -> None:
+    def watch(self, job_id: JobId, run: Run, tells: Tells, upto: int, step: float) -> None:
         """From now on, until its processes end. A run that has ended already is told at once."""
         try:
             pidfd = run.pidfd()
         except OSError:
-            self._finish(job_id, _Watched(run, reports, upto, -1))
+            self._finish(job_id, _Watched(run, tells, upto, step))
             return
         with self._lock:
-            self._watched[job_id] = _Watched(run, reports, upto, pidfd)
+            self._watched[job_id] = _Watched(run, tells, upto, step)
             self._by_fd[pidfd] = job_id
             self._poll.register(pidfd, select.POLLIN)
         self._probe_at = monotonic() + _SETTLES_IN_S
@@ -104,18 +127,22 @@ class Watcher:
 
     def _look(self) -> None:
         while not self._over:
-            idle = 1000 * _PROBE_EVERY_S if self._restless else None
-            timeout = _LOOK_EVERY_MS if self._watched else idle
-            for fd, _ in self._poll.poll(timeout):
+            for fd, _ in self._poll.poll(self._patience_ms()):
                 if fd == self._bell:
                     os.read(self._bell, 4096)
                 else:
                     self._see_end(fd)
             for job_id, watched in list(self._watched.items()):
-                self._read_reports(job_id, watched, _LINES_AT_ONCE)
+                self._read(job_id, watched)
             if (self._watched or self._restless) and monotonic() > self._probe_at:
                 self._probe_at = monotonic() + _PROBE_EVERY_S
                 self._probe()
+
+    def _patience_ms(self) -> float | None:
+        if not self._watched:
+            return 1000 * _PROBE_EVERY_S if self._restless else None
+        has_trials = any(watched.tells.log for watched in list(self._watched.values()))
+        return _LOOK_AT_TRIALS_EVERY_MS if has_trials else _LOOK_EVERY_MS
 
     def _see_end(self, fd: int) -> None:
         with self._lock:
@@ -128,28 +155,82 @@ class Watcher:
 
     def _finish(self, job_id: JobId, watched: _Watched) -> None:
         """All that it reported comes before its end."""
-        while self._read_reports(job_id, watched, _LINES_AT_ONCE):
+        while self._read(job_id, watched, is_over=True):
             pass
         self._post(Ended(job_id, watched.run))
 
-    def _read_reports(self, job_id: JobId, watched: _Watched, most: int) -> bool:
-        """Take what is new in the report file; true if there may be more at once."""
+    def _read(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> bool:
+        """Take what is new; true if there may be more at once."""
+        more = watched.reads_reports and self._read_reports(job_id, watched)
+        if watched.reads_output:
+            more = self._read_output(job_id, watched, is_over) or more
+        return more
+
+    def _read_reports(self, job_id: JobId, watched: _Watched) -> bool:
         try:
-            if os.stat(watched.reports).st_size <= watched.upto:
+            if os.stat(watched.tells.reports).st_size <= watched.reported:
                 return False
-            with open(watched.reports, "rb") as file:
-                file.seek(watched.upto)
+            with open(watched.tells.reports, "rb") as file:
+                file.seek(watched.reported)
                 data = file.read(_BYTES_AT_ONCE)
         except OSError:
             return False
         if HELLO in data:
             self._probe_at = 0.0  # it says what it can do: that may change who can give way
-        reports, upto = parse_reports(data, watched.upto, most, job_id)
-        progressed = upto > watched.upto
-        watched.upto = upto
+        reports, upto = parse_reports(data, watched.reported, _LINES_AT_ONCE, job_id)
+        progressed = upto > watched.reported
+        watched.reported = upto
         if reports:
+            watched.reads_output = False
             self._post(Told(job_id, reports))
         return progressed
+
+    def _read_output(self, job_id: JobId, watched: _Watched, is_over: bool) -> bool:
+        assert watched.tells.log is not None
+        as_is = output.stamp(watched.tells.log)
+        if as_is == watched.log_as_read and not is_over:
+            return False
+        start, data = output.read(watched.tells.log, watched.printed, _BYTES_AT_ONCE)
+        is_full = len(data) == _BYTES_AT_ONCE
+        lines, upto = output.whole_lines(data, start, is_all=is_over and not is_full)
+        if is_full and not lines:  # a line without end: its end will do
+            upto = start + len(data) - output.LONGEST_LINE
+        progressed = upto > watched.printed
+        watched.printed = upto
+        watched.log_as_read = None if progressed else as_is
+        for batch in _batches(lines):
+            if found := self._found(job_id, watched, batch):
+                watched.reads_reports = False
+                self._post(Told(job_id, _counted(watched, found)))
+        return progressed
+
+    def _found(
+        self, job_id: JobId, watched: _Watched, lines: Sequence[tuple[str, int]]
+    ) -> Sequence[Found]:
+        if not watched.tells.pattern:
+            return output.from_json(lines)
+        if not watched.reads_output:
+            return ()
+        groups = self._matcher.groups(watched.tells.pattern, [line for line, _ in lines])
+        if isinstance(groups, str):
+            watched.reads_output = False
+            log.warning("job %s: no more metrics by its metric_pattern: %s", job_id, groups)
+            return ()
+        return output.from_groups(groups, lines)
+
+
+def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, int]]]:
+    for first in range(0, len(lines), _LINES_AT_ONCE):
+        yield lines[first : first + _LINES_AT_ONCE]
+
+
+def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
+    """Where a line does not say which step it was, it was the next one."""
+    reports = []
+    for one in found:
+        watched.step = one.step if one.step is not None else watched.step + 1
+        reports.append(Report(watched.step, one.metrics, -one.upto))
+    return reports
 
 
 # ------------------------------------------------------------------------------------ what they say

@@ -26,6 +26,7 @@ from dovetail.backends.local.telling import Teller
 from dovetail.backends.local.watcher import Ended, Told, Watcher
 from dovetail.core.entries import (
     Action,
+    Branch,
     Cancelled,
     Event,
     Preempt,
@@ -214,7 +215,7 @@ class LocalMachine:
                 self._stage.want_away(action.job_id)
             elif isinstance(action, Resize):
                 self._stage.want_share(action.job_id, action.placement)
-            elif isinstance(action, Stop | Refuse):
+            elif isinstance(action, Stop | Refuse | Branch):
                 self._stage.want_end(action.job_id)
         if decided:
             self._stage.step_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final, TypeAlias, final
 
@@ -210,8 +210,15 @@ def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequ
     return actions_of(view, draft, method(draft.problem), place)
 
 
-def actions_of(view: View, draft: Draft, assignment: Assignment, place: Place) -> Sequence[Action]:
-    """The difference between what runs now and what is to run; as few jobs as possible move."""
+def actions_of(
+    view: View,
+    draft: Draft,
+    assignment: Assignment,
+    place: Place,
+    patient: Container[int] = (),
+) -> Sequence[Action]:
+    """The difference between what runs now and what is to run; as few jobs as possible move. The
+    patient do not start though there might be room for them."""
     plan = Plan(view, place)
     demands, tracks = draft.problem.demands, draft.tracks
     spots = with_fewest_moves(draft.problem, assignment)
@@ -231,7 +238,7 @@ def actions_of(view: View, draft: Draft, assignment: Assignment, place: Place) -
     for track in draft.others:
         plan.start(track)
     for i, track in enumerate(tracks):
-        if not track.job.options and i not in spots:
+        if not track.job.options and i not in spots and i not in patient:
             plan.start(track)  # over several nodes, which was never timed for jobs with options
     return plan.actions
 

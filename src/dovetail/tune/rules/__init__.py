@@ -28,7 +28,15 @@ class Copy:
     settings: Mapping[str, Setting]
 
 
-Verdict: TypeAlias = GiveUp | Copy | None  # None: it goes on, now or later
+@dataclass(frozen=True, slots=True)
+class Cull:
+    """End these trials for good: they wait, or are the one that was asked about."""
+
+    trials: tuple[Trial, ...]
+    reason: str
+
+
+Verdict: TypeAlias = GiveUp | Cull | Copy | None  # None: it goes on, now or later
 
 
 class Rule(Protocol):

@@ -1,0 +1,63 @@
+"""Endpoints about studies: to open, to look at, to stop and resume."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Response
+
+from dovetail.app.daemon.answers import (
+    StudiesTold,
+    StudyAsked,
+    StudyOpen,
+    StudyPage,
+    StudyRow,
+)
+from dovetail.app.daemon.asking import AskedDaemon, Asking, router
+from dovetail.app.daemon.problems import Answer, problems
+from dovetail.app.daemon.studies import Opening
+from dovetail.app.spec.texts import LONGEST_NAME
+
+routes = router("studies")
+Name = Annotated[str, Path(min_length=1, max_length=LONGEST_NAME, examples=["digits", "s1"])]
+
+
+@routes.post(
+    "/v1/studies",
+    status_code=201,
+    response_model=StudyOpen,
+    responses=problems(400, 404, 409, 503, 507),
+)
+def open_study(asked: StudyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Its trials are taken on as jobs of the group with its id, all of them or none."""
+    opening = Opening(asked.spec, asked.environment, asked.workdir, asked.umask)
+    return Answer(daemon.studies.open(opening, caller), 201)
+
+
+@routes.get("/v1/studies", response_model=StudiesTold, responses=problems(503))
+def list_studies(daemon: AskedDaemon, caller: Asking) -> Response:
+    """The open ones, then those that closed lately."""
+    return Answer({"studies": daemon.studies.all(caller)})
+
+
+@routes.get("/v1/studies/{name}", response_model=StudyPage, responses=problems(404, 503))
+def show_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
+    """By its id or name, with the curve of every trial and who ran when on which GPU."""
+    return Answer(daemon.studies.one(name, caller))
+
+
+_CHANGED: dict[str, Any] = {
+    "response_model": StudyRow,
+    "responses": problems(404, 409, 503, 507),
+}
+
+
+@routes.post("/v1/studies/{name}/stop", **_CHANGED)
+def stop_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Its trials give way, their progress kept, until it is resumed."""
+    return Answer(daemon.studies.stop(name, caller))
+
+
+@routes.post("/v1/studies/{name}/resume", **_CHANGED)
+def resume_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
+    return Answer(daemon.studies.resume(name, caller))

@@ -1,0 +1,265 @@
+"""Studies: opened, looked at, stopped, resumed. Their trials are jobs like all others.
+
+Whoever takes turns is decided by the loop (`dovetail.tune.live`); here is what users ask for, and what
+needs time or the disk: choosing the next settings, copying a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail.app.daemon.callers import Caller
+from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
+from dovetail.app.daemon.submissions import LOG, Submission
+from dovetail.app.home import Home
+from dovetail.backends.store import Store
+from dovetail.core.entries import (
+    Event,
+    Held,
+    Released,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
+    Submitted,
+)
+from dovetail.core.model import Design, JobId, Seconds
+from dovetail.core.studies import FAILED, StudyTrack
+from dovetail.core.track import Track
+from dovetail.core.view import CLOSES, View
+from dovetail.tune.board import Board
+from dovetail.tune.live import Exchanging
+
+if TYPE_CHECKING:
+    from dovetail.app.daemon.study_plan import Turn
+    from dovetail.app.spec.study import StudySpec
+
+STUDY_STOPPED = "its study is stopped"
+LEARNED_AHEAD = 2  # trials that are submitted before there is anything to learn from
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a user hands in."""
+
+    spec: object
+    environment: dict[str, str]
+    workdir: str
+    umask: int = 0o022
+
+
+class Studies:
+    """Beside the service, and by its means."""
+
+    def __init__(self, parts: Parts, service: Service, exchange: Exchanging) -> None:
+        self._parts: Final = parts
+        self._service: Final = service
+        self._exchange: Final = exchange
+        self.on_resume: Callable[[str], None] = lambda study_id: None
+
+    # ------------------------------------------------------------------------------------- opening
+
+    def open(self, opening: Opening, caller: Caller) -> dict[str, Any]:
+        # Imported with the first study: most daemons never see one.
+        from dovetail.app.daemon import study_plan as plan
+
+        spec = plan.read_plan(opening)
+        first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
+            if view.studies.named(spec.title) is not None:
+                raise Conflict(
+                    f"a study called {spec.title!r} is open; wait for its end, stop it and cancel "
+                    "its jobs, or give this one another name"
+                )
+            number = int(self._parts.store.meta("next_study") or "1")
+            design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
+            self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
+            submitted = self.submitted(spec, design, first, opening, caller, now)
+            self._parts.store.set_meta("next_study", str(number + 1))
+            trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
+            answer = {"study": design.id, "name": design.name, "trials": trials}
+            return [StudyOpened(now, design), *submitted], answer
+
+        return self._service.change(change)
+
+    def submitted(
+        self,
+        spec: StudySpec,
+        design: Design,
+        turns: Sequence[Turn],
+        opening: Opening,
+        caller: Caller,
+        now: Seconds,
+    ) -> list[Event]:
+        """The trials as jobs, their folders and environments made."""
+        from dovetail.app.daemon.study_plan import member_of
+
+        first, events = self._service.next_number(), list[Event]()
+        for number, turn in enumerate(turns, first):
+            parent = None if turn.parent is None else JobId(str(first + turn.parent))
+            member = member_of(spec, design, turn, str(number), parent, now, self._parts.clock)
+            submission = Submission(
+                member.spec, opening.environment, opening.workdir, opening.umask
+            )
+            events += self._service.take_on([member], submission, caller, now)
+        self._parts.store.set_meta("next_job", str(first + len(turns)))
+        return events
+
+    # ---------------------------------------------------------------------------------- looking
+
+    def all(self, caller: Caller) -> list[dict[str, Any]]:
+        """The open ones first, then those that closed lately, the last first."""
+
+        def look(view: View, now: Seconds) -> tuple[list[Look], list[str]]:
+            looks = [self._look(study, view, now) for study in view.studies.open.values()]
+            return looks, [closed.id for closed in reversed(view.studies.closed)]
+
+        looks, closed = self._service.look(look)
+        pages = [self._page(study_id) for study_id in closed]
+        rows = [row_of_study(own) for own in looks]
+        rows += [row_in(page) for page in pages if page is not None]
+        return [_for_eyes_of(caller, row) for row in rows]
+
+    def one(self, name: str, caller: Caller) -> dict[str, Any]:
+        """By its id or name; of several that had the name, the open one, else the last."""
+
+        def look(view: View, now: Seconds) -> Look | str | None:
+            study = view.studies.named(name)
+            if study is not None:
+                return self._look(study, view, now)
+            closed = [own.id for own in view.studies.closed if name in (own.id, own.name)]
+            return closed[-1] if closed else None
+
+        found = self._service.look(look)
+        if isinstance(found, Look):
+            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+        else:
+            page = None if found is None else self._page(found)
+        if page is None:
+            raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
+        return _for_eyes_of(caller, page)
+
+    def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
+        trouble = self._exchange.troubles.get(study.id, "")
+        return look_at(study, view, now, self._exchange.board, trouble)
+
+    def _page(self, study_id: str) -> dict[str, Any] | None:
+        text = self._parts.reader.spec(page_key(study_id))
+        if text is None:
+            return None
+        page: dict[str, Any] = json.loads(text)
+        return page
+
+    # ------------------------------------------------------------------------- stopping, resuming
+
+    def stop(self, name: str, caller: Caller) -> dict[str, Any]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            study = self._owned(name, caller, view, "stop")
+            events: list[Event] = [] if study.is_stopped else [StudyStopped(now, study.id)]
+            live = _live(study, view)
+            events += [Held(now, t.job.id, STUDY_STOPPED) for t in live if not t.held]
+            return events, study.id
+
+        return self._row(self._service.change(change), caller)
+
+    def resume(self, name: str, caller: Caller) -> dict[str, Any]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            study = self._owned(name, caller, view, "resume")
+            events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
+            live = _live(study, view)
+            events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
+            return events, study.id
+
+        study_id = self._service.change(change)
+        self.on_resume(study_id)
+        return self._row(study_id, caller)
+
+    def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
+        return row_in(self.one(study_id, caller))
+
+    def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
+        study = view.studies.named(name)
+        if study is None:
+            closed = [own for own in view.studies.closed if name in (own.id, own.name)]
+            if closed:
+                raise Conflict(f"study {name!r} is closed already: {closed[-1].reason}")
+            raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
+        owner = study.design.user
+        if not caller.admin and owner != caller.name:
+            raise NotAllowed(
+                f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
+            )
+        return study
+
+
+def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
+    """What it was told to do and what its log says is for its owner, and administrators."""
+    words = told.pop("last_words", "")
+    if caller.admin or told["user"] == caller.name:
+        return {**told, "reason": told["reason"] + words}
+    hidden = {"best": told["best"] and {**told["best"], "settings": {}}}
+    if isinstance(told["trials"], list):
+        hidden["trials"] = [{**trial, "settings": {}} for trial in told["trials"]]
+    return {**told, **hidden}
+
+
+def _live(study: StudyTrack, view: View) -> Sequence[Track]:
+    jobs = [JobId(job_id) for trial in study.trials.values() for job_id in trial.jobs]
+    return [view.tracks[job_id] for job_id in jobs if job_id in view.tracks]
+
+
+def page_key(study_id: str) -> str:
+    return f"{study_id}.page"
+
+
+class Archive:
+    """An index of the state: keeps the page of every study that closes, in the transaction of the
+    entry that closed it."""
+
+    def __init__(self, store: Store, clock: Clock, board: Board, home: Home) -> None:
+        self.watches = CLOSES
+        self._home: Final = home
+        self._store: Final = store
+        self._clock: Final = clock
+        self._board: Final = board
+        self._view: View | None = None
+
+    def build(self, view: View) -> Archive:
+        self._view = view
+        return self
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        assert self._view is not None
+        look = look_at(study, self._view, self._view.now, self._board)
+        page = page_of_study(look, self._clock, reason)
+        page["last_words"] = self._last_words(study)
+        self._store.put_spec(page_key(study.id), json.dumps(page))
+
+    def _last_words(self, study: StudyTrack) -> str:
+        """Where nothing was ever reported, the log of the last trial that failed knows why."""
+        failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
+        if not failed or study.best is not None:
+            return ""
+        from dovetail.app.daemon import logs  # with asyncio, which the loop does without
+
+        last = max(failed, key=lambda trial: trial.ended_at)
+        line = logs.last_line(self._home.folder(last.job) / LOG)
+        return f"; the last line of its log: {line}" if line else ""
+
+    def waits(self, track: Track) -> None:
+        """Only ends of studies are kept."""
+
+    def runs(self, track: Track) -> None:
+        """Likewise."""
+
+    def ends(self, track: Track) -> None:
+        """Likewise."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""

@@ -1,0 +1,202 @@
+"""What studies need that takes time: the next settings, copies of checkpoints. One thread does it.
+
+What there is to do follows from the state alone, so that whoever takes over after a crash does it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from dovetail.app.daemon.callers import groups_of
+from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
+from dovetail.app.home import Home
+from dovetail.backends.local import checkpoints
+from dovetail.backends.local.checkpoints import Owner
+from dovetail.backends.local.lives import CHECKPOINTS
+from dovetail.core.entries import Event, Submitted
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Design, JobId, Seconds
+from dovetail.core.studies import NEW, Branching, Settings, StudyTrack
+from dovetail.core.track import Track
+from dovetail.core.view import CLOSES, ENDS, RUNS, View
+from dovetail.tune.board import Mirror
+from dovetail.tune.study import Trial
+
+if TYPE_CHECKING:
+    from dovetail.app.spec.study import StudySpec
+
+log = logging.getLogger("dovetail.daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is to be done for a study, and what must be known for it."""
+
+    design: Design
+    branchings: Sequence[
+        tuple[int, JobId, Branching]
+    ]  # trial, the job it was, what it goes on from
+    trials: int  # that were submitted
+    ahead: int  # of these: never started
+    wanted: int  # so many that never started there should be
+    past: Sequence[Trial]
+
+    @property
+    def more(self) -> bool:
+        return self.trials < self.design.planned and self.ahead < self.wanted
+
+
+class Errands:
+    """An index of the state: told of starts and ends, it looks what is to be done."""
+
+    def __init__(self, parts: Parts, service: Service, studies: Studies, home: Home) -> None:
+        self.watches = RUNS | ENDS | CLOSES
+        self._parts: Final = parts
+        self._service: Final = service
+        self._studies: Final = studies
+        self._home: Final = home
+        self._asked: Final[SimpleQueue[str]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def build(self, view: View) -> Errands:
+        for study_id in view.studies.open:
+            self.look_after(study_id)
+        return self
+
+    def look_after(self, study_id: str) -> None:
+        self._asked.put(study_id)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="studies", daemon=True)
+            self._thread.start()
+
+    def runs(self, track: Track) -> None:
+        if track.job.trial is not None and track.first_start_at < 0:
+            self.look_after(track.job.group)
+
+    def ends(self, track: Track) -> None:
+        if track.job.trial is not None:
+            self.look_after(track.job.group)
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        self._parts.book.forget_environment(study.id)
+
+    def waits(self, track: Track) -> None:
+        """Nothing is to be done for it."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    # ---------------------------------------------------------------------------------- the thread
+
+    def _work(self) -> None:
+        while True:
+            study_id = self._asked.get()
+            try:
+                self._attend(study_id)
+            except DovetailError as error:
+                log.warning("study %s: %s", study_id, error)
+            except Exception:
+                log.exception("study %s: a trial could not be submitted", study_id)
+
+    def _attend(self, study_id: str) -> None:
+        while True:
+            needs = self._service.look(lambda view, now: _needs(view, study_id))
+            if needs is None:
+                return
+            for number, before, branching in needs.branchings:
+                self._branch(needs.design, number, before, branching)
+            if not needs.more:
+                return
+            self._submit_next(needs)
+
+    def _submit_next(self, needs: Needs) -> None:
+        from dovetail.app.daemon.study_plan import Turn, learns, reopened
+
+        kept = self._parts.book.study(needs.design.id)
+        if kept is None:
+            return
+        spec, opening, caller = reopened(needs.design, kept)
+        if not learns(spec):
+            return
+        settings = self._suggested(spec, needs)
+        turn = Turn(needs.trials, settings, spec.steps)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            study = view.studies.open.get(needs.design.id)
+            if study is None or len(study.trials) != needs.trials:
+                return [], None
+            return self._studies.submitted(spec, study.design, [turn], opening, caller, now), None
+
+        self._service.change(change)
+
+    @staticmethod
+    def _suggested(spec: StudySpec, needs: Needs) -> Settings:
+        from dovetail.app.daemon.study_plan import settings_for
+
+        try:
+            return settings_for(spec, needs.trials, needs.past)
+        except Exception:  # somebody else's code, which may fail on what nobody thought of
+            log.exception(
+                "study %s: %s failed; a trial by chance instead", spec.title, spec.sampler
+            )
+            by_chance = spec.model_copy(update={"sampler": "random"})
+            return settings_for(by_chance, needs.trials)
+
+    def _branch(self, design: Design, number: int, before: JobId, branching: Branching) -> None:
+        """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
+        one has saved nothing yet, of its own)."""
+        from dovetail.app.daemon.study_plan import Turn, reopened
+
+        kept = self._parts.book.study(design.id)
+        if kept is None:
+            return
+        spec, opening, caller = reopened(design, kept)
+        part = self._home.runs / f"{design.id}.{number}.part"
+        source = self._saved_by(branching.source, before)
+        if source is not None:
+            checkpoints.copy(source, part, self._owner(kept["uid"]))
+        turn = Turn(number, branching.settings, spec.steps)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            study = view.studies.open.get(design.id)
+            if study is None or study.trials[number].branching != branching:
+                return [], None
+            events = self._studies.submitted(spec, design, [turn], opening, caller, now)
+            for event in events:
+                if isinstance(event, Submitted) and source is not None:
+                    os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)
+            return events, None
+
+        self._service.change(change)
+        shutil.rmtree(part, ignore_errors=True)
+
+    def _saved_by(self, *jobs: JobId) -> Path | None:
+        """What the first of them has saved that has saved anything."""
+        folders = [self._home.folder(job) / CHECKPOINTS for job in jobs]
+        return next((own for own in folders if checkpoints.has_something(own)), None)
+
+    def _owner(self, uid: int) -> Owner | None:
+        return Owner(uid, *groups_of(uid)) if self._home.system else None
+
+
+def _needs(view: View, study_id: str) -> Needs | None:
+    study = view.studies.open.get(study_id)
+    if study is None or study.is_stopped:
+        return None
+    trials = study.trials.values()
+    branchings = [(t.number, t.job, t.branching) for t in trials if t.branching is not None]
+    ahead = sum(trial.standing == NEW for trial in trials)
+    past, wanted = list[Trial](), LEARNED_AHEAD
+    if len(trials) < study.design.planned:
+        mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
+        past, wanted = mirror.study.trials, max(LEARNED_AHEAD, mirror.study.slots)
+    return Needs(study.design, branchings, len(trials), ahead, wanted, past)

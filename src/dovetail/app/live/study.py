@@ -1,0 +1,160 @@
+"""`dovetail study`: look at studies, stop and resume them, make a page of one."""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client
+from dovetail.app.live.listing import clean, counted, has_colours, is_terminal, table, width
+from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
+from dovetail.app.live.study_follow import command_again, path_of
+from dovetail.app.live.study_rows import STUDIES, best_text, counts_text
+from dovetail.core.errors import BadInput
+
+_ELSEWHERE = {
+    "policies": ("dovetail.app.study_policies", "policies", "List policies and parameters."),
+    "replay": ("dovetail.app.study_replay", "replay", "Compare policies on recorded curves."),
+}
+
+
+class _Group(click.Group):
+    """Commands that need more than the daemon are loaded when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *_ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, name, _ = _ELSEWHERE[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        told = [(name, own.get_short_help_str(80)) for name, own in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl([*told, *((name, own[2]) for name, own in _ELSEWHERE.items())])
+
+
+@click.group(cls=_Group)
+def study() -> None:
+    """Studies: what they have found, and to stop and resume them. To begin one: dovetail tune."""
+
+
+_name = click.argument("name")
+
+
+@study.command("list")
+@as_json
+@with_client
+def list_(client: Client, as_json: bool) -> None:
+    """Studies that are open or stopped, and those closed last."""
+    rows = client.get("/v1/studies")["studies"]
+    if as_json:
+        print_json(rows)
+    elif rows or not is_terminal():
+        print_lines(table(STUDIES, rows, colours=has_colours()))
+    else:
+        click.echo("There is no study. Begin one: dovetail tune study.yaml")
+
+
+@study.command()
+@_name
+@click.option("--curves", "with_curves", is_flag=True, help="Draw all learning curves.")
+@click.option("--all", "all_", is_flag=True, help="All trials, not only the most promising.")
+@click.option("--watch", "watched", is_flag=True, help="Live, until it is closed or q is pressed.")
+@as_json
+@with_client
+def show(
+    client: Client, name: str, with_curves: bool, all_: bool, watched: bool, as_json: bool
+) -> None:
+    """Everything about one study: where it stands, and its trials, the most promising first."""
+    found = client.get(path_of(name))
+    if as_json:
+        print_json(found)
+        return
+    if watched:
+        from dovetail.app.live.study_follow import watch
+        from dovetail.app.live.terminal import has_keyboard
+
+        if not has_keyboard():
+            raise BadInput(f"--watch needs a terminal; for a pipe: dovetail study show {name}")
+        found = watch(client, found, keys="q quits")
+    _print_study(found, with_curves, all_)
+
+
+def _print_study(found: dict[str, Any], with_curves: bool, all_: bool) -> None:
+    from dovetail.app.live.study_view import CHART_LINES, SHOWN, curves, details, trials_table
+
+    print_lines([*details(found, time.time()), ""])
+    if with_curves:
+        print_lines([*curves(found, (width(), CHART_LINES), has_colours()), ""])
+    print_lines(trials_table(found, None if all_ else SHOWN, width(), has_colours()))
+    left = len(found["trials"]) - SHOWN
+    if left > 0 and not all_:
+        click.echo(
+            f"… and {left:,} more: dovetail study show {clean(found['name'])} --all", err=True
+        )
+
+
+@study.command()
+@_name
+@as_json
+@with_client
+def best(client: Client, name: str, as_json: bool) -> None:
+    """The best settings so far."""
+    found = client.get(path_of(name))
+    if not found["best"]:
+        raise BadInput(f"study {name} has no value of {found['metric']}: {counts_text(found)}")
+    if as_json:
+        keys = ("name", "metric", "direction", "state")
+        print_json({**{key: found[key] for key in keys}, **found["best"]})
+    else:
+        from dovetail.app.live.study_view import best_lines
+
+        print_lines(best_lines(found))
+
+
+@study.command()
+@_name
+@with_client
+def stop(client: Client, name: str) -> None:
+    """Take its trials off their GPUs; their progress is kept until it is resumed."""
+    row = client.post(f"{path_of(name)}/stop")
+    told = f"Study {row['name']} is stopped; it goes on with: {command_again()} study resume {name}"
+    click.echo(clean(told))
+
+
+@study.command()
+@_name
+@with_client
+def resume(client: Client, name: str) -> None:
+    """Let a stopped study go on where it was."""
+    row = client.post(f"{path_of(name)}/resume")
+    told = f"Study {row['name']} goes on: {counts_text(row)}; best so far {best_text(row)}."
+    click.echo(clean(told))
+
+
+@study.command()
+@_name
+@click.option("-o", "out", metavar="FILE", help="Where to write the page.  [NAME.html]")
+@with_client
+def report(client: Client, name: str, out: str | None) -> None:
+    """Write a page of it: curves, GPUs, settings, and what other policies would have cost."""
+    from dovetail.app.report.study import write_study
+
+    found = client.get(path_of(name))
+    path = Path(out or f"{_file_name(found['name'])}.html")
+    write_study(path, found)
+    click.echo(f"Report: {path.absolute()} ({counted(len(found['trials']), 'trial')})")
+
+
+def _file_name(name: str) -> str:
+    return (
+        "".join(own if own.isalnum() or own in "-_." else "-" for own in name).strip(".") or "study"
+    )

@@ -1,0 +1,160 @@
+"""Following a study: on a terminal as a live view, elsewhere with one line for each new best."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import click
+
+from dovetail.app.client import Client, Unreachable, quoted
+from dovetail.app.live.follow import patiently
+from dovetail.app.live.listing import Row, clean, has_colours, width
+from dovetail.app.live.reach import print_lines
+from dovetail.app.live.study_rows import (
+    CLOSED,
+    best_text,
+    counts_text,
+    settings_text,
+    target_text,
+    value_text,
+)
+from dovetail.app.live.study_view import CHART_LINES, Scene, curves, frame
+from dovetail.app.live.terminal import draw, has_keyboard, quits, screen
+from dovetail.app.live.times import span
+from dovetail.app.typed import typed_command
+
+_FIRST_LOOK_S, _REDRAW_S = 0.1, 1.0  # at first more often: it may fail, or be over, at once
+_PATIENCE = 5.0  # a study that takes long to tell is asked for less often
+
+
+def path_of(name: str) -> str:
+    return f"/v1/studies/{quoted(name)}"
+
+
+def follow(client: Client, name: str, quiet: bool = False) -> dict[str, Any]:
+    """Until it is closed, or somebody leaves: the study as it was seen last."""
+    study: dict[str, Any] = client.get(path_of(name))
+    if has_keyboard() and not quiet:
+        study = watch(client, study)
+        print_lines(curves(study, (width(), CHART_LINES), has_colours()))
+    else:
+        study = _tell(client, study, quiet)
+    if study["state"] != CLOSED:
+        say_how_to_come_back(study)
+    elif not quiet:
+        print_lines(ending(study))
+    return study
+
+
+def watch(client: Client, study: dict[str, Any], keys: str = "q detaches") -> dict[str, Any]:
+    """The live view; ends with what was seen last."""
+    scene = Scene(study, keys=keys)
+    if study["state"] == CLOSED:
+        return study
+    with screen():
+        looked_at, interval, size = time.monotonic(), _FIRST_LOOK_S, (0, 0)
+        while scene.study["state"] != CLOSED:
+            now, window = time.monotonic(), os.get_terminal_size()
+            is_due = now - looked_at >= interval
+            if is_due:
+                scene = _look(client, scene)
+                looked_at = time.monotonic()
+                interval = max(_longer(interval), _PATIENCE * (looked_at - now))
+            if is_due or size != window:
+                size = window
+                draw(frame(scene, size[0], size[1], time.time(), has_colours()))
+            if quits():
+                break
+    return dict(scene.study)
+
+
+def _longer(pause_s: float) -> float:
+    return min(pause_s * 1.5, _REDRAW_S)
+
+
+def _look(client: Client, before: Scene) -> Scene:
+    """While the daemon is away, what was seen last stays, and that it is away is said."""
+    try:
+        return before._replace(study=client.get(path_of(before.study["id"])), away="")
+    except Unreachable as error:
+        return before._replace(away=str(error))
+
+
+# ------------------------------------------------------------------------------ without a terminal
+
+
+def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    """One line for each new best, until it is closed or held."""
+    told = ""
+    row, pause_s = study, _FIRST_LOOK_S
+    try:
+        while True:
+            if _is_new(row, told) and not quiet:
+                told = _best_shown(row)
+                click.echo(new_best(study, row))
+            if row["state"] != "open":
+                break
+            time.sleep(pause_s)
+            pause_s = _longer(pause_s)
+            row = _row(client, study["id"])
+    except KeyboardInterrupt:
+        return study
+    return patiently(client, path_of(study["id"]))
+
+
+def _is_new(row: Row, told: str) -> bool:
+    return bool(row["best"]) and _best_shown(row) != told
+
+
+def _best_shown(row: Row) -> str:
+    """A value that only differs in digits that are not shown is no news."""
+    return f"{row['best']['trial']}: {value_text(row['best']['value'])}"
+
+
+def _row(client: Client, study_id: str) -> dict[str, Any]:
+    """As listed: that is short, however many curves there are."""
+    rows = patiently(client, "/v1/studies")["studies"]
+    found = next((row for row in rows if row["id"] == study_id), None)
+    return found or patiently(client, path_of(study_id))
+
+
+def new_best(study: Row, row: Row) -> str:
+    """`3 min  val_loss 0.41 by trial 3 at step 2 (lr 0.01, units 64)`"""
+    told = f"{span(row['age_s']):>9}  {study['metric']} {best_text(row)}"
+    return clean(f"{told} ({settings_text(row['best']['settings'])})")
+
+
+# -------------------------------------------------------------------------------------- what is said
+
+
+def ending(study: Row) -> list[str]:
+    """How it ended, and what came of it."""
+    told = f"Study {study['name']} closed after {span(study['age_s'])}"
+    told += f": {study['reason']}; " if study["reason"] else "; "
+    lines = [told + counts_text(study) + "."]
+    if study["best"]:
+        settings = settings_text(study["best"]["settings"])
+        lines.append(f"Best: {study['metric']} {best_text(study)} ({settings}).")
+    else:
+        job = next((trial["job"] for trial in study["trials"]), "JOB")
+        lines.append(f"No trial reported {study['metric']}; what one printed: dovetail logs {job}")
+    if study["target"] is not None:
+        lines.append(f"Target: {target_text(study)}.")
+    return [clean(line) for line in lines]
+
+
+def command_again() -> str:
+    """With the daemon that was named, if one was."""
+    home = click.get_current_context().obj
+    return f"{typed_command()} --home {home}" if home else typed_command()
+
+
+def say_how_to_come_back(study: Row) -> None:
+    command, name = command_again(), study["name"]
+    if study["state"] == "stopped":
+        told = f"Study {name} is stopped; it goes on with: {command} study resume {name}"
+    else:
+        told = f"Study {name} goes on. Come back: {command} study show {name} --watch"
+    click.echo(clean(told), err=True)

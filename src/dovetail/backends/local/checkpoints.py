@@ -1,0 +1,59 @@
+"""Checkpoints that one job has left and another begins from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dovetail.backends.local.runs import Launch
+from dovetail.core.errors import DovetailError
+
+_PART = ".part"  # behind the name of a folder that is being copied
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose the copy is to be; it is made by a process of theirs, which can read no more than they."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+
+def owner_of(launch: Launch) -> Owner | None:
+    """None: everything here is one user's own."""
+    if launch.uid is None or launch.gid is None:
+        return None
+    return Owner(launch.uid, launch.gid, launch.groups or ())
+
+
+def begin_from(source: Path, target: Path, owner: Owner | None) -> None:
+    """Copy what there is, once: a job that has saved something of its own goes on from that. Whoever
+    is interrupted begins anew; the folder is there as a whole or not at all."""
+    if not has_something(source) or has_something(target):
+        return
+    part = target.with_name(target.name + _PART)
+    copy(source, part, owner)
+    os.replace(part, target)
+
+
+def has_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def copy(source: Path, target: Path, owner: Owner | None) -> None:
+    """What was there before goes. Links stay links."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(mode=0o700)
+    as_owner: dict[str, object] = {}
+    if owner is not None:
+        os.chown(target, owner.uid, owner.gid)
+        as_owner = {"user": owner.uid, "group": owner.gid, "extra_groups": owner.groups}
+    words = ["cp", "-a", "--reflink=auto", "--", f"{source}/.", str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **as_owner)  # type: ignore[call-overload]
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2]
+        raise DovetailError(f"the checkpoint in {source} could not be copied: {said}")

@@ -1,0 +1,347 @@
+"""Studies as the journal tells them: their trials, the learning curves, who ran when.
+
+Kept like an index of the state, from the first study on: where there are none, nothing is paid.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import isfinite
+from typing import Final, NamedTuple, TypeAlias, final
+
+from dovetail.core.entries import Reported
+from dovetail.core.model import Design, JobId, Placement, Seconds, Setting
+from dovetail.core.track import FINISHED, SUSPENDED, Phase, Track
+
+MOST_CLOSED: Final = 100  # studies that are over and still remembered, in brief
+
+# How a trial stands.
+NEW: Final = "new"  # has never had a slot
+RUNNING: Final = "running"
+PAUSED: Final = "paused"  # has run, waits with its progress kept
+DONE: Final = "done"
+STOPPED: Final = "stopped"
+FAILED: Final = "failed"
+OVER: Final = (DONE, STOPPED, FAILED)
+
+Settings: TypeAlias = tuple[tuple[str, Setting], ...]
+
+
+class Point(NamedTuple):
+    """One report of the metric: not a number where it was none."""
+
+    step: float
+    value: float
+    at: Seconds
+
+
+class Stint(NamedTuple):
+    since: Seconds
+    until: Seconds  # -1 while it lasts
+    placement: Placement
+    holds: float  # GPUs, a share counted as a part
+
+
+class Branching(NamedTuple):
+    """What a trial is to go on from, once there is a job for it."""
+
+    source: JobId
+    settings: Settings
+
+
+class Closed(NamedTuple):
+    """A study that is over, in brief."""
+
+    id: str
+    name: str
+    user: str
+    opened_at: Seconds
+    closed_at: Seconds
+    reason: str
+
+
+@final
+class TrialTrack:
+    """One trial's history. It may be several jobs, one after the other: stages that others share with
+    it, or copies of another trial."""
+
+    __slots__ = (
+        *(
+            "after",
+            "branching",
+            "ended_at",
+            "held_gpu_s",
+            "held_s",
+            "jobs",
+            "number",
+            "points",
+            "reason",
+        ),
+        *("restored_in_s", "saved_in_s", "settings", "standing", "stints"),
+    )
+
+    def __init__(self, number: int, settings: Settings, after: tuple[JobId, ...] = ()) -> None:
+        self.number: Final = number
+        self.settings = settings
+        self.after: Final = after  # stages that it shares with others and begins with
+        self.standing = NEW
+        self.reason = ""
+        self.jobs: list[JobId] = []
+        self.points: list[Point] = []  # steps rise
+        self.stints: list[Stint] = []
+        self.held_s = 0.0  # in stints that are over
+        self.held_gpu_s = 0.0
+        self.saved_in_s = -1.0  # what giving way took the last time, -1 if it never has
+        self.restored_in_s = -1.0
+        self.ended_at = -1.0
+        self.branching: Branching | None = None
+
+    @property
+    def job(self) -> JobId:
+        """The last one."""
+        return self.jobs[-1]
+
+    @property
+    def is_over(self) -> bool:
+        return self.standing in OVER
+
+    @property
+    def since(self) -> Seconds:
+        """When its present stint began; -1 while it has none."""
+        return self.stints[-1].since if self.stints and self.stints[-1].until < 0 else -1.0
+
+    def held_by(self, now: Seconds) -> Seconds:
+        return self.held_s + (now - self.since if self.since >= 0 else 0.0)
+
+    def gpu_s_by(self, now: Seconds) -> float:
+        if self.since < 0:
+            return self.held_gpu_s
+        return self.held_gpu_s + self.stints[-1].holds * (now - self.since)
+
+    def copy(self) -> TrialTrack:
+        other = TrialTrack(self.number, self.settings, self.after)
+        for name in ("standing", "reason", "held_s", "held_gpu_s", "saved_in_s", "restored_in_s"):
+            setattr(other, name, getattr(self, name))
+        other.jobs, other.points = self.jobs.copy(), self.points.copy()
+        other.stints, other.branching = self.stints.copy(), self.branching
+        other.ended_at = self.ended_at
+        return other
+
+
+@final
+class StudyTrack:
+    """One open study's history: `trials` by number, in order of submission."""
+
+    def __init__(self, design: Design, at: Seconds) -> None:
+        self.design: Final = design
+        self.opened_at: Final = at
+        self.trials: Final[dict[int, TrialTrack]] = {}
+        self.stopped_at = -1.0  # by its user; -1 while it goes on
+        self.away_s = 0.0  # time it was stopped, up to the last resumption
+        self.best: tuple[TrialTrack, Point] | None = None
+        self.reached_at = -1.0  # when the target was first reached
+        self.rung = ""  # how a trial of it gave way the last time
+        self.line: Final[set[JobId]] = set()  # jobs that run, or wait in the queue
+        self.bench: Final[dict[JobId, Track]] = {}  # those for which it has no place there
+
+    def copy(self) -> StudyTrack:
+        """One of its own, but for its places in the queue: those depend on the jobs around it."""
+        other = StudyTrack(self.design, self.opened_at)
+        other.trials.update({number: trial.copy() for number, trial in self.trials.items()})
+        other.stopped_at, other.away_s = self.stopped_at, self.away_s
+        other.reached_at, other.rung = self.reached_at, self.rung
+        if self.best is not None:
+            other.best = (other.trials[self.best[0].number], self.best[1])
+        return other
+
+    @property
+    def id(self) -> str:
+        return self.design.id
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped_at >= 0
+
+    @property
+    def switches(self) -> int:
+        """How often a slot was given to a trial."""
+        return sum([len(trial.stints) for trial in self.trials.values()])
+
+    def age_s(self, now: Seconds) -> Seconds:
+        """Time since its opening, while it was not stopped."""
+        return (self.stopped_at if self.is_stopped else now) - self.opened_at - self.away_s
+
+    def gpu_s_by(self, now: Seconds) -> float:
+        return sum([trial.gpu_s_by(now) for trial in self.trials.values()])
+
+    def stop(self, at: Seconds) -> None:
+        if not self.is_stopped:
+            self.stopped_at = at
+
+    def resume(self, at: Seconds) -> None:
+        if self.is_stopped:
+            self.away_s += at - self.stopped_at
+            self.stopped_at = -1.0
+
+    # ------------------------------------------------------------------- a place in the queue
+
+    def has_place(self, job_id: JobId) -> bool:
+        """Take a place in the queue for the job, unless as many as may are there."""
+        at_once = self.design.at_once
+        if at_once is not None and len(self.line) >= at_once and job_id not in self.line:
+            return False
+        self.line.add(job_id)
+        return True
+
+    def next_on_bench(self) -> Track | None:
+        at_once = self.design.at_once
+        if at_once is None or len(self.line) >= at_once:
+            return None
+        ready = [track for track in self.bench.values() if not track.held]
+        return min(ready, key=lambda track: (track.job.trial, track.sequence), default=None)
+
+    # -------------------------------------------------------------------------- curves and stints
+
+    def join(self, track: Track) -> None:
+        job = track.job
+        assert job.trial is not None
+        trial = self.trials.get(job.trial)
+        if trial is None:
+            trial = self.trials[job.trial] = TrialTrack(job.trial, job.settings, job.after)
+        trial.settings = job.settings
+        trial.jobs.append(job.id)
+        trial.branching = None
+
+    def report(self, trial: TrialTrack, entry: Reported) -> bool:
+        """Whether it is a step of the trial: the metric is there, and it is further than before."""
+        told = entry.metrics.get(self.design.metric)
+        last = trial.points[-1].step if trial.points else 0.0
+        step = last + self.design.report_every if entry.step is None else entry.step
+        if told is None or (trial.points and step <= last):
+            return False
+        self.add(trial, Point(step, float(told), entry.at))
+        return True
+
+    def add(self, trial: TrialTrack, point: Point) -> None:
+        trial.points.append(point)
+        if not isfinite(point.value):
+            return
+        design = self.design
+        if self.best is None or design.is_better(point.value, self.best[1].value):
+            self.best = (trial, point)
+        target = design.target
+        if target is not None and self.reached_at < 0 and not design.is_better(target, point.value):
+            self.reached_at = point.at
+
+    def begin_stint(self, trial: TrialTrack, track: Track) -> None:
+        assert track.placement is not None
+        self.rung = track.rung or self.rung
+        if trial.since >= 0:  # it goes on, in another way
+            since = trial.stints.pop().since
+        else:
+            since = track.started_at
+        trial.stints.append(Stint(since, -1.0, track.placement, track.holds))
+        trial.standing = RUNNING
+
+    def end_stint(self, trial: TrialTrack, track: Track, at: Seconds) -> None:
+        trial.saved_in_s, trial.restored_in_s = track.saved_in_s, track.restored_in_s
+        if trial.since < 0:
+            return
+        last = trial.stints.pop()._replace(until=at)
+        trial.stints.append(last)
+        trial.held_s += at - last.since
+        trial.held_gpu_s += last.holds * (at - last.since)
+
+    def end_job(self, trial: TrialTrack, track: Track) -> None:
+        self.line.discard(track.job.id)
+        self.bench.pop(track.job.id, None)
+        self.end_stint(trial, track, track.ended_at)
+        if trial.branching is not None:
+            trial.standing = PAUSED
+        elif track.job.id != trial.job:
+            if track.phase is FINISHED:
+                self._hand_on(trial, track)
+            trial.standing = PAUSED
+        else:
+            trial.ended_at = track.ended_at
+            trial.standing, trial.reason = self._outcome(trial, track)
+
+    def _hand_on(self, trial: TrialTrack, track: Track) -> None:
+        """Trials that share this stage go on from where it ended."""
+        for other in self.trials.values():
+            if track.job.id in other.after and other is not trial and not other.is_over:
+                other.points.extend(trial.points)
+                other.standing = PAUSED
+
+    def _outcome(self, trial: TrialTrack, track: Track) -> tuple[str, str]:
+        if track.phase is Phase.CANCELLED:
+            return STOPPED, track.reason
+        if track.phase is not FINISHED:
+            return FAILED, track.reason
+        if trial.points:
+            return DONE, ""
+        told = ", ".join(sorted(track.metrics)) or "nothing"
+        return FAILED, f"it ended without reporting {self.design.metric!r}; it reported {told}"
+
+
+@final
+class Studies:
+    """The open studies by id, and those that closed lately. Told of what jobs do, as an index is."""
+
+    def __init__(self) -> None:
+        self.open: Final[dict[str, StudyTrack]] = {}
+        self.closed: Final[deque[Closed]] = deque(maxlen=MOST_CLOSED)
+        self.listens = False  # is it told already?
+
+    def of(self, track: Track) -> StudyTrack | None:
+        """The open study that the job is a trial of."""
+        return self.open.get(track.job.group) if track.job.trial is not None else None
+
+    def trial(self, track: Track) -> tuple[StudyTrack, TrialTrack] | None:
+        study = self.open.get(track.job.group)
+        if study is None or track.job.trial is None:
+            return None
+        return study, study.trials[track.job.trial]
+
+    def named(self, name: str) -> StudyTrack | None:
+        """By its id or its name."""
+        found = self.open.get(name)
+        if found is not None:
+            return found
+        return next((study for study in self.open.values() if study.design.name == name), None)
+
+    def close(self, study: StudyTrack, at: Seconds, reason: str) -> None:
+        design = self.open.pop(study.id).design
+        self.closed.append(Closed(design.id, design.name, design.user, study.opened_at, at, reason))
+
+    # --------------------------------------------------------------------------- told as an index
+
+    watches = 0  # the state tells it, whatever others ask for
+
+    def runs(self, track: Track) -> None:
+        found = self.trial(track)
+        if found is not None:
+            found[0].begin_stint(found[1], track)
+
+    def waits(self, track: Track) -> None:
+        found = self.trial(track)
+        if found is not None and found[1].since >= 0:
+            study, trial = found
+            study.end_stint(trial, track, track.waiting_since)
+            trial.standing = PAUSED if track.phase is SUSPENDED or trial.points else NEW
+
+    def parks(self, track: Track) -> None:
+        self.waits(track)
+
+    def reports(self, track: Track, entry: Reported) -> None:
+        found = self.trial(track)
+        if found is not None:
+            found[0].report(found[1], entry)
+
+    def ends(self, track: Track) -> None:
+        found = self.trial(track)
+        if found is not None:
+            found[0].end_job(found[1], track)
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""

@@ -1,0 +1,149 @@
+"""A plan while it is made: who has which seat so far, and what each job can afford."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, inf
+from typing import Final, final
+
+from dovetail.core.model import Seconds
+from dovetail.models.hourly import HOUR_S
+from dovetail.policies.frugal_floor import Floor, Seats
+from dovetail.policies.frugal_ladder import Ladder, Rates
+from dovetail.policies.frugal_seating import Seat, Seating, settled
+
+BLINK_S: Final = 1.0  # slack below this is none
+STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
+KEEP: Final = 1.25  # by so much another must be worth more to be run in a job's stead
+URGENCY: Final = 0.2  # slack of such a part of its time makes a job's claim weaker by a factor of e
+MUCH: Final = 50.0  # an exponent that is enough for anything
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A job as the plan sees it.
+
+    `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
+    without paying more than it has to; `dear`: not at this hour. Moving it takes `restart` seconds.
+    """
+
+    ladder: Ladder
+    left: float  # part of the work
+    deadline: Seconds
+    late_per_s: float
+    at: tuple[int, int] | None = None
+    window: Seconds = inf
+    dear: bool = False
+    restart: Seconds = 0.0
+
+    def needs(self, way: int) -> Seconds:
+        return self.ladder.ways[way].seconds * self.left
+
+    @property
+    def usual(self) -> Seconds:
+        """What it needs in its thriftiest way."""
+        return self.ladder.ways[self.ladder.thrifty].seconds * self.left
+
+
+@final
+class Draft:
+    """The plan while it is made."""
+
+    def __init__(
+        self,
+        now: Seconds,
+        tasks: Sequence[Task],
+        nodes: Sequence[Seats],
+        rates: Rates,
+        margin: float,
+        move: float,
+        switch_on: float,
+    ) -> None:
+        self.now: Final = now
+        self.tasks: Final = tasks
+        self.rates: Final = rates
+        self.margin: Final = 1.0 + margin
+        self.move: Final = move
+        self.switch_on: Final = switch_on
+        self.floor: Final = Floor(nodes)
+        self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
+        self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
+        self.slack: Final = [self._slack(task) for task in tasks]
+
+    def _slack(self, task: Task) -> Seconds:
+        until = task.deadline - self.now
+        if not task.dear:
+            until = min(until, task.window)
+        return until - task.usual * self.margin - self.restart(task, task.ladder.thrifty)
+
+    def restart(self, task: Task, way: int) -> Seconds:
+        """Time lost before it makes progress that way; none if it just goes on."""
+        return 0.0 if task.at is not None and task.at[0] == way else task.restart
+
+    def moving(self, i: int) -> float:
+        """Money that stopping or moving a running task costs, its part of the node to be switched on
+        again included."""
+        task = self.tasks[i]
+        way = task.ladder.ways[task.ladder.thrifty]
+        waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
+        waste += self.switch_on * way.gpus / (len(self.rates[way.pool]) - 1)
+        return self.move + waste + task.late_per_s * max(0.0, task.restart - self.slack[i])
+
+    def hold(self, i: int) -> float:
+        """How much more a task is worth where it runs than elsewhere: enough that taking turns wastes
+        less time than it takes."""
+        task = self.tasks[i]
+        if task.at is None:
+            return 1.0
+        return KEEP * exp(min(2.0 * task.restart / (URGENCY * max(task.usual, BLINK_S)), MUCH))
+
+    def must_go_on(self, i: int) -> bool:
+        """It was started for want of slack and has hardly gained any: stopping it is not worth it."""
+        task = self.tasks[i]
+        return task.at is not None and self.slack[i] < STAY * task.usual + task.restart
+
+    def late(self, i: int, way: int) -> Seconds:
+        """By how much the task would miss its deadline that way, half of the margin used up."""
+        task = self.tasks[i]
+        needs = task.needs(way) * (1.0 + self.margin) / 2 + self.restart(task, way)
+        return self.now + needs - task.deadline
+
+    def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
+        option = self.tasks[i].ladder.ways[way]
+        return self.floor.room(option.pool, option.gpus, opening, but)
+
+    def put(self, i: int, way: int, n: int) -> None:
+        self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
+        self.seats[i] = way, n
+
+    def take(self, i: int) -> tuple[int, int]:
+        way, n = self.seats.pop(i)
+        self.floor.take(i, n)
+        return way, n
+
+    def settled(self) -> dict[int, tuple[int, int]]:
+        seats = [
+            Seat(i, way, n, self.tasks[i].ladder.ways[way].gpus, self.tasks[i].at)
+            for i, (way, n) in self.seats.items()
+        ]
+        return settled(self.floor.nodes, seats, self._dearer)
+
+    def _dearer(self, near: Seating, far: Seating) -> bool:
+        """Is it dearer to go far, where fewer nodes do, than to stay near?"""
+        moved = [i for i, seat in far.items() if self.tasks[i].at not in (None, seat, near[i])]
+        hours = sum([self.tasks[i].usual for i in moved]) / max(len(moved), 1) / HOUR_S
+        saved = (self._per_hour(near) - self._per_hour(far)) * hours
+        return sum([self.moving(i) for i in moved]) > saved
+
+    def _per_hour(self, seating: Seating) -> float:
+        nodes, busy = self.floor.nodes, dict[int, int]()
+        for i, (way, n) in seating.items():
+            busy[n] = busy.get(n, nodes[n].taken) + self.tasks[i].ladder.ways[way].gpus
+        return sum([self.rates[nodes[n].pool][gpus] for n, gpus in busy.items()])
+
+    def try_to_put(self, i: int, way: int, opening: bool = True) -> bool:
+        n = self.room(i, way, opening)
+        if n is not None:
+            self.put(i, way, n)
+        return n is not None

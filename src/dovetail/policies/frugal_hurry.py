@@ -1,0 +1,135 @@
+"""GPUs for those that need them soon: to start at all, or to go faster than is thrifty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import exp, inf
+from typing import Final, NamedTuple
+
+from dovetail.models.hourly import HOUR_S
+from dovetail.policies.frugal_draft import BLINK_S, URGENCY, Draft
+
+FEWEST_GPUS: Final = 0.5  # what a faster way without more GPUs is counted as
+
+
+def start(draft: Draft, line: Iterable[int]) -> None:
+    for i in line:
+        first = draft.tasks[i].ladder.thrifty
+        if not draft.try_to_put(i, first):
+            for climb in draft.tasks[i].ladder.climbs[1:]:
+                if draft.try_to_put(i, climb[0]):
+                    break
+
+
+class Step(NamedTuple):
+    """Something to give a task GPUs for, ordered by what it is worth: to start, or to go faster."""
+
+    worth: float  # per GPU; negative, so that the best comes first
+    gain: float  # money per second, negative
+    task: int
+    way: int
+
+
+def take_steps(draft: Draft, steps: Iterable[Step]) -> None:
+    """As long as there are GPUs for them."""
+    for step in sorted(steps):
+        if not draft.floor.all_free:
+            return
+        if step.task not in draft.seats:
+            start(draft, [step.task])
+        elif step.task not in draft.before:
+            _try_to_climb(draft, step)
+
+
+def starts(draft: Draft, crowded: Iterable[int]) -> Iterator[Step]:
+    for i in crowded:
+        task = draft.tasks[i]
+        can_wait = exp(-draft.slack[i] / (URGENCY * task.usual))
+        gpus = task.ladder.ways[task.ladder.thrifty].gpus
+        worth = task.late_per_s / gpus * can_wait * draft.hold(i)
+        yield Step(-worth, -task.late_per_s, i, task.ladder.thrifty)
+
+
+def hurries(draft: Draft, risky: Iterable[int]) -> Iterator[Step]:
+    """Faster ways for those that would be late."""
+    for i in risky:
+        if i in draft.seats and draft.late(i, draft.seats[i][0]) > BLINK_S:
+            yield from _climbs(draft, i)
+
+
+def _climbs(draft: Draft, i: int) -> Iterator[Step]:
+    task, current = draft.tasks[i], draft.seats[i][0]
+    ways, shares = task.ladder.ways, task.ladder.shares
+    usual, late = ways[task.ladder.thrifty].seconds, draft.late(i, current)
+    spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
+    can_wait = exp(-spare / (URGENCY * task.usual))
+    for way in _next_ways(draft, i, current):
+        there = task.at is not None and task.at[0] == way
+        saved = min(late, draft.late(i, current) - draft.late(i, way))
+        gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / ways[current].seconds)
+        if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
+            continue
+        more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
+        worth = gain / more * can_wait * (draft.hold(i) if there else 1.0)
+        yield Step(-worth, -gain, i, way)
+
+
+def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
+    """Of each pool the slowest way that is in time, else the fastest."""
+    ladder = draft.tasks[i].ladder
+    for climb in ladder.climbs:
+        faster = [way for way in climb if ladder.ways[way].seconds < ladder.ways[current].seconds]
+        if faster:
+            yield next((way for way in faster if draft.late(i, way) <= 0), faster[-1])
+
+
+def _try_to_climb(draft: Draft, climb: Step) -> None:
+    before, home = draft.take(climb.task)
+    n = draft.room(climb.task, climb.way)
+    if n is None:
+        n = _cleared(draft, climb)
+    if n is None:
+        draft.put(climb.task, before, home)
+        return
+    draft.put(climb.task, climb.way, n)
+    draft.before[climb.task] = before
+
+
+def _cleared(draft: Draft, climb: Step) -> int | None:
+    """A node made free for the task by moving others, if they lose less than it gains."""
+    option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
+    n = floor.emptiest(option.pool, option.gpus)
+    if n is None or floor.all_free < option.gpus:
+        return None
+    moved: list[tuple[int, int]] = []
+    loss = 0.0
+    for guest in sorted(floor.guests[n], key=floor.guests[n].__getitem__):
+        if floor.free[n] >= option.gpus:
+            break
+        way = draft.seats[guest][0]
+        moved.append((guest, way))
+        loss += _moved(draft, guest, n)
+        if loss >= -climb.gain:
+            break
+    if floor.free[n] >= option.gpus and loss < -climb.gain:
+        return n
+    for guest, way in moved:
+        if draft.seats[guest][1] != n:
+            draft.take(guest)
+            draft.put(guest, way, n)
+    return None
+
+
+def _moved(draft: Draft, guest: int, n: int) -> float:
+    """Moves the guest of a node elsewhere and says what it loses a second; inf if it cannot go."""
+    task, current = draft.tasks[guest], draft.seats[guest][0]
+    if guest in draft.before:
+        return inf
+    for way in (current, *[climb[0] for climb in task.ladder.climbs]):
+        other = draft.room(guest, way, but=n)
+        if other is not None:
+            draft.take(guest)
+            draft.put(guest, way, other)
+            ways = task.ladder.ways
+            return task.late_per_s * max(0.0, 1.0 - ways[current].seconds / ways[way].seconds)
+    return inf

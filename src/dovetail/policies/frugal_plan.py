@@ -1,0 +1,180 @@
+"""Frugal's decision: who runs now, how and where, so that energy and lateness together cost least.
+
+A GPU on a node that is on anyway costs far less than one that needs a node switched on. So nobody opens
+a node for the sake of being early: jobs with slack wait, ride on nodes that others need, or start
+together when they fill a node. Jobs without slack start at once in their thriftiest way, and go faster
+only as far as their deadline asks and as the value saved is worth the GPUs it takes. When there is not
+enough for all, GPUs go to the most value per GPU-second, not to the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from dovetail.core.model import Seconds
+from dovetail.models.hourly import HOUR_S
+from dovetail.policies.frugal_draft import BLINK_S, Draft, Task
+from dovetail.policies.frugal_floor import Seats
+from dovetail.policies.frugal_hurry import hurries, start, starts, take_steps
+from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates
+
+
+class Decision(NamedTuple):
+    seats: Mapping[int, tuple[int, int]]  # by task: its way and its node
+    wake: Seconds  # when to look again though nothing has happened; inf: no need
+
+
+def decide(
+    now: Seconds,
+    tasks: Sequence[Task],
+    nodes: Sequence[Seats],
+    rates: Rates,
+    *,
+    margin: float = 0.02,
+    move: float = 0.0,
+    switch_on: float = 0.0,
+) -> Decision:
+    """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
+    moving a job, and for switching a node on."""
+    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on)
+    risky, crowded, easy = _by_slack(draft)
+    start(draft, risky)
+    take_steps(draft, [*hurries(draft, risky), *starts(draft, crowded)])
+    _fill_nodes(draft, _ride(draft, easy))
+    _speed_up_the_lonely(draft)
+    return Decision(draft.settled(), _wake(draft))
+
+
+def _by_slack(draft: Draft) -> tuple[list[int], list[int], list[int]]:
+    """Those that must run now, the most value per GPU-second first; those that had better, as many
+    stand before them; and those that need not, the running ones and the least slack first. Whoever
+    waits for a cheaper hour is in none of them."""
+    behind = _crowded(draft)
+    risky, crowded, easy = [], [], []
+    for i, slack in enumerate(draft.slack):
+        if slack <= BLINK_S or draft.must_go_on(i):
+            risky.append(i)
+        elif i in behind:
+            crowded.append(i)
+        elif not draft.tasks[i].dear:
+            easy.append(i)
+    risky.sort(key=lambda i: -_density(draft.tasks[i]) * draft.hold(i))
+    easy.sort(key=lambda i: (draft.tasks[i].at is None, draft.slack[i]))
+    return risky, crowded, easy
+
+
+def _density(task: Task) -> float:
+    """Lateness avoided per GPU-second, as in Smith's rule."""
+    gpus = task.ladder.ways[task.ladder.thrifty].gpus
+    return task.late_per_s / (gpus * max(task.usual, BLINK_S))
+
+
+def _crowded(draft: Draft) -> set[int]:
+    """Jobs with slack behind so many others of their pool that it may not be enough."""
+    pools = [_pool(task) for task in draft.tasks]
+    most, crowded = draft.floor.most, set()
+    gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
+    for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
+        pool, task = pools[i], draft.tasks[i]
+        more = task.ladder.ways[task.ladder.thrifty].gpus
+        there = most.get(pool, 0)
+        if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
+            crowded.add(i)
+        gpus[pool] += more
+        work[pool] += more * task.usual
+    return crowded
+
+
+def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
+    """Puts jobs with slack on nodes that are on anyway; returns the others."""
+    return [
+        i for i in easy if not draft.try_to_put(i, draft.tasks[i].ladder.thrifty, opening=False)
+    ]
+
+
+def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
+    """Opens nodes for jobs with slack that fill them: cheaper it will never be."""
+    lines: dict[int, dict[int, None]] = {}
+    for i in waiting:
+        ladder = draft.tasks[i].ladder
+        lines.setdefault(ladder.ways[ladder.thrifty].pool, {})[i] = None
+    for pool, line in lines.items():
+        for n in reversed(draft.floor.empty(pool)):
+            party = _party(draft, line, n)
+            if not party:
+                break
+            for i in party:
+                del line[i]
+                draft.put(i, draft.tasks[i].ladder.thrifty, n)
+
+
+def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
+    """The most of the line that are worth switching the node on for."""
+    node = draft.floor.nodes[n]
+    rate = draft.rates[node.pool]
+    party: list[int] = []
+    worth, gpus, enough = 0.0, 0, 0
+    for i in line:
+        ladder = draft.tasks[i].ladder
+        more = ladder.ways[ladder.thrifty].gpus
+        if gpus + more > node.gpus:
+            continue
+        party.append(i)
+        gpus += more
+        worth += ladder.shares[ladder.thrifty] + _worth_of_staying(draft, i)
+        if worth * AS_GOOD_AS_FULL >= rate[gpus]:
+            enough = len(party)
+        if gpus == node.gpus:
+            break
+    return party[:enough]
+
+
+def _worth_of_staying(draft: Draft, i: int) -> float:
+    """Money per hour, for as long as the task has to run."""
+    task = draft.tasks[i]
+    return 0.0 if task.at is None else draft.moving(i) * HOUR_S / max(task.usual, BLINK_S)
+
+
+def _pool(task: Task) -> int:
+    return task.ladder.ways[task.ladder.thrifty].pool
+
+
+def _speed_up_the_lonely(draft: Draft) -> None:
+    """A job alone on its node pays for all of it: faster may be cheaper."""
+    for n, guests in enumerate(draft.floor.guests):
+        if len(guests) == 1 and not draft.floor.nodes[n].taken:
+            _speed_up(draft, next(iter(guests)), n)
+
+
+def _speed_up(draft: Draft, i: int, n: int) -> None:
+    task, node = draft.tasks[i], draft.floor.nodes[n]
+    rate, ways = draft.rates[node.pool], task.ladder.ways
+    costs = {
+        way: rate[option.gpus] * task.needs(way) / HOUR_S
+        for way, option in enumerate(ways)
+        if option.pool == node.pool and option.gpus <= node.gpus
+    }
+    best, current = min(costs, key=costs.__getitem__), draft.seats[i][0]
+    moves = task.at is not None and ways[task.at[0]].gpus != ways[best].gpus
+    gain = costs[current] - costs[best] - draft.move * moves
+    if ways[best].seconds < ways[current].seconds and gain > 0:
+        draft.take(i)
+        draft.put(i, best, n)
+
+
+def _wake(draft: Draft) -> Seconds:
+    """When a waiting job's slack is used up, or a hurried one has caught up."""
+    wake = inf
+    for i, slack in enumerate(draft.slack):
+        if i not in draft.seats and slack > BLINK_S:
+            wake = min(wake, draft.now + slack)
+    for i, before in draft.before.items():
+        task, way = draft.tasks[i], draft.seats[i][0]
+        usual = task.ladder.ways[before].seconds * draft.margin
+        speed = usual / task.ladder.ways[way].seconds - 1.0
+        behind = usual * task.left - (task.deadline - draft.now)
+        if speed > 0 < behind:
+            wake = min(wake, draft.now + max(behind / speed, BLINK_S))
+    return wake

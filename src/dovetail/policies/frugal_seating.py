@@ -1,0 +1,88 @@
+"""Where jobs sit, once it is known who runs and how: as many as possible where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from dovetail.policies.frugal_floor import Floor, Seats
+
+Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
+
+
+class Seat(NamedTuple):
+    """A task, the way and the node it was given in the draft, its GPUs, and what it has now."""
+
+    task: int
+    way: int
+    node: int
+    gpus: int
+    at: tuple[int, int] | None
+
+    @property
+    def home(self) -> int:
+        """The node where it could just go on; -1 if there is none."""
+        return self.at[1] if self.at is not None and self.at[0] == self.way else -1
+
+
+def settled(
+    nodes: Sequence[Seats],
+    draft: Iterable[Seat],
+    dearer: Callable[[Seating, Seating], bool],
+) -> Seating:
+    """The draft with the same ways but fewer moves: in no more nodes, or in more where it is dearer to
+    leave them."""
+    by_pool: dict[int, list[Seat]] = {}
+    for seat in draft:
+        by_pool.setdefault(nodes[seat.node].pool, []).append(seat)
+    result: Seating = {}
+    for seats in by_pool.values():
+        result.update(_settled(nodes, seats, dearer))
+    return result
+
+
+def _settled(
+    nodes: Sequence[Seats], seats: Sequence[Seat], dearer: Callable[[Seating, Seating], bool]
+) -> Seating:
+    drafted = {seat.task: (seat.way, seat.node) for seat in seats}
+    kept = _kept(seats)
+    if not kept:
+        return drafted
+    used = {seat.node for seat in seats}
+    order = sorted(kept.keys() | used, key=lambda n: (not nodes[n].taken, -kept.get(n, 0), n))
+    far = _seating(nodes, seats, order[: len(used)]) or drafted
+    if len(kept) <= len(used):
+        return far
+    near = _seating(nodes, seats, order)
+    return near if near and dearer(near, far) else far
+
+
+def _kept(seats: Iterable[Seat]) -> dict[int, int]:
+    """By node, the GPUs that could stay with whom they are."""
+    kept: dict[int, int] = {}
+    for seat in seats:
+        if seat.home >= 0:
+            kept[seat.home] = kept.get(seat.home, 0) + seat.gpus
+    return kept
+
+
+def _seating(
+    nodes: Sequence[Seats], seats: Sequence[Seat], homes: Collection[int]
+) -> Seating | None:
+    """On these nodes alone, whoever can at home; None if it cannot be done."""
+    floor, allowed = Floor(nodes, only=homes), set(homes)
+    result: Seating = {}
+    others = []
+    for seat in seats:
+        if seat.home in allowed and floor.free[seat.home] >= seat.gpus:
+            floor.put(seat.task, seat.home, seat.gpus)
+            result[seat.task] = seat.way, seat.home
+        else:
+            others.append(seat)
+    for seat in sorted(others, key=lambda seat: -seat.gpus):
+        n = floor.room(nodes[seat.node].pool, seat.gpus)
+        if n is None:
+            return None
+        floor.put(seat.task, n, seat.gpus)
+        result[seat.task] = seat.way, n
+    return result

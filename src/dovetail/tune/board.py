@@ -1,0 +1,273 @@
+"""The live studies as rules see them: kept up to date from the state, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, inf, isfinite
+from typing import Final, final
+
+from dovetail.core.entries import Reported
+from dovetail.core.model import WHOLE_GPU, Design, Seconds, Shape
+from dovetail.core.room import Room
+from dovetail.core.studies import Point, StudyTrack, TrialTrack
+from dovetail.core.track import Track
+from dovetail.core.view import CLOSES, REPORTS, View
+from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Standing, Study, Trial
+
+UNMEASURED_SWITCH: Final = 0.25  # steps that a switch is taken to cost before anything is known
+
+
+def loss_of(design: Design, value: float) -> float:
+    """Lower is better; infinite where it is no finite number."""
+    if not isfinite(value):
+        return inf
+    return value if design.direction == "min" else -value
+
+
+def age_of(design: Design, trial: TrialTrack, point: Point) -> int:
+    """Which step it is, counted from 1; some scripts count from 0."""
+    from_zero = trial.points[0].step <= 0
+    return ceil(point.step / design.report_every) + int(from_zero)
+
+
+def steps_of(design: Design, trial: TrialTrack) -> int:
+    """How many a trial has made."""
+    return age_of(design, trial, trial.points[-1]) if trial.points else 0
+
+
+@final
+class Mirror:
+    """One study as rules see it. Standings are as of the last `sync`, and may be tried out on."""
+
+    def __init__(self, track: StudyTrack) -> None:
+        design = track.design
+        steps = ceil(design.steps / design.report_every)
+        self.track: Final = track
+        self.study: Final = Study(steps, planned=design.planned, seed=design.seed)
+        self.jobs: Final[dict[int, Track]] = {}  # by trial: the job that runs or could
+        self.ending: Final[list[Trial]] = []  # all their steps are made, but they have not ended
+        self._made_at: Final[list[list[Seconds]]] = []  # by trial: when each step was made
+        self._seen: Final[list[int]] = []  # by trial: points that have been looked at
+        self._undisturbed = [0, 0.0]  # steps after another one in the same stint; their seconds
+        if design.target is not None:
+            self.study.target = loss_of(design, design.target)
+
+    def sync(self, view: View) -> Mirror:
+        """Everything as the state has it now; what was tried out is forgotten."""
+        self.jobs.clear()
+        self.ending.clear()
+        self._grow()
+        for trial in self.study.trials:
+            self._sync_trial(trial, self.track.trials[trial.number], view)
+        self._sync_circumstances(view)
+        return self
+
+    def learn(self, number: int) -> tuple[int, int]:
+        """The trial has reported: how many steps it had made before, and has now."""
+        self._grow()
+        trial = self.study.trials[number]
+        before = trial.steps
+        self._learn(trial, self.track.trials[number])
+        return before, trial.steps
+
+    def _grow(self) -> None:
+        """Trials are numbered as they are submitted, without gaps."""
+        trials = self.study.trials
+        for number in range(len(trials), len(self.track.trials)):
+            trials.append(Trial(number, dict(self.track.trials[number].settings)))
+            self._made_at.append([])
+            self._seen.append(0)
+
+    def _sync_trial(self, trial: Trial, told: TrialTrack, view: View) -> None:
+        self._learn(trial, told)
+        trial.settings = dict(told.settings)
+        trial.seconds = told.held_by(view.now)
+        since = told.stints[-1].since if told.stints else -1.0
+        trial.turn = _later_than(self._made_at[trial.number], since)
+        trial.standing = self._standing(trial, told, view)
+
+    def _learn(self, trial: Trial, told: TrialTrack) -> None:
+        """One loss for each step, however often it reports; gaps are filled with what was last."""
+        number, made_at = trial.number, self._made_at[trial.number]
+        for point in told.points[self._seen[number] :]:
+            age = min(age_of(self.track.design, told, point), self.study.steps)
+            if age > trial.steps and made_at and made_at[-1] > _began(told, point.at):
+                self._undisturbed[0] += age - trial.steps
+                self._undisturbed[1] += point.at - made_at[-1]
+            while trial.steps < age:
+                is_gap = trial.steps < age - 1 and trial.losses
+                loss = loss_of(self.track.design, point.value)
+                trial.report(trial.losses[-1] if is_gap else loss)
+                made_at.append(point.at)
+        self._seen[number] = len(told.points)
+
+    def _standing(self, trial: Trial, told: TrialTrack, view: View) -> Standing:
+        if told.is_over:
+            return Standing(told.standing)
+        track = _at_hand(told, view)
+        if track is not None:
+            self.jobs[trial.number] = track
+        if trial.steps >= self.study.steps:
+            if track is not None and track.placement is None:
+                self.ending.append(trial)
+            return DONE
+        if track is None or track.placement is not None:
+            return RUNNING  # or not to be had: its user or a stage that it shares holds it back
+        return PAUSED if trial.steps or told.stints else NEW
+
+    def _sync_circumstances(self, view: View) -> None:
+        study, track, design = self.study, self.track, self.track.design
+        step_s = self.step_s(view.now)
+        study.now = track.age_s(view.now) / step_s
+        study.switches = track.switches
+        study.switch_cost = self.switch_s(view) / step_s
+        study.slots = self._slots(view)
+        ends = [inf if design.budget_s is None else design.budget_s]
+        if design.deadline is not None:
+            ends.append(design.deadline - track.opened_at)
+        study.deadline = min(ends) / step_s if min(ends) < inf else None
+
+    def step_s(self, now: Seconds) -> Seconds:
+        """The mean seconds of a step, starts not counted where that can be told; 1 before there is
+        any."""
+        if self._undisturbed[1] > 0:
+            return self._undisturbed[1] / self._undisturbed[0]
+        steps = sum([len(made) for made in self._made_at])
+        held = sum([trial.held_by(now) for trial in self.track.trials.values()])
+        return held / steps if steps and held > 0 else 1.0
+
+    def switch_s(self, view: View) -> Seconds:
+        """What it takes to let another trial have a slot: as measured, else as starting takes."""
+        taken = [
+            max(saved, 0.0) + max(restored, 0.0)
+            for saved, restored in self._switches(view)
+            if saved >= 0 or restored >= 0
+        ]
+        if taken:
+            return sum(taken) / len(taken)
+        step_s = self.step_s(view.now)
+        starts = [
+            max(told.points[0].at - told.stints[0].since - step_s, 0.0)
+            for told in self.track.trials.values()
+            if len(told.points) > 1 and told.stints
+        ]
+        return sum(starts) / len(starts) if starts else UNMEASURED_SWITCH * step_s
+
+    def _switches(self, view: View) -> Iterator[tuple[Seconds, Seconds]]:
+        for told in self.track.trials.values():
+            track = view.tracks.get(told.job)
+            own = told if track is None else track
+            yield own.saved_in_s, own.restored_in_s
+
+    def _slots(self, view: View) -> int:
+        shapes = [track.shape for track in self.jobs.values()]
+        most = most_at_once(view.room, shapes[0]) if shapes else 1
+        return max(min(most, self.track.design.at_once or most), 1)
+
+
+def _at_hand(told: TrialTrack, view: View) -> Track | None:
+    """The trial's job that runs, or that could."""
+    for job_id in told.jobs:
+        track = view.tracks.get(job_id)
+        if track is not None and (track.placement is not None or not track.barred or track.benched):
+            return None if track.placement is None and track.held else track
+    return None
+
+
+def _began(told: TrialTrack, at: Seconds) -> Seconds:
+    """When the stint began in which the trial was then."""
+    return next((stint.since for stint in reversed(told.stints) if stint.since < at), -1.0)
+
+
+def _later_than(times: list[Seconds], since: Seconds) -> int:
+    """How many of the times, which rise, come after that one."""
+    number = 0
+    while number < len(times) and times[-1 - number] > since:
+        number += 1
+    return number
+
+
+def most_at_once(room: Room, shape: Shape) -> int:
+    """How many jobs of this shape the nodes that are open could hold if they were empty."""
+    number = 0
+    for pool in room.eligible(shape):
+        for n in pool.members:
+            if room.open[n] and shape.gpus:
+                number += room.nodes[n].gpus // shape.gpus * (WHOLE_GPU // shape.share)
+    return max(number, 1)
+
+
+@final
+class Board:
+    """All open studies as rules see them, and who has made a step that nobody has looked at yet."""
+
+    def __init__(self) -> None:
+        self.watches = REPORTS | CLOSES
+        self._view: View | None = None
+        self._known: Final[dict[str, Mirror]] = {}
+        # By study and trial: when it was first looked at, -1 if not yet, and the steps it had made
+        # when it was looked at before. Whoever looks again at the same moment finds the same, so
+        # that deciding twice gives the same decision.
+        self._fresh: Final[dict[tuple[str, int], tuple[Seconds, int]]] = {}
+
+    def build(self, view: View) -> Board:
+        """Whoever was at work when an earlier daemon went may have reported just before."""
+        self._view = view
+        self._known.clear()
+        self._fresh.clear()
+        for study in view.studies.open.values():
+            for trial in study.trials.values():
+                if trial.points and 0 <= trial.since < trial.points[-1].at:
+                    steps = steps_of(study.design, trial)
+                    self._fresh[study.id, trial.number] = (-1.0, steps - 1)
+        return self
+
+    def of(self, study: StudyTrack) -> Mirror:
+        """As it is now."""
+        assert self._view is not None
+        return self._mirror(study).sync(self._view)
+
+    def _mirror(self, study: StudyTrack) -> Mirror:
+        found = self._known.get(study.id)
+        if found is None or found.track is not study:
+            found = self._known[study.id] = Mirror(study)
+        return found
+
+    def fresh(self, now: Seconds) -> dict[str, dict[int, int]]:
+        """By study: the trials that have made a step since somebody looked, and their steps then."""
+        found: dict[str, dict[int, int]] = {}
+        for key, (looked_at, before) in list(self._fresh.items()):
+            if 0 <= looked_at < now:
+                del self._fresh[key]
+            else:
+                self._fresh[key] = (now, before)
+                found.setdefault(key[0], {})[key[1]] = before
+        return found
+
+    def reports(self, track: Track, entry: Reported) -> None:
+        number, study = track.job.trial, None
+        if number is not None and self._view is not None:
+            study = self._view.studies.of(track)
+        if study is None or number is None:
+            return
+        before, steps = self._mirror(study).learn(number)
+        if steps > before:
+            looked_at, earlier = self._fresh.get((study.id, number), (0.0, before))
+            self._fresh[study.id, number] = (-1.0, earlier if looked_at < 0 else before)
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        self._known.pop(study.id, None)
+        for key in [key for key in self._fresh if key[0] == study.id]:
+            del self._fresh[key]
+
+    def waits(self, track: Track) -> None:
+        """Looked at when it matters, see `Mirror.sync`."""
+
+    def runs(self, track: Track) -> None:
+        """Likewise."""
+
+    def ends(self, track: Track) -> None:
+        """Likewise."""
+
+    def settle(self) -> None:
+        """What was tried out is forgotten at the next look."""

@@ -1,0 +1,113 @@
+"""Rules compared on recorded curves: the same draws for all, against `fifo` and a clairvoyant order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, log
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from dovetail.tune.recorded import Task
+from dovetail.tune.replay import Drawn, Run, draw, replay
+from dovetail.tune.rules import Rule
+from dovetail.tune.rules.registry import make
+from dovetail.tune.rules.turns import Fifo
+
+_NO_TIME = 1e-9  # recorded steps may last nothing
+_RESAMPLES = 1000  # of the runs, for an interval
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The circumstances of every run."""
+
+    trials: int = 32
+    slots: int = 4
+    switch_cost: float = 0.25  # in steps
+    use_seconds: bool = False
+    deadline: float | None = None  # in steps of time
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """One draw of configurations under every rule."""
+
+    task: str
+    fifo: Run
+    clairvoyant: Run
+    runs: Mapping[str, Run]  # by the rule's text
+
+
+def race(task: Task, seed: int, policies: Sequence[str], terms: Terms) -> Race:
+    drawn = draw(task, terms.trials, seed, terms.use_seconds)
+
+    def run(rule: Rule, drawn: Drawn, deadline: float | None = None) -> Run:
+        slots, cost = terms.slots, terms.switch_cost
+        return replay(rule, drawn, slots=slots, switch_cost=cost, seed=seed, deadline=deadline)
+
+    return Race(
+        task.name,
+        run(Fifo(), drawn),
+        run(Fifo(), drawn.in_order_of_their_ends()),
+        {policy: run(make(policy), drawn, terms.deadline) for policy in policies},
+    )
+
+
+def races(
+    task: Task,
+    seeds: Iterable[int],
+    policies: Sequence[str],
+    terms: Terms,
+    tell: Callable[[int], object] = lambda done: None,
+) -> list[Race]:
+    """One for each seed; `tell` hears how many runs are made."""
+    found = []
+    for seed in seeds:
+        found.append(race(task, seed, policies, terms))
+        tell(len(found) * len(policies))
+    return found
+
+
+def summary(policy: str, races: Sequence[Race]) -> dict[str, Any]:
+    """How a rule did. Runs that never reach the target are counted, and are in no mean."""
+    runs = [one.runs[policy] for one in races]
+    speedups = _ratios([(one.fifo.to_target, one.runs[policy].to_target) for one in races])
+    best_done = _ratios([(one.fifo.best_done, one.runs[policy].best_done) for one in races])
+    ceilings = _ratios([(one.fifo.to_target, one.clairvoyant.to_target) for one in races])
+    return {
+        "policy": policy,
+        "tasks": len({one.task for one in races}),
+        "runs": len(runs),
+        "speedup_geomean": geometric_mean(speedups),
+        "speedup_max": max(speedups, default=None),
+        "ci95": interval(speedups),
+        "best_done_speedup": geometric_mean(best_done),
+        "missed": len(runs) - len(speedups),
+        "best_killed": sum(run.best_killed for run in runs),
+        "steps": fmean(run.steps for run in runs),
+        "switches": fmean(run.switches for run in runs),
+        "peak_suspended": max(run.peak_suspended for run in runs),
+        "ceiling_geomean": geometric_mean(ceilings),
+    }
+
+
+def _ratios(times: Iterable[tuple[float, float]]) -> list[float]:
+    """How many times sooner; without those that never came."""
+    return [(fifo or _NO_TIME) / (other or _NO_TIME) for fifo, other in times if other < inf]
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    return exp(fmean(map(log, values))) if values else None
+
+
+def interval(values: Sequence[float]) -> list[float] | None:
+    """Of the geometric mean, by drawing the runs anew (bootstrap); always the same draws."""
+    if not values:
+        return None
+    logarithms, random = [log(value) for value in values], Random(0)
+    means = sorted(fmean(random.choices(logarithms, k=len(logarithms))) for _ in range(_RESAMPLES))
+    outside = round(_RESAMPLES * (1.0 - _CONFIDENCE) / 2)
+    return [exp(means[outside]), exp(means[-1 - outside])]

@@ -1,0 +1,266 @@
+"""Learning curves that somebody recorded, read from CSV or parquet.
+
+Our own columns are `task, config, step, value` and perhaps `seconds` (of the step). The LCBench
+surrogate and TaskSet are read as they stand: a set is known by its columns.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite, nan
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dovetail.core.errors import BadInput
+
+Curve: TypeAlias = tuple[float, ...]
+DIVERGED = 1.5  # times the worst first value of the task
+DIRECTIONS = ("min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The curves of all configurations of one task: losses (lower is better), all finite."""
+
+    name: str
+    curves: tuple[Curve, ...]
+    seconds: tuple[Curve, ...] | None = None  # of each step, if recorded
+
+    @property
+    def steps(self) -> int:
+        return len(self.curves[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The columns of a set of curves, and what its values mean unless somebody says otherwise."""
+
+    task: str
+    config: str
+    step: str
+    value: str
+    direction: str
+    elapsed: str = ""  # a column of seconds since the beginning of the trial
+    seconds: str = ""  # or of the step alone
+
+
+OWN = _Layout("task", "config", "step", "value", "min", seconds="seconds")
+_LAYOUTS = (
+    OWN,
+    _Layout("openml_task_id", "config_id", "epoch", "val_accuracy", "max", elapsed="time_s"),
+    _Layout("task", "config_id", "step_idx", "valid_loss", "min"),
+)
+_Columns: TypeAlias = Mapping[str, Sequence[Any]]
+_Rows: TypeAlias = dict[str, dict[str, list[tuple[float, float, float]]]]
+
+
+def read_curves(
+    path: str | Path,
+    metric: str | None = None,
+    direction: str | None = None,
+    steps: int | None = None,
+    tasks: Sequence[str] = (),
+) -> list[Task]:
+    """Every task of the file, or those named; curves are cut to `steps` if given."""
+    source = str(path)
+    with open(path, "rb") as file:
+        is_parquet = file.read(4) == b"PAR1"
+    read = _Parquet(source) if is_parquet else _Csv(source)
+    layout = _layout(source, read.names, metric)
+    value = metric or layout.value
+    seconds = next((name for name in (layout.elapsed, layout.seconds) if name in read.names), "")
+    wanted = [layout.task, layout.config, layout.step, value, *([seconds] if seconds else [])]
+    rows = _grouped(source, layout, value, seconds, read.columns(wanted))
+    _keep_only(rows, tasks, source)
+    losses = _to_losses(rows, direction or ("min" if metric else layout.direction))
+    elapsed = bool(seconds) and seconds == layout.elapsed
+    return [
+        _task(f"{source}: task {name!r}", name, configs, losses, steps, bool(seconds), elapsed)
+        for name, configs in rows.items()
+    ]
+
+
+def _layout(source: str, names: Sequence[str], metric: str | None) -> _Layout:
+    if metric is not None and metric not in names:
+        raise BadInput(f"{source}: there is no column {metric!r}; it has {', '.join(names)}")
+    for layout in _LAYOUTS:
+        if {layout.task, layout.config, layout.step, metric or layout.value} <= set(names):
+            return layout
+    missing = [
+        name for name in (OWN.task, OWN.config, OWN.step, metric or OWN.value) if name not in names
+    ]
+    raise BadInput(
+        f"{source}: no column {' and no column '.join(map(repr, missing))}; curves have the columns "
+        f"task, config, step, value and perhaps seconds; this file has {', '.join(names) or 'none'}"
+    )
+
+
+class _Csv:
+    """A table as text. Lines are counted in messages as an editor counts them."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        with open(source, newline="", encoding="utf-8-sig", errors="replace") as file:
+            self.names: Sequence[str] = [name.strip() for name in next(csv.reader(file), [])]
+
+    def columns(self, wanted: Sequence[str]) -> _Columns:
+        places = [self.names.index(name) for name in wanted]
+        columns: list[list[str]] = [[] for _ in wanted]
+        with open(self._source, newline="", encoding="utf-8-sig", errors="replace") as file:
+            reader = csv.reader(file)
+            next(reader)
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(self.names):
+                    raise BadInput(
+                        f"{self._source}: line {reader.line_num} has {len(row)} cells, but there are "
+                        f"{len(self.names)} columns; mend or remove it"
+                    )
+                for column, place in zip(columns, places, strict=True):
+                    column.append(row[place])
+        return dict(zip(wanted, columns, strict=True))
+
+
+class _Parquet:
+    """A table in Apache Parquet; needs the extra `parquet`."""
+
+    def __init__(self, source: str) -> None:
+        try:
+            from pyarrow import ArrowException
+            from pyarrow.parquet import ParquetFile
+        except ImportError:
+            raise BadInput(
+                f"{source}: reading parquet needs pyarrow; install it: pip install 'dovetail[parquet]'"
+            ) from None
+        try:
+            self._file = ParquetFile(source)
+        except ArrowException as error:
+            raise BadInput(f"{source}: is no parquet that can be read ({error})") from None
+        self.names: Sequence[str] = self._file.schema_arrow.names
+
+    def columns(self, wanted: Sequence[str]) -> _Columns:
+        table = self._file.read(columns=list(wanted))
+        return {name: table[name].to_pylist() for name in wanted}
+
+
+def _grouped(source: str, layout: _Layout, value: str, seconds: str, columns: _Columns) -> _Rows:
+    """task → config → (step, value, seconds); tasks and configurations as they first appear."""
+    steps = _numbers(source, layout.step, columns[layout.step], missing=None)
+    values = _numbers(source, value, columns[value], missing=nan)
+    times: Sequence[float] = [0.0] * len(steps)
+    if seconds:
+        times = _numbers(source, seconds, columns[seconds], missing=None)
+    rows: _Rows = {}
+    for task, config, step, told, time in zip(
+        columns[layout.task], columns[layout.config], steps, values, times, strict=True
+    ):
+        rows.setdefault(str(task), {}).setdefault(str(config), []).append((step, told, time))
+    if not rows:
+        raise BadInput(f"{source}: there are columns but no rows; record some curves first")
+    return rows
+
+
+def _numbers(source: str, name: str, cells: Sequence[Any], missing: float | None) -> list[float]:
+    """A column as numbers; an empty cell is `missing`, or an error where there must be one."""
+    numbers = []
+    for row, cell in enumerate(cells, 1):
+        if cell is None or cell == "":
+            if missing is None:
+                raise BadInput(f"{source}: row {row}: {name!r} is empty; give a number")
+            numbers.append(missing)
+            continue
+        try:
+            number = float(cell)
+        except (TypeError, ValueError):
+            raise BadInput(
+                f"{source}: row {row}: {name!r} is {cell!r}, which is not a number; give one, "
+                "or leave it empty where training diverged"
+            ) from None
+        if missing is None and not isfinite(number):
+            raise BadInput(f"{source}: row {row}: {name!r} is {cell!r}; give a finite number")
+        numbers.append(number)
+    return numbers
+
+
+def _keep_only(rows: _Rows, tasks: Sequence[str], source: str) -> None:
+    for name in tasks:
+        if name not in rows:
+            known = ", ".join(list(rows)[:8]) + (", …" if len(rows) > 8 else "")
+            raise BadInput(f"{source}: there is no task {name!r}; it has {known}")
+    for name in [name for name in rows if tasks and name not in tasks]:
+        del rows[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Losses:
+    """How a value becomes a loss: as it is, or its distance from the top."""
+
+    top: float | None
+
+    def __call__(self, value: float) -> float:
+        if not isfinite(value):
+            return inf
+        return value if self.top is None else self.top - value
+
+
+def _to_losses(rows: _Rows, direction: str) -> _Losses:
+    """A share or a percentage is lost to 1 or to 100; anything else to the largest there is."""
+    if direction == "min":
+        return _Losses(None)
+    told = [row[1] for task in rows.values() for config in task.values() for row in config]
+    finite = [value for value in told if isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    if low < 0 or high > 100:
+        return _Losses(high)
+    return _Losses(1.0 if high <= 1 else 100.0)
+
+
+def _task(
+    where: str,
+    name: str,
+    configs: Mapping[str, list[tuple[float, float, float]]],
+    losses: _Losses,
+    steps: int | None,
+    timed: bool,
+    elapsed: bool,
+) -> Task:
+    lengths = {config: len(rows) for config, rows in configs.items()}
+    length = steps or max(lengths.values())
+    short = min(lengths, key=lengths.__getitem__)
+    if lengths[short] < length:
+        raise BadInput(
+            f"{where}: configuration {short} has {lengths[short]} steps and others have up to "
+            f"{max(lengths.values())}; cut all to the shortest: --steps {lengths[short]}"
+        )
+    curves: list[list[float]] = []
+    seconds: list[Curve] = []
+    for config, rows in configs.items():
+        rows.sort(key=lambda row: row[0])
+        for (before, *_), (after, *_) in pairwise(rows):
+            if before == after:
+                raise BadInput(f"{where}: configuration {config} has step {before:g} twice")
+        curves.append([losses(value) for _, value, _ in rows[:length]])
+        seconds.append(_durations([time for _, _, time in rows[:length]], elapsed))
+    return Task(name, _finite(where, curves), tuple(seconds) if timed else None)
+
+
+def _durations(times: Sequence[float], elapsed: bool) -> Curve:
+    """Seconds of each step. A surrogate's clock may run backwards a little: such a step takes none."""
+    if elapsed:
+        times = [after - before for before, after in pairwise((0.0, *times))]
+    return tuple(max(time, 0.0) for time in times)
+
+
+def _finite(where: str, curves: Sequence[Sequence[float]]) -> tuple[Curve, ...]:
+    """A diverged value counts as bad as anything at the start, and half as much again."""
+    worst = max((curve[0] for curve in curves if isfinite(curve[0])), default=inf)
+    if not isfinite(worst):
+        raise BadInput(
+            f"{where}: no configuration has a finite first value; there is nothing to rank"
+        )
+    diverged = worst + (DIVERGED - 1.0) * abs(worst)
+    return tuple(tuple(loss if isfinite(loss) else diverged for loss in curve) for curve in curves)

@@ -1,0 +1,94 @@
+"""Successive halving: at each rung a part of the trials goes on (Karnin 2013, Jamieson 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from dovetail.tune.rules import Cull, Verdict
+from dovetail.tune.rules.rungs import arrived, candidates, check, geometric, last_rung
+from dovetail.tune.study import FAILED, STOPPED, Study, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessiveHalving:
+    """At `first` steps, `first` * `eta`, … the best 1/`eta` of the trials goes on.
+
+    pause=false: when all that are left have reached a rung, the others are given up. pause=true: a
+    trial goes on as soon as it is among the best of those seen at its rung, the best of their rung
+    first; when there is none, those with the fewest steps: nobody is given up.
+    """
+
+    first: int = 2
+    eta: int = 2
+    pause: bool = False
+
+    def __post_init__(self) -> None:
+        check(self.first, self.eta)
+
+    def verdict(self, study: Study, trial: Trial) -> Verdict:
+        if self.pause:
+            return None
+        rungs = geometric(self.first, self.eta, study.steps)
+        return cut(study.trials, study.planned, rungs, self.eta, trial)
+
+    def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
+        rungs = geometric(self.first, self.eta, study.steps)
+        if leaving is not None and len(leaving.losses) not in rungs:
+            return leaving
+        if not self.pause:
+            return next_of_round(study.trials, study.planned, rungs, leaving)
+        return self._best_of_its_rung(study, rungs, candidates(study, leaving))
+
+    def _best_of_its_rung(
+        self, study: Study, rungs: Sequence[int], waiting: Sequence[Trial]
+    ) -> Trial | None:
+        seen = {rung: arrived(study.trials, rung) for rung in rungs}
+
+        def place(trial: Trial) -> tuple[float, float, float]:
+            rung = last_rung(trial, rungs)
+            if not rung:
+                return (0, trial.number, 0)
+            rank, peers = seen[rung].index(trial), len(seen[rung])
+            if rank < ceil(peers / self.eta):
+                return (1, rank / peers, trial.loss)
+            return (2, len(trial.losses), trial.loss)
+
+        return min(waiting, key=place, default=None)
+
+
+def cut(
+    trials: Sequence[Trial], planned: int, rungs: Sequence[int], eta: int, trial: Trial
+) -> Cull | None:
+    """When the last of those left has reached a rung: those that do not go beyond it."""
+    rung = len(trial.losses)
+    if len(trials) < planned or rung not in rungs:
+        return None
+    if any(len(one.losses) < rung for one in left_of(trials)):
+        return None
+    ranked = arrived(trials, rung)  # with those that were given up here a moment ago
+    kept = max(len(ranked) // eta, 1)
+    gone = tuple(left_of(ranked[kept:]))
+    if not gone:
+        return None
+    return Cull(gone, f"not among the best {kept} of {len(ranked)} after {rung} steps")
+
+
+def left_of(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.standing not in (STOPPED, FAILED)]
+
+
+def next_of_round(
+    trials: Sequence[Trial], planned: int, rungs: Sequence[int], leaving: Trial | None
+) -> Trial | None:
+    """Whoever has not reached the rung that the round leads to; nobody waits there without need."""
+    left = left_of(trials)
+    slowest = min([len(trial.losses) for trial in left], default=0)
+    if len(trials) < planned:  # the others are still to be created
+        slowest = 0
+    goal = next((rung for rung in rungs if rung > slowest), None)
+    for trial in left:
+        if (trial is leaving or trial.waits) and (goal is None or len(trial.losses) < goal):
+            return trial
+    return None

@@ -1,0 +1,14 @@
+"""Settings drawn at random. Trial by trial, so that each depends on the seed and its number only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from dovetail.tune.space import Settings, Space
+from dovetail.tune.study import Trial
+
+
+def suggest(seed: int, space: Space, number: int, past: Sequence[Trial] = ()) -> Settings:
+    chance = Random(f"trial {seed} {number}")  # seeded by a text: the same in every process
+    return space.at([chance.random() for _ in space.parameters])
