@@ -64,8 +64,8 @@ def entry(one: registry.Description) -> str:
     """One of a list."""
     import textwrap
 
-    lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 76)
+    lines = textwrap.wrap(" ".join([one.summary, *(_NEEDS[need] for need in one.needs)]), 74)
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
     if parameters:
         lines.append(f"[{parameters}]")
-    return "\n".join(f"{one.name if i == 0 else '':<22}{line}" for i, line in enumerate(lines))
+    return "\n".join(f"{one.name if i == 0 else '':<24}{line}" for i, line in enumerate(lines))

@@ -14,9 +14,16 @@ class FreeNodes:
 
     __slots__ = ("free", "stacks")
 
-    def __init__(self, pools: Sequence[NodePool]) -> None:
-        self.stacks: Final = [_stacks(pool) for pool in pools]
-        self.free = sum([sum(pool.free) for pool in pools])
+    def __init__(self, stacks: list[list[list[int]]], free: int) -> None:
+        self.stacks: Final = stacks
+        self.free = free
+
+    @classmethod
+    def of(cls, pools: Sequence[NodePool]) -> FreeNodes:
+        return cls([_stacks(pool) for pool in pools], sum([sum(pool.free) for pool in pools]))
+
+    def copy(self) -> FreeNodes:
+        return FreeNodes([[stack[:] for stack in stacks] for stacks in self.stacks], self.free)
 
     def take(self, pool: int, gpus: int) -> int:
         """The node with the fewest free GPUs that are enough; -1 if there is none."""
@@ -43,7 +50,7 @@ def filled(
 ) -> Assignment:
     """The assignment that this order of jobs leads to."""
     demands, now = problem.demands, problem.now
-    nodes = FreeNodes(problem.pools)
+    nodes = FreeNodes.of(problem.pools)
     spots: dict[int, Spot] = {}
     for i in order:
         if not nodes.free:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dovetail.policies.andreas.problem import Assignment, Problem, Spot, Way, busy_by_node, proxy
+from dovetail.policies.andreas.problem import Assignment, Problem, Proxy, Spot, Way, busy_by_node
 from dovetail.policies.andreas.random_greedy import Solution
 
 LOOKED_AT: Final = 10  # jobs on each side of an exchange
@@ -14,15 +14,16 @@ LOOKED_AT: Final = 10  # jobs on each side of an exchange
 
 def local_search(problem: Problem, elite: Sequence[Solution]) -> Solution:
     """Improve every one of them by exchanges until none helps; the best of all."""
-    return min([_improved(problem, solution) for solution in elite], key=lambda one: one.cost)
+    proxy = Proxy(problem)
+    return min([_improved(problem, proxy, one) for one in elite], key=lambda one: one.cost)
 
 
-def _improved(problem: Problem, solution: Solution) -> Solution:
+def _improved(problem: Problem, proxy: Proxy, solution: Solution) -> Solution:
     while True:
         for one, other in _pairs(problem, solution.assignment):
             changed = exchanged(problem, solution.assignment, one, other)
             if changed is not None:
-                cost = proxy(problem, changed)
+                cost = proxy(changed)
                 if cost < solution.cost:
                     solution = Solution(cost, changed)
                     break
@@ -92,18 +93,18 @@ def _best_way(problem: Problem, i: int, pool: int, free: int) -> Way | None:
 
 def path_relinking(problem: Problem, elite: Sequence[Solution]) -> Solution:
     """Walk from the best towards each of the others; the best of all that was met."""
-    best = elite[0]
+    best, proxy = elite[0], Proxy(problem)
     for guide in elite[1:]:
-        best = min(best, _walked(problem, elite[0], guide), key=lambda one: one.cost)
+        best = min(best, _walked(problem, proxy, elite[0], guide), key=lambda one: one.cost)
     return best
 
 
-def _walked(problem: Problem, start: Solution, guide: Solution) -> Solution:
+def _walked(problem: Problem, proxy: Proxy, start: Solution, guide: Solution) -> Solution:
     """At each step the move that costs least, up to as many steps as there are nodes."""
     here, best = start, start
     for _ in range(problem.sizes[0]):
         steps = [
-            Solution(proxy(problem, moved), moved)
+            Solution(proxy(moved), moved)
             for i in _different(here.assignment, guide.assignment)
             if (moved := _moved(problem, here.assignment, i, guide.assignment.get(i))) is not None
         ]

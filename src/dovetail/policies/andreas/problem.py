@@ -127,12 +127,6 @@ class Problem:
         return len(free), len(self.demands), max(free, default=0)
 
 
-def first_finish_s(problem: Problem, assignment: Assignment) -> Seconds:
-    """How long until the first job ends."""
-    demands = problem.demands
-    return min([spot.way.seconds * demands[i].left for i, spot in assignment.items()], default=inf)
-
-
 def busy_by_node(assignment: Assignment) -> dict[int, int]:
     busy: dict[int, int] = {}
     for way, node in assignment.values():
@@ -140,32 +134,63 @@ def busy_by_node(assignment: Assignment) -> dict[int, int]:
     return busy
 
 
-def energy_per_hour(problem: Problem, assignment: Assignment) -> float:
-    """Money per hour for the nodes while exactly these jobs run."""
-    busy = busy_by_node(assignment)
-    total = 0.0
-    for pool in problem.pools:
-        for node, kept in zip(pool.nodes, pool.kept, strict=True):
-            if node in busy:
-                total += pool.per_hour[busy[node] + kept] - pool.per_hour[kept]
-    return total
-
-
-def proxy(problem: Problem, assignment: Assignment) -> float:
+@final
+class Proxy:
     """What the time until the first finish costs, and what lateness it leads to: the less the better.
 
     Scheduled jobs count as late as they are at the first finish, postponed ones a hundredfold as late
-    as they would be at the slowest.
+    as they would be at the slowest. Made once for a problem: it is asked a thousand times.
     """
-    if not assignment:
-        return inf
-    demands, now = problem.demands, problem.now
-    until_s = first_finish_s(problem, assignment)
-    late = 0.0
-    for i, demand in enumerate(demands):
-        if i in assignment:
-            late += demand.late_per_s * max(0.0, now + until_s - demand.deadline)
-        else:
-            late_s = now + demand.menu.slowest_s * demand.left - demand.deadline
-            late += POSTPONED * demand.late_per_s * max(0.0, late_s)
-    return energy_per_hour(problem, assignment) * until_s / HOUR_S + late
+
+    def __init__(self, problem: Problem) -> None:
+        demands, now = problem.demands, problem.now
+        self._now: Final = now
+        self._left: Final = [demand.left for demand in demands]
+        self._due: Final = [(demand.deadline, demand.late_per_s) for demand in demands]
+        self._first_due: Final = min([due for due, _ in self._due], default=inf)
+        late = [now + d.menu.slowest_s * d.left - d.deadline for d in demands]
+        self._postponed: Final = [
+            (i, POSTPONED * demands[i].late_per_s * late_s)
+            for i, late_s in enumerate(late)
+            if late_s > 0
+        ]
+        self._node: Final = {
+            node: (number, kept)
+            for number, pool in enumerate(problem.pools)
+            for node, kept in zip(pool.nodes, pool.kept, strict=True)
+        }
+        self._pools: Final = problem.pools
+
+    def __call__(self, assignment: Assignment) -> float:
+        if not assignment:
+            return inf
+        left = self._left
+        until_s = min([spot[0].seconds * left[i] for i, spot in assignment.items()])
+        late = 0.0
+        for i, cost in self._postponed:
+            if i not in assignment:
+                late += cost
+        if self._now + until_s > self._first_due:
+            late += self._late(sorted(assignment), self._now + until_s)
+        return self.per_hour(assignment) * until_s / HOUR_S + late
+
+    def _late(self, running: Sequence[int], at: Seconds) -> float:
+        return sum(
+            [rate * (at - due) for due, rate in map(self._due.__getitem__, running) if at > due]
+        )
+
+    def per_hour(self, assignment: Assignment) -> float:
+        """Money per hour for the nodes while exactly these jobs run."""
+        alike: dict[tuple[int, int, int], int] = {}  # nodes by pool and busy GPUs, kept and new
+        for node, busy in busy_by_node(assignment).items():
+            key = (*self._node[node], busy)
+            alike[key] = alike.get(key, 0) + 1
+        total = 0.0
+        for (pool, kept, busy), number in sorted(alike.items()):  # so that equals cost the same
+            rates = self._pools[pool].per_hour
+            total += number * (rates[kept + busy] - rates[kept])
+        return total
+
+
+def proxy(problem: Problem, assignment: Assignment) -> float:
+    return Proxy(problem)(assignment)

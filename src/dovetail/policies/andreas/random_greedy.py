@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
 from dovetail.policies.andreas.filling import FreeNodes, filled
-from dovetail.policies.andreas.problem import Assignment, Problem, Spot, Way, proxy
+from dovetail.policies.andreas.problem import Assignment, Problem, Proxy, Spot, Way
 
 MOST_PASSES: Final = 1000
 SWAPPED: Final = 0.5  # how often neighbours in the order change places,
@@ -59,7 +59,7 @@ def random_greedy(
     tries = Tries(problem, chance, repaired)
     order = problem.by_pressure()
     first = filled(problem, order, tries.ranked)
-    found = [Solution(proxy(problem, first), first)]
+    found = [Solution(tries.cost(first), first)]
     nodes, jobs, gpus = problem.sizes
     until = perf_counter() + limit_s
     made = 0
@@ -87,6 +87,8 @@ class Tries:
         self._problem: Final = problem
         self._chance: Final = chance
         self._repaired: Final = repaired
+        self.cost: Final = Proxy(problem)
+        self._nodes: Final = FreeNodes.of(problem.pools)
         self.ranked: Final = [demand.ranked(now) for demand in demands]
         self._in_time: Final = [
             sum([now + way.seconds * demand.left <= demand.deadline for way in ways])
@@ -103,7 +105,7 @@ class Tries:
             found = None if draws_more else seen.get(key)
             if found is None:
                 assignment = self._filled(tried)
-                found = seen[key] = Solution(proxy(self._problem, assignment), assignment)
+                found = seen[key] = Solution(self.cost(assignment), assignment)
             yield found
 
     def _swapped(self, order: Sequence[int]) -> list[int]:
@@ -120,7 +122,7 @@ class Tries:
         return tried
 
     def _filled(self, order: Sequence[int]) -> Assignment:
-        nodes = FreeNodes(self._problem.pools)
+        nodes = self._nodes.copy()
         spots: dict[int, Spot] = {}
         for i in order:
             if not nodes.free:
