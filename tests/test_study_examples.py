@@ -40,8 +40,8 @@ def closed(here: Box, study: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The page of the study once it is over."""
     here.daemon.studies.open(Opening(study, environment(), str(folder)), ME)
     name = study["name"]
-    here.wait_for(lambda: here.daemon.studies.one(name)["state"] == "closed", 60)
-    return here.daemon.studies.one(name)
+    here.wait_for(lambda: here.daemon.studies.one(name, ME)["state"] == "closed", 120)
+    return here.daemon.studies.one(name, ME)
 
 
 def alone(
