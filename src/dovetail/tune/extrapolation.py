@@ -1,149 +1,60 @@
-"""How the trials of a study will end, judged from their learning curves so far.
+"""How likely each trial of a study is to become its best, judged from the curves so far.
 
-Every trial is projected to its last step along a hyperbola, and compared with the others at the age
-it has reached. Only ranks and ratios are looked at, so that losses, errors and rewards of any scale
-are judged alike. What each sign is worth is the prior below; the study's own curves do the rest.
+Every trial is projected to its end and compared with the others at the age it has reached. Only
+ranks and ratios are looked at, so that losses, errors and rewards of any scale are judged alike. What
+these signs are worth together, `prior.json` says: a small network, fitted to recorded studies
+(docs/decisions/0015 says how, and how well it carries over to tasks it has not seen).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import inf, isfinite, log
-from typing import Any, Final, TypeAlias
+import json
+from functools import cache
+from importlib.resources import files
+from math import inf, log
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dovetail.tune.study import Study, Trial
-
-Numbers: TypeAlias = NDArray[np.float64]
+from dovetail.tune.curves import Curves, Indices, Numbers
+from dovetail.tune.study import Study
 
 LENGTH: Final = (
-    52  # steps of a trial where the prior was learned; other lengths are seen as stretched
+    52  # steps of a trial where the prior was learned; longer and shorter ones are scaled
 )
-_TINY = 1e-3  # of the study's whole progress: what counts as no difference where one divides by it
+_NOTHING = 1e-3  # of the study's whole progress: what does not count as a difference
+_SLIGHT = 0.003  # likewise, where the logarithm of a fall is taken
 
-# How each sign moves the logarithm of a trial's odds of becoming the best: at the age of 1 in LENGTH
-# steps, and what is added to that until the end, with the logarithm of its age. Fitted as a
-# conditional logit on recorded studies; docs/decisions/0015 says how, and how well it carries over.
-PRIOR: Final[Mapping[str, tuple[float, float]]] = {
-    "beaten": (-0.34, -0.03),  # how many others were lower at its age (log)
-    "lower": (-0.44, -0.58),  # how many others are lower now
-    "outlook": (-0.30, -0.71),  # how many others are projected to end lower
-    "behind": (-0.13, -0.35),  # the lead of the best at its age, against the drop it may still make
-    "stalled": (0.08, -1.13),  # for how many steps it has not improved
-    "trend": (0.26, -1.95),  # where its latest losses tend, against the spread of the trials
-    "rises": (-0.13, -2.23),  # how many of its latest steps went up
-    "off": (0.33, 0.09),  # whether the last step was not its best
-    "bend": (-0.72, 3.68),  # very young: whether it falls faster and faster
-    "relapse": (
-        0.08,
-        0.03,
-    ),  # how far it has risen above its best, against the drop it may still make
-}
-UNSEEN: Final = -2.42  # the same for a trial that nothing is known of
-SIGNS: Final = tuple(PRIOR)
-_EARLY = np.array([early for early, _ in PRIOR.values()])
-_LATER = np.array([later for _, later in PRIOR.values()])
-_YOUNG = 4  # of LENGTH steps: until then the bend of a curve tells something
-
-
-def projected(best: Sequence[float], steps: int) -> float:
-    """Where a curve of lowest losses ends if it goes on as a hyperbola of its age.
-
-    The drop over the last quarter of its life sets the pace: B(a) = c + k / a, which learning curves
-    follow well enough to be ranked by, and which promises less than a line on the logarithm of age.
-    """
-    age = len(best)
-    if age < 2:
-        return best[-1]
-    window = max(1, age // 4)
-    drop = best[-1 - window] - best[-1]
-    if not isfinite(drop):
-        return best[-1]
-    return best[-1] - drop * (1 - age / steps) * (age - window) / window
-
-
-class Curves:
-    """The curves of one study as arrays, brought up to date step by step."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps: Final = steps
-        self.ages: list[int] = []
-        self._room(32)
-
-    def _room(self, rows: int) -> None:
-        """Make room for so many trials."""
-        self.lowest = np.full((rows, self.steps), inf)  # per trial and age
-        # [i, j]: j was lower at the age both reached
-        self.above: Any = np.zeros((rows, rows), dtype=bool)
-        self.first = np.full(rows, inf)
-        self.last = np.full(rows, inf)  # lowest so far
-        self.projected = np.full(rows, inf)
-        self.slope = np.zeros(rows)  # of the latest losses, times how many they are
-        self.rises = np.zeros(rows)
-        self.over = np.zeros(rows)  # the latest loss over the lowest
-        self.bend = np.zeros(rows)
-        self.stalled = np.zeros(rows)
-
-    def follow(self, trials: Sequence[Trial]) -> bool:
-        """Take in what is new; whether anything was."""
-        if len(trials) > len(self.last):
-            self.ages = []
-            self._room(2 * len(trials))
-        ages = self.ages
-        ages.extend([0] * (len(trials) - len(ages)))
-        news = False
-        for row, trial in enumerate(trials):
-            made = min(len(trial.losses), self.steps)
-            if made > ages[row]:
-                for age in range(ages[row] + 1, made + 1):
-                    self._compare(row, age, trial.best[age - 1])
-                ages[row] = made
-                self._describe(row, trial, made)
-                news = True
-        return news
-
-    def _compare(self, row: int, age: int, loss: float) -> None:
-        self.lowest[row, age - 1] = loss
-        there = self.lowest[: len(self.ages), age - 1]
-        reached = np.array(self.ages) >= age
-        reached[row] = False
-        others = reached.nonzero()[0]
-        self.above[row, others] = there[others] < loss
-        self.above[others, row] = there[others] > loss
-
-    def _describe(self, row: int, trial: Trial, age: int) -> None:
-        best, losses = trial.best[:age], trial.losses[:age]
-        last = best[-1]
-        self.first[row] = best[0]
-        self.last[row] = last
-        self.projected[row] = projected(best, self.steps)
-        if not isfinite(best[max(age - 3, 0)]):
-            return  # it has only just found finite losses: nothing to say of its shape
-        before = best[max(age - 2, 0)]
-        self.bend[row] = 2 * before - last - best[max(age - 3, 0)]
-        if losses[-1] <= last:
-            self.stalled[row] = 0 if last < before else self.stalled[row] + 1
-        else:
-            self.stalled[row] += 1
-        latest = np.array(losses[age // 2 :])
-        latest[~np.isfinite(latest)] = max(loss for loss in losses if isfinite(loss))
-        self.over[row] = latest[-1] - last
-        if age >= 2:
-            later = max(1, age // 2)
-            self.rises[row] = sum(losses[at] > losses[at - 1] for at in range(later, age)) / (
-                age - later
-            )
-            self.slope[row] = _slope(latest) * len(latest)
-
-
-def _slope(losses: Numbers) -> float:
-    if len(losses) < 2:
-        return 0.0
-    at = np.arange(len(losses)) - (len(losses) - 1) / 2
-    return float(at @ losses / (at @ at))
+SIGNS: Final = (
+    # of the trial among the others
+    "beaten",  # how many were lower at its age
+    "lower",  # how many are lower now
+    "stalled",  # for how many steps it has not improved
+    "outlook",  # how many are projected to end lower
+    "behind",  # the lead of the best at its age, against the fall that is projected for it
+    "trend",  # where its losses tend, against the spread of the trials
+    "rises",  # the share of its latest steps that went up
+    "bend",  # in its first steps: whether it falls faster and faster
+    "relapse",  # how far it is above its best, against the fall that is projected for it
+    "level",  # how many told a lower loss last; 0 for one that was never better than at first
+    "ahead",  # how many are further along
+    "fall",  # from its first loss, against the progress of the study
+    "gap",  # to the best at its age, against the spread of the trials
+    "tendency",  # how many tend to a lower loss, by the line on the logarithm of age
+    "recent",  # its fall in the second half of its life, against the progress of the study
+    "distance",  # to the best of all now, against the spread of the trials
+    "start",  # its first loss against the middle one
+    # and of how the study stands
+    "maturity",  # the logarithm of the trial's age in LENGTH steps
+    "unseen",  # the share of trials that have not begun
+    "leaders",  # the maturity of the oldest, as many as there are slots
+    "spread",  # of the trials against the progress of the study
+    "stuck",  # the share of trials that were never better than at first
+    "steps",  # the logarithm of the trial's age
+    "concord",  # whether first losses rank the trials as the lowest so far do
+    "concord_at_first",  # the same, for a trial of one step
+)
 
 
 class Promise:
@@ -151,80 +62,130 @@ class Promise:
 
     def __init__(self, steps: int) -> None:
         self.curves = Curves(steps)
-        self.odds = np.zeros(0)
+        self.odds: list[float] = []
+        self.concord = 0.0
 
-    def of(self, study: Study) -> Numbers:
-        """One figure per trial, in their order; the higher the better."""
-        if self.curves.follow(study.trials) or len(self.odds) != len(study.trials):
-            self.odds = self._weighed(len(study.trials))
-        return self.odds
+    def of(self, study: Study) -> Promise:
+        """Brought up to date."""
+        if self.curves.follow(study.trials):
+            self.odds = self._weighed(study.slots).tolist()
+        return self
 
-    def _weighed(self, count: int) -> Numbers:
-        odds = np.full(count, UNSEEN)
-        ages = np.array(self.curves.ages)
-        seen = np.flatnonzero(np.isfinite(self.curves.last[:count]))
-        odds[(ages > 0) & ~np.isfinite(self.curves.last[:count])] = -inf  # diverged, and no more
+    def _weighed(self, slots: int) -> Numbers:
+        curves = self.curves
+        odds = np.full(len(curves.ages), _prior().unseen)
+        odds[(curves.ages > 0) & (curves.last == inf)] = -inf  # it diverged, and nothing else
+        seen = (curves.last < inf).nonzero()[0]
         if len(seen):
-            relative = np.maximum(ages[seen] * LENGTH / self.curves.steps, 1.0)
-            maturity = np.log(relative) / log(LENGTH)
-            signs = self._signs(seen, ages[seen], relative)
-            odds[seen] = signs @ _EARLY + (signs @ _LATER) * maturity
+            odds[seen] = _prior().odds(self.signs(seen, slots))
         return odds
 
-    def _signs(self, seen: NDArray[np.intp], ages: NDArray[np.intp], relative: Numbers) -> Numbers:
+    def signs(self, seen: Indices, slots: int) -> Numbers:
+        """One row per trial seen, one column per sign."""
         curves = self.curves
-        last, outlook = curves.last[seen], curves.projected[seen]
-        tiny, spread = _scales(curves.first[seen], last)
-        to_come = last - outlook + tiny
-        over = curves.over[seen]
-        return np.stack(
-            [
-                np.log1p(curves.above[np.ix_(seen, seen)].sum(axis=1)),
-                np.log1p(_how_many_lower(last)),
-                np.log1p(_how_many_lower(outlook)),
-                np.log1p(10 * self._lead(seen, ages) / to_come),
-                np.log1p(curves.stalled[seen]),
-                np.clip(curves.slope[seen] / spread, -3, 3),
-                curves.rises[seen],
-                over > 0,
-                np.where(relative <= _YOUNG, np.clip(curves.bend[seen] / spread, -3, 3), 0.0),
-                np.log1p(10 * over / to_come),
-            ],
-            axis=1,
-        )
+        ages = curves.ages[seen]
+        first, last, latest = curves.first[seen], curves.last[seen], curves.latest[seen]
+        lowest, middle = last.min(), np.median(first)
+        progress = middle - lowest + 1e-12
+        nothing = _NOTHING * progress
+        spread = np.median(last) - lowest + nothing
+        to_come = last - curves.projected[seen] + nothing
+        behind = self._behind(seen, ages)
+        concord = self._concord(first, last, ages)
+        told: dict[str, Any] = {
+            "beaten": np.log1p(curves.above[np.ix_(seen, seen)].sum(axis=1)),
+            "lower": np.log1p(_how_many_lower(last)),
+            "stalled": np.log1p(curves.stalled[seen]),
+            "outlook": np.log1p(_how_many_lower(curves.projected[seen])),
+            "behind": np.log1p(10 * behind / to_come),
+            "trend": np.clip(curves.slope[seen] / spread, -3, 3),
+            "rises": curves.rises[seen],
+            "bend": np.where(ages <= 4, np.clip(curves.bend[seen] / spread, -3, 3), 0),
+            "relapse": np.log1p(10 * (latest - last) / to_come),
+            "level": np.where(last < first, np.log1p(_how_many_lower(latest)), 0),
+            "ahead": np.log1p(_how_many_lower(-ages)),
+            "fall": np.log1p(np.minimum((first - last) / progress, 2) / _SLIGHT),
+            "gap": np.minimum(behind / spread, 5),
+            "tendency": np.log1p(_how_many_lower(curves.tendency[seen])),
+            "recent": np.log1p(np.minimum(curves.halved[seen] / progress, 5) / _SLIGHT),
+            "distance": np.minimum((last - lowest) / spread, 5),
+            "start": np.clip((first - middle) / progress, -2, 2),
+            "maturity": self._maturity(ages),
+            "unseen": 1 - len(seen) / len(curves.ages),
+            "leaders": self._maturity(np.sort(curves.ages)[-min(slots, len(curves.ages))]),
+            "spread": log(min(spread / progress, 1) + _SLIGHT) / log(_SLIGHT),
+            "stuck": ((ages >= 2) & (last >= first)).mean(),
+            "steps": np.log(ages) / 4,
+            "concord": concord,
+            "concord_at_first": np.where(ages == 1, concord, 0),
+        }
+        self.concord = concord
+        signs = np.empty((len(seen), len(SIGNS)))
+        for column, name in enumerate(SIGNS):
+            signs[:, column] = told[name]
+        return signs
 
-    def _lead(self, seen: NDArray[np.intp], ages: NDArray[np.intp]) -> Numbers:
-        """How far each is behind the lowest other at its age; the one furthest along is compared
-        at the age that the second has reached."""
+    def _maturity(self, ages: Any) -> Any:
+        return np.log(np.maximum(ages * LENGTH / self.curves.steps, 1)) / log(LENGTH)
+
+    def _behind(self, seen: Indices, ages: Indices) -> Numbers:
+        """How far each is behind the lowest other at its age; the one furthest along, at the age
+        that the second has reached."""
         if len(seen) < 2:
             return np.zeros(len(seen))
         at = np.minimum(ages, np.partition(ages, -2)[-2]) - 1
         there = self.curves.lowest[np.ix_(seen, at)]  # [j, i]: j at the age of i
         own = there.diagonal().copy()
         np.fill_diagonal(there, inf)
-        lowest = there.min(axis=0)
-        return np.maximum(own - np.where(np.isfinite(lowest), lowest, own), 0.0)
+        lead = own - there.min(axis=0)
+        return np.where(np.isfinite(lead), np.maximum(lead, 0), 0)
+
+    def _concord(self, first: Numbers, last: Numbers, ages: Indices) -> float:
+        """Kendall's tau of first and lowest losses, drawn towards 0 while few pairs are known."""
+        grown = ages >= 2
+        starts, ends = first[grown], last[grown]
+        agree = np.sign(starts[:, None] - starts) * np.sign(ends[:, None] - ends)
+        pairs = len(starts) * (len(starts) - 1) / 2
+        return float(agree.sum()) / 2 / (pairs + 10)
 
 
-def _scales(first: Numbers, last: Numbers) -> tuple[float, float]:
-    """What counts as nothing, and how far apart the trials are by now."""
-    lowest = float(last.min())
-    starts = first[np.isfinite(first)]
-    start = float(np.median(starts)) if len(starts) else lowest
-    tiny = _TINY * max(start - lowest, 0.0) + 1e-12
-    return tiny, float(np.median(last)) - lowest + tiny
-
-
-def _how_many_lower(losses: Numbers) -> NDArray[np.intp]:
+def _how_many_lower(losses: Numbers | Indices) -> Indices:
     return np.searchsorted(np.sort(losses), losses)
+
+
+class _Prior:
+    """What signs are worth: a weight each, one that grows with maturity, and hidden units."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        if tuple(told["signs"]) != SIGNS:
+            raise ValueError("prior.json was learned for other signs; learn it again")
+        self.unseen: float = told["unseen"]
+        self.plain = np.array(told["plain"])
+        self.maturing = np.array(told["maturing"])
+        hidden = np.array(told["hidden"])
+        self.inner = np.ascontiguousarray(hidden[:, :-2].T)
+        self.bias = hidden[:, -2]
+        self.outer = hidden[:, -1]
+
+    def odds(self, signs: Numbers) -> Numbers:
+        odds: Numbers = (
+            signs @ self.plain
+            + (signs @ self.maturing) * signs[:, SIGNS.index("maturity")]
+            + np.tanh(signs @ self.inner + self.bias) @ self.outer
+        )
+        return odds
+
+
+@cache
+def _prior() -> _Prior:
+    return _Prior(json.loads(files("dovetail.tune").joinpath("prior.json").read_text()))
 
 
 _PROMISES: WeakKeyDictionary[Study, Promise] = WeakKeyDictionary()
 
 
-def promise(study: Study) -> Numbers:
-    """The logarithm of every trial's odds of becoming the best. Kept per study as a cache only: it
-    follows from the curves."""
+def promise(study: Study) -> Promise:
+    """Of this study as it stands. Kept as a cache only: it follows from the curves."""
     known = _PROMISES.get(study)
     if known is None:
         known = _PROMISES[study] = Promise(study.steps)

@@ -9,31 +9,34 @@ from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
 from dovetail.tune.study import NEW, PAUSED, Study, Trial
 
+_SHORT = 10  # steps of a whole trial: of so short a one a single step is a good part
+
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """Runs whoever looks most likely to become the best, the young a little sooner than that; the
-    others wait with their progress kept."""
+    """Runs whoever is most likely to become the best, the young a little sooner than that; the
+    others wait with their progress kept, and come back if those disappoint."""
 
-    # A first turn shows a trial's start and one step from there: on recorded curves the first value
-    # alone says next to nothing, and a third step costs more than it tells.
-    first_turn: int = 2
-    # The young are looked at sooner than their odds alone say, since they tell more per step: what
-    # the odds lose with the logarithm of a trial's age.
+    # A trial makes a second step at once, unless in this study the first losses have been found to
+    # rank the trials (Kendall's tau): often they are those of an untrained model.
+    telling: float = 0.5
+    # Below this tau from one step to the next, noise alone tells the trials apart: then a trial that
+    # has a slot keeps it.
+    steady: float = 0.25
+    # The young are looked at sooner than their odds alone say, since a step of theirs tells more:
+    # what the odds lose with the logarithm of the age.
     curiosity: float = 0.3
-    # How much better the odds of another must be before a slot changes hands, and how much more per
-    # step that the change costs, up to a factor of e.
+    # By how much (in the logarithm of odds) another must be better before a slot changes hands, and
+    # by how much more for each step that a change costs; 1 at most.
     patience: float = 0.1
-    patience_per_cost: float = 0.5
-    # A turn is at least this share of the trial's age, so that the old are not moved about.
-    turn_share: float = 0.25
-    # What a whole study may lose in switching, first starts included.
+    dearness: float = 0.4
+    # A turn is at least this share of the trial's age: an old one is not moved for a step or two.
+    turn: float = 0.25
+    # Of the time of a whole study, what may be lost in switching, first starts included.
     lost: float = 0.03
 
     def __post_init__(self) -> None:
-        if self.first_turn < 1:
-            raise ValueError(f"first_turn={self.first_turn}; give at least 1 step")
-        for name in ("curiosity", "patience", "patience_per_cost", "turn_share", "lost"):
+        for name in ("curiosity", "patience", "dearness", "turn", "lost"):
             if not 0 <= getattr(self, name) < inf:
                 raise ValueError(f"{name}={getattr(self, name)}; give a number from 0 on")
 
@@ -43,50 +46,38 @@ class Default:
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         if leaving is not None and not self._may_leave(study, leaving):
             return leaving
-        odds = promise(study).tolist()
-        best, chosen = -inf, None
-        for trial, standing in zip(study.trials, odds, strict=True):
+        highest, chosen = -inf, None
+        aged = LENGTH / study.steps
+        for trial, odds in zip(study.trials, promise(study).odds, strict=True):
             if trial is leaving:
-                merit = self._merit(study, trial, standing) + self._patience(study)
-            elif trial.standing is NEW or trial.standing is PAUSED:
-                merit = self._merit(study, trial, standing)
-            else:
+                odds += min(1.0, self.patience + self.dearness * study.switch_cost)
+            elif trial.standing is not NEW and trial.standing is not PAUSED:
                 continue
-            if chosen is None or merit > best:
-                best, chosen = merit, trial
+            merit = odds - self.curiosity * log1p(len(trial.losses) * aged)
+            if chosen is None or merit > highest:
+                highest, chosen = merit, trial
         return chosen
 
-    def _merit(self, study: Study, trial: Trial, odds: float) -> float:
-        return odds - self.curiosity * log1p(len(trial.losses) * LENGTH / study.steps)
-
-    def _patience(self, study: Study) -> float:
-        return min(1.0, self.patience + self.patience_per_cost * study.switch_cost)
-
     def _may_leave(self, study: Study, trial: Trial) -> bool:
-        """Its turn was long enough, and the study can still afford the change."""
+        """Its turn was long enough to tell something, and the study can afford the change."""
         age = len(trial.losses)
-        if age < self._first_turn(study):
+        if trial.turn < max(ceil(study.steps / LENGTH), self.turn * age):
             return False
-        if trial.turn < max(self._short_turn(study), self.turn_share * age):
+        known = promise(study)
+        if age == 1 and study.steps >= _SHORT and known.concord < self.telling:
             return False
-        return self._changes_left(study) >= 1
+        return known.curves.steadiness >= self.steady and self._pauses_left(study) >= 1
 
-    def _first_turn(self, study: Study) -> int:
-        """Of a short trial already the first step is a good part; of a long one two steps are none."""
-        return max(1, min(self.first_turn, study.steps // 5), self._short_turn(study))
-
-    def _short_turn(self, study: Study) -> int:
-        return ceil(study.steps / LENGTH)
-
-    def _changes_left(self, study: Study) -> float:
-        """Pauses that the study can still afford. Where switching is so dear that the first starts
-        take up what may be lost, half of the trials may still be paused once."""
+    def _pauses_left(self, study: Study) -> float:
+        """Where switching is so dear that the first starts alone take up what may be lost, half as
+        many pauses as there are trials: without any, nothing would be found out."""
         if study.switch_cost <= 0:
             return inf
         trials = max(study.planned, len(study.trials))
         affordable = self.lost * trials * study.steps / study.switch_cost - trials
-        started = paused = 0
+        begun = paused = 0
         for trial in study.trials:
-            started += trial.standing is not NEW
+            begun += trial.standing is not NEW
             paused += trial.standing is PAUSED
-        return max(affordable, trials / 2) - (study.switches - started) - paused
+        resumed = study.switches - begun
+        return max(affordable, trials / 2) - resumed - paused

@@ -1,0 +1,147 @@
+"""The learning curves of a study as arrays, brought up to date step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, isfinite, log
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dovetail.tune.study import Trial
+
+Numbers: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
+
+
+class Curves:
+    """One row per trial. What only a trial's own curve says of it is worked out when it has made a
+    step; what compares it with the others is left to whoever asks."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps: Final = steps
+        self.ages: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._logs = np.log(np.arange(1, steps + 1))
+        self._room(0)
+
+    def _room(self, rows: int) -> None:
+        self.lowest = np.full((rows, self.steps), inf)  # so far, per age; infinite: not there yet
+        # [i, j]: j is lower at the age that both have reached
+        self.above: NDArray[np.bool_] = np.zeros((rows, rows), np.bool_)
+        self.told = np.zeros((rows, self.steps))  # the losses as they came
+        self.agreeing, self.pairs = 0, 0  # pairs that a step left in their order, less those not
+        self.first = np.zeros(rows)
+        self.last = np.full(rows, inf)  # the lowest so far
+        self.latest = np.zeros(rows)  # as told last, lowest or not
+        self.projected = np.zeros(rows)  # where the lowest will end
+        self.tendency = np.zeros(rows)  # where the losses as told tend
+        self.slope = np.zeros(rows)  # of the losses in the second half of its life, over that half
+        self.rises = np.zeros(rows)  # the share of steps in that half that went up
+        self.halved = np.zeros(rows)  # the fall of the lowest in that half
+        self.bend = np.zeros(rows)  # how much more it fell in the last step than in that before
+        self.stalled = np.zeros(rows)  # steps since it was last improved
+
+    def follow(self, trials: Sequence[Trial]) -> bool:
+        """Take in what is new; whether anything was."""
+        news = len(trials) != len(self.ages)
+        if news:  # rare: begin again with room for all
+            self.ages = np.zeros(len(trials), np.intp)
+            self._room(len(trials))
+        for row, (known, trial) in enumerate(zip(self.ages.tolist(), trials, strict=True)):
+            made = min(len(trial.losses), self.steps)
+            if made > known:
+                for age in range(known + 1, made + 1):
+                    self.told[row, age - 1] = trial.losses[age - 1]
+                    self._compare(row, age, trial.best)
+                self._describe(row, trial.best[:made], trial.losses[:made])
+                news = True
+        return news
+
+    def _compare(self, row: int, age: int, best: Sequence[float]) -> None:
+        """With all that have reached this age; with those behind nothing has changed."""
+        loss = best[age - 1]
+        improved = age > 1 and loss < best[age - 2]
+        self.stalled[row] = 0 if improved or age == 1 else self.stalled[row] + 1
+        self.lowest[row, age - 1] = loss
+        self.ages[row] = age
+        others = (self.ages >= age).nonzero()[0]
+        there = self.lowest[others, age - 1]
+        self.above[row, others] = there < loss
+        self.above[others, row] = there > loss
+        if age > 2:
+            self._agree(row, age, others)
+
+    def _agree(self, row: int, age: int, others: Indices) -> None:
+        """Count the pairs that stand to each other as they did a step before."""
+        with np.errstate(invalid="ignore"):  # of two that have diverged neither is lower
+            before, now = (
+                np.sign(np.nan_to_num(self.told[row, at] - self.told[others, at]))
+                for at in (age - 2, age - 1)
+            )
+        self.agreeing += int(before @ now)
+        self.pairs += int(((before != 0) | (now != 0)).sum())
+
+    @property
+    def steadiness(self) -> float:
+        """Kendall's tau of the losses from one step to the next, drawn towards 1 while few pairs are
+        known: about 0 where only noise tells the trials apart."""
+        return (self.agreeing + 10) / (self.pairs + 10)
+
+    def _describe(self, row: int, best: list[float], losses: list[float]) -> None:
+        if not isfinite(best[-1]):
+            return
+        best, losses = _finite(best), _finite(losses)
+        age, last = len(best), best[-1]
+        half = age // 2
+        self.first[row] = best[0]
+        self.last[row] = last
+        self.latest[row] = losses[-1]
+        self.projected[row] = projected(best, self.steps)
+        self.halved[row] = best[max(half, 1) - 1] - last
+        self.bend[row] = 2 * best[max(age - 2, 0)] - last - best[max(age - 3, 0)]
+        told = np.array(losses)
+        self.tendency[row] = self._tendency(told)
+        if age >= 2:
+            later = told[max(half, 1) - 1 :]
+            self.rises[row] = (later[1:] > later[:-1]).mean()
+        if age >= 3:
+            self.slope[row] = _slope(np.arange(age - half), told[half:]) * (age - half)
+
+    def _tendency(self, losses: Numbers) -> float:
+        """The line through the second half of the losses on the logarithm of age, followed half of
+        the way to the end: all of the way promises too much."""
+        age = len(losses)
+        if age < 2:
+            return float(losses[-1])
+        since = min(age - 2, age // 2)
+        logs = self._logs[since:age]
+        slope = _slope(logs, losses[since:])
+        ahead = logs[-1] - logs.mean() + log(self.steps / age) / 2
+        return float(losses[since:].mean()) + slope * float(ahead)
+
+
+def projected(best: Sequence[float], steps: int) -> float:
+    """Where a curve of lowest losses ends if it goes on as a hyperbola c + k / age.
+
+    The fall over the last quarter of its life sets the pace.
+    """
+    age = len(best)
+    if age < 2:
+        return best[-1]
+    window = max(1, age // 4)
+    fall = best[-1 - window] - best[-1]
+    return best[-1] - fall * (1 - age / steps) * (age - window) / window
+
+
+def _slope(at: NDArray[np.generic], values: Numbers) -> float:
+    centred = at - at.mean()
+    return float(centred @ values / (centred @ centred))
+
+
+def _finite(losses: list[float]) -> list[float]:
+    """With the worst that it told in place of what was no finite number."""
+    if all(map(isfinite, losses)):
+        return losses
+    worst = max(loss for loss in losses if isfinite(loss))
+    return [loss if isfinite(loss) else worst for loss in losses]
