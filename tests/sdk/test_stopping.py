@@ -174,7 +174,14 @@ def test_importing_the_sdk_imports_nothing_heavy(desk: Any) -> None:
     assert loaded - own <= {"math", "__future__"}
     assert own == {"dovetail"} | {
         f"dovetail.{name}"
-        for name in ("sdk", "sdk.checkpoints", "sdk.lines", "sdk.reports", "sdk.stopping")
+        for name in (
+            "sdk",
+            "sdk.checkpoints",
+            "sdk.chosen",
+            "sdk.lines",
+            "sdk.reports",
+            "sdk.stopping",
+        )
     }
 
 
