@@ -22,7 +22,8 @@ class Curves:
     def __init__(self, steps: int) -> None:
         self.steps: Final = steps
         self.ages: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._logs = np.log(np.arange(1, steps + 1))
+        self._ages = np.arange(1.0, steps + 1)
+        self._logs = np.log(self._ages)
         self._room(0)
 
     def _room(self, rows: int) -> None:
@@ -74,13 +75,10 @@ class Curves:
 
     def _agree(self, row: int, age: int, others: Indices) -> None:
         """Count the pairs that stand to each other as they did a step before."""
-        with np.errstate(invalid="ignore"):  # of two that have diverged neither is lower
-            before, now = (
-                np.sign(np.nan_to_num(self.told[row, at] - self.told[others, at]))
-                for at in (age - 2, age - 1)
-            )
+        before = _order(float(self.told[row, age - 2]), self.told[others, age - 2])
+        now = _order(float(self.told[row, age - 1]), self.told[others, age - 1])
         self.agreeing += int(before @ now)
-        self.pairs += int(((before != 0) | (now != 0)).sum())
+        self.pairs += int((before | now).astype(np.bool_).sum())
 
     @property
     def steadiness(self) -> float:
@@ -104,9 +102,9 @@ class Curves:
         self.tendency[row] = self._tendency(told)
         if age >= 2:
             later = told[max(half, 1) - 1 :]
-            self.rises[row] = (later[1:] > later[:-1]).mean()
+            self.rises[row] = np.count_nonzero(later[1:] > later[:-1]) / (len(later) - 1)
         if age >= 3:
-            self.slope[row] = _slope(np.arange(age - half), told[half:]) * (age - half)
+            self.slope[row] = _slope(self._ages[half:age], told[half:]) * (age - half)
 
     def _tendency(self, losses: Numbers) -> float:
         """The line through the second half of the losses on the logarithm of age, followed half of
@@ -117,8 +115,8 @@ class Curves:
         since = min(age - 2, age // 2)
         logs = self._logs[since:age]
         slope = _slope(logs, losses[since:])
-        ahead = logs[-1] - logs.mean() + log(self.steps / age) / 2
-        return float(losses[since:].mean()) + slope * float(ahead)
+        ahead = logs[-1] - logs.sum() / len(logs) + log(self.steps / age) / 2
+        return float(losses[since:].sum() / len(logs)) + slope * float(ahead)
 
 
 def projected(best: Sequence[float], steps: int) -> float:
@@ -134,8 +132,13 @@ def projected(best: Sequence[float], steps: int) -> float:
     return best[-1] - fall * (1 - age / steps) * (age - window) / window
 
 
-def _slope(at: NDArray[np.generic], values: Numbers) -> float:
-    centred = at - at.mean()
+def _order(loss: float, others: Numbers) -> Indices:
+    """1 where it is the higher, -1 where it is the lower."""
+    return np.subtract(loss > others, loss < others, dtype=np.intp)
+
+
+def _slope(at: Numbers, values: Numbers) -> float:
+    centred = at - at.sum() / len(at)
     return float(centred @ values / (centred @ centred))
 
 

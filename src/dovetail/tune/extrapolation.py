@@ -58,26 +58,45 @@ SIGNS: Final = (
 
 
 class Promise:
-    """The logarithm of every trial's odds of becoming the best of its study, up to a constant."""
+    """What the curves of one study promise; worked out when asked for, and kept until they move on."""
 
     def __init__(self, steps: int) -> None:
         self.curves = Curves(steps)
-        self.odds: list[float] = []
-        self.concord = 0.0
+        self._slots = 1
+        self._odds: list[float] | None = None
 
     def of(self, study: Study) -> Promise:
         """Brought up to date."""
-        if self.curves.follow(study.trials):
-            self.odds = self._weighed(study.slots).tolist()
+        if self.curves.follow(study.trials) or study.slots != self._slots:
+            self._slots = study.slots
+            self._odds = None
         return self
 
-    def _weighed(self, slots: int) -> Numbers:
+    @property
+    def odds(self) -> list[float]:
+        """The logarithm of every trial's odds of becoming the best, up to a constant."""
+        if self._odds is None:
+            self._odds = self._weighed().tolist()
+        return self._odds
+
+    @property
+    def concord(self) -> float:
+        """Whether first losses rank the trials as the lowest so far do: Kendall's tau, drawn towards
+        0 while few pairs are known."""
+        curves = self.curves
+        grown = (curves.ages >= 2) & (curves.last < inf)
+        first, last = curves.first[grown], curves.last[grown]
+        agreeing = np.sign(first[:, None] - first) * np.sign(last[:, None] - last)
+        pairs = len(first) * (len(first) - 1) / 2
+        return float(agreeing.sum()) / 2 / (pairs + 10)
+
+    def _weighed(self) -> Numbers:
         curves = self.curves
         odds = np.full(len(curves.ages), _prior().unseen)
         odds[(curves.ages > 0) & (curves.last == inf)] = -inf  # it diverged, and nothing else
         seen = (curves.last < inf).nonzero()[0]
         if len(seen):
-            odds[seen] = _prior().odds(self.signs(seen, slots))
+            odds[seen] = _prior().odds(self.signs(seen, self._slots))
         return odds
 
     def signs(self, seen: Indices, slots: int) -> Numbers:
@@ -85,13 +104,13 @@ class Promise:
         curves = self.curves
         ages = curves.ages[seen]
         first, last, latest = curves.first[seen], curves.last[seen], curves.latest[seen]
-        lowest, middle = last.min(), np.median(first)
+        lowest, middle = last.min(), _median(first)
         progress = middle - lowest + 1e-12
         nothing = _NOTHING * progress
-        spread = np.median(last) - lowest + nothing
+        spread = _median(last) - lowest + nothing
         to_come = last - curves.projected[seen] + nothing
         behind = self._behind(seen, ages)
-        concord = self._concord(first, last, ages)
+        concord = self.concord
         told: dict[str, Any] = {
             "beaten": np.log1p(curves.above[np.ix_(seen, seen)].sum(axis=1)),
             "lower": np.log1p(_how_many_lower(last)),
@@ -119,7 +138,6 @@ class Promise:
             "concord": concord,
             "concord_at_first": np.where(ages == 1, concord, 0),
         }
-        self.concord = concord
         signs = np.empty((len(seen), len(SIGNS)))
         for column, name in enumerate(SIGNS):
             signs[:, column] = told[name]
@@ -140,13 +158,11 @@ class Promise:
         lead = own - there.min(axis=0)
         return np.where(np.isfinite(lead), np.maximum(lead, 0), 0)
 
-    def _concord(self, first: Numbers, last: Numbers, ages: Indices) -> float:
-        """Kendall's tau of first and lowest losses, drawn towards 0 while few pairs are known."""
-        grown = ages >= 2
-        starts, ends = first[grown], last[grown]
-        agree = np.sign(starts[:, None] - starts) * np.sign(ends[:, None] - ends)
-        pairs = len(starts) * (len(starts) - 1) / 2
-        return float(agree.sum()) / 2 / (pairs + 10)
+
+def _median(values: Numbers) -> float:
+    ordered = np.sort(values)  # a third of the time of numpy's own for so few
+    middle = len(values) // 2
+    return float(ordered[middle] + ordered[-1 - middle]) / 2
 
 
 def _how_many_lower(losses: Numbers | Indices) -> Indices:

@@ -22,7 +22,7 @@ class Default:
     telling: float = 0.5
     # Below this tau from one step to the next, noise alone tells the trials apart: then a trial that
     # has a slot keeps it.
-    steady: float = 0.25
+    steady: float = 0.35
     # The young are looked at sooner than their odds alone say, since a step of theirs tells more:
     # what the odds lose with the logarithm of the age.
     curiosity: float = 0.3
@@ -63,10 +63,12 @@ class Default:
         age = len(trial.losses)
         if trial.turn < max(ceil(study.steps / LENGTH), self.turn * age):
             return False
+        if self._pauses_left(study) < 1:
+            return False
         known = promise(study)
         if age == 1 and study.steps >= _SHORT and known.concord < self.telling:
             return False
-        return known.curves.steadiness >= self.steady and self._pauses_left(study) >= 1
+        return known.curves.steadiness >= self.steady
 
     def _pauses_left(self, study: Study) -> float:
         """Where switching is so dear that the first starts alone take up what may be lost, half as
