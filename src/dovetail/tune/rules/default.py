@@ -9,8 +9,6 @@ from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
 from dovetail.tune.study import NEW, PAUSED, Study, Trial
 
-_SHORT = 10  # steps of a whole trial: of so short a one a single step is a good part
-
 
 @dataclass(frozen=True, slots=True)
 class Default:
@@ -66,7 +64,7 @@ class Default:
         if self._pauses_left(study) < 1:
             return False
         known = promise(study)
-        if age == 1 and study.steps >= _SHORT and known.concord < self.telling:
+        if age == 1 and known.concord < self.telling:
             return False
         return known.curves.steadiness >= self.steady
 

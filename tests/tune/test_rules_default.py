@@ -1,0 +1,163 @@
+"""The default study rule, on small studies made for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nan
+from random import Random
+from statistics import median
+
+import pytest
+
+from dovetail.tune.curves import projected
+from dovetail.tune.extrapolation import promise
+from dovetail.tune.replay import Drawn, Run, replay
+from dovetail.tune.rules.default import Default
+from dovetail.tune.rules.turns import Fifo
+from dovetail.tune.study import PAUSED, RUNNING, Study, Trial
+
+Curve = tuple[float, ...]
+
+
+def falling(to: float, steps: int, noise: Random | None = None) -> Curve:
+    wobble = noise.gauss if noise else lambda _mean, _deviation: 0.0
+    return tuple(to + (1 - to) * age**-0.7 + wobble(0, 0.005) for age in range(1, steps + 1))
+
+
+def drawn(curves: Sequence[Curve]) -> Drawn:
+    ends = [min(curve) for curve in curves]
+    return Drawn(tuple(curves), None, min(ends) + 0.01 * (median(ends) - min(ends)))
+
+
+def assorted(trials: int, steps: int, seed: int) -> Drawn:
+    chance = Random(seed)
+    return drawn([falling(chance.random(), steps) for _ in range(trials)])
+
+
+def run(drawn: Drawn, **circumstances: float) -> Run:
+    return replay(Default(), drawn, **circumstances)  # type: ignore[arg-type]
+
+
+def study_of(*curves: Sequence[float], steps: int = 27, slots: int = 2) -> Study:
+    study = Study(steps, slots, planned=len(curves))
+    for number, losses in enumerate(curves):
+        trial = Trial(number, {})
+        trial.standing = PAUSED if losses else trial.standing
+        for loss in losses:
+            trial.report(loss)
+        study.trials.append(trial)
+    return study
+
+
+def test_a_hyperbola_is_projected_to_its_own_end() -> None:
+    curve = [0.3 + 2 / age for age in range(1, 53)]
+    for age in (2, 8, 30):
+        assert projected(curve[:age], 52) == pytest.approx(curve[-1])
+    assert projected([1.0], 52) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("trials", "steps", "slots", "times"),
+    [(32, 52, 4, 1.5), (27, 27, 2, 1.5), (8, 200, 2, 1.2), (16, 5, 2, 0.9)],
+)
+def test_the_target_is_reached_sooner_than_one_after_another(
+    trials: int, steps: int, slots: int, times: float
+) -> None:
+    studies = [assorted(trials, steps, seed) for seed in range(4)]
+    ours = sum(run(study, slots=slots).to_target for study in studies)
+    fifo = sum(replay(Fifo(), study, slots=slots).to_target for study in studies)
+    assert ours < fifo / times
+
+
+def test_every_trial_is_run_to_its_end_and_nobody_is_given_up() -> None:
+    study = assorted(12, 20, 1)
+    outcome = run(study)
+    assert outcome.steps == 12 * 20
+    assert not outcome.best_killed
+
+
+@pytest.mark.parametrize("cost", [0.1, 0.25, 0.5, 1.0])
+def test_less_than_three_percent_of_a_study_are_lost_in_switching(cost: float) -> None:
+    outcome = run(assorted(32, 52, 2), switch_cost=cost)
+    assert outcome.switches * cost <= 0.03 * outcome.steps
+
+
+def test_where_switching_is_very_dear_few_are_paused() -> None:
+    assert run(assorted(32, 52, 2), switch_cost=5).switches <= 32 + 16
+
+
+def test_equal_trials_are_run_as_if_one_after_another() -> None:
+    study = drawn([falling(0.2, 52)] * 32)
+    assert run(study).to_target <= replay(Fifo(), study).to_target / 0.85
+
+
+def test_where_noise_alone_tells_the_trials_apart_whoever_has_a_slot_keeps_it() -> None:
+    noise = Random(3)
+    same = [falling(0.2, 52, noise)[:12] for _ in range(8)]
+    study = study_of(*same, *[()] * 8, steps=52)
+    assert promise(study).curves.steadiness < Default().steady
+    running = study.trials[0]
+    running.standing, running.turn = RUNNING, 12
+    assert Default().pick(study, running) is running
+
+
+def test_the_odds_do_not_depend_on_the_unit_of_the_metric() -> None:
+    curves = [falling(to, age) for to, age in ((0.2, 9), (0.5, 4), (0.3, 6), (0.8, 2))]
+    moved = [tuple(1000 * loss - 4000 for loss in curve) for curve in curves]
+    assert promise(study_of(*moved)).odds == pytest.approx(promise(study_of(*curves)).odds)
+
+
+def test_the_odds_follow_from_the_curves_and_not_from_when_one_asked() -> None:
+    curves = [falling(to, 6) for to in (0.2, 0.5, 0.3)]
+    asked = study_of(*[()] * 3)
+    for age in range(6):
+        for trial, curve in zip(asked.trials, curves, strict=True):
+            trial.report(curve[age])
+            assert len(promise(asked).odds) == 3
+    assert promise(asked).odds == pytest.approx(promise(study_of(*curves)).odds)
+
+
+def test_a_trial_added_later_is_taken_in() -> None:
+    study = study_of(falling(0.2, 4), falling(0.4, 4))
+    assert len(promise(study).odds) == 2
+    study.trials.append(Trial(2, {}))
+    assert len(promise(study).odds) == 3
+
+
+def test_what_diverged_waits_until_nothing_else_is_left() -> None:
+    study = study_of([nan] * 3, falling(0.4, 3), [])
+    assert promise(study).odds[0] == -inf
+    assert Default().pick(study, None) is not study.trials[0]
+    alone = study_of([nan] * 3)
+    assert Default().pick(alone, None) is alone.trials[0]
+
+
+def test_infinities_at_first_or_later_are_no_trouble() -> None:
+    study = study_of([inf, inf, 0.9, 0.5], [0.9, inf, 0.4, inf], falling(0.5, 4))
+    assert all(odds == odds and odds > -inf for odds in promise(study).odds)
+
+
+def test_a_single_trial_is_run() -> None:
+    assert run(assorted(1, 10, 0)).steps == 10
+
+
+def test_after_one_step_a_trial_goes_on_while_first_values_have_ranked_nobody() -> None:
+    crossing = [(1.0 + 0.1 * number, 0.9 - 0.1 * number) for number in range(8)]
+    study = study_of([9.0], *crossing, [], steps=52)
+    running = study.trials[0]
+    running.standing, running.turn = RUNNING, 1
+    assert Default().pick(study, running) is running
+
+
+def test_first_values_that_rank_the_trials_are_believed() -> None:
+    level = [tuple(number + loss for loss in falling(0.5, 3)) for number in range(8)]
+    study = study_of([9.0], *level, [], steps=52)
+    running = study.trials[0]
+    running.standing, running.turn = RUNNING, 1
+    assert promise(study).concord >= Default().telling
+    assert Default().pick(study, running) is not running
+
+
+def test_bad_parameters_are_told() -> None:
+    with pytest.raises(ValueError, match="give a number from 0 on"):
+        Default(curiosity=-1)
