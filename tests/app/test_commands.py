@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import pytest
 
-from dovetail.app.main import main
 from dovetail.core import journal
 from dovetail.core.entries import Action
 from dovetail.core.state import State
 from dovetail.core.view import View
 from dovetail.policies.catalogue import Catalogue
+from typed_here import Said, Type, typing
 
 SUMMARY_KEYS = [
     *("policy", "jobs", "finished", "failed", "cancelled", "refused"),
@@ -42,30 +42,9 @@ wide,20,30,4,ann,a,30
 """
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Type = Callable[..., Said]
-
-
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
-    """Run the command in this process, as the shell would."""
-
-    def run(*words: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["dovetail", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return Said(code, said.out, said.err)
-
-    return run
+    return typing(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +18,7 @@ from dovetail.app.report.series import MAX_BINS, gpus_held, over_time
 from dovetail.app.report.summary import table, zeros_sentence
 from dovetail.core.model import Node, Placement, Slice
 from dovetail.traces.record import JobRow, RunRecord, Stint
+from html_page import Elements, embedded_in
 
 HOSTILE = "</script><script>alert(1)</script><!--\"'&\u2028\u2029\ud800$title{{"
 NODES = (Node("n0", 4, "V100"), Node("n1", 4, "V100"), Node("t0", 2, "T4"))
@@ -61,26 +59,6 @@ def a_page(tmp_path: Path, *runs: RunRecord, title: str = "A title") -> str:
     return path.read_text("utf-8")
 
 
-def data_of(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found[1])
-
-
-class Elements(HTMLParser):
-    """Counts what a browser would take for elements, and keeps the addresses they name."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
-
-
 def test_hostile_ids_users_policies_and_titles_cannot_break_out(tmp_path: Path) -> None:
     tame = a_page(tmp_path, a_run(), a_run())
     page = a_page(
@@ -89,7 +67,7 @@ def test_hostile_ids_users_policies_and_titles_cannot_break_out(tmp_path: Path) 
     assert Elements(page).tags == Elements(tame).tags
     assert "alert(1)</script>" not in page
     assert "\u2028" not in page.partition('id="data"')[2]
-    assert data_of(page)["runs"][0]["policy"] == HOSTILE.replace("\ud800", "?")
+    assert embedded_in(page)["runs"][0]["policy"] == HOSTILE.replace("\ud800", "?")
 
 
 def test_a_hostile_node_or_summary_key_cannot_break_out(tmp_path: Path) -> None:
@@ -119,11 +97,11 @@ def test_the_page_is_one_file_that_names_no_other(tmp_path: Path) -> None:
     ids=lambda run: run.policy,
 )
 def test_a_run_with_nothing_to_draw_still_gives_a_page(tmp_path: Path, run: RunRecord) -> None:
-    assert data_of(a_page(tmp_path, run))["runs"][0]["policy"] == run.policy
+    assert embedded_in(a_page(tmp_path, run))["runs"][0]["policy"] == run.policy
 
 
 def test_no_runs_at_all_still_give_a_page(tmp_path: Path) -> None:
-    assert data_of(a_page(tmp_path))["runs"] == []
+    assert embedded_in(a_page(tmp_path))["runs"] == []
 
 
 def test_the_mean_over_bins_keeps_the_total_time() -> None:
@@ -167,7 +145,7 @@ def test_over_budget_the_largest_stints_stay_and_the_page_says_how_many(
     long = Stint(3, Placement((Slice(1, 0b1111),)), 0.0, 5000.0)
     run = a_run(jobs=40)
     run = RunRecord(run.policy, run.summary, NODES, run.jobs, [*run.stints, long])
-    drawn = [each["gantt"] for each in data_of(a_page(tmp_path, run, run))["runs"]]
+    drawn = [each["gantt"] for each in embedded_in(a_page(tmp_path, run, run))["runs"]]
     assert [(each["shown"], each["total"]) for each in drawn] == [(5, 41), (5, 41)]
     assert drawn[0]["stints"][:5] == [0, 0, 5_000_000, 1000, 1]  # job, start, length in ms, share
     assert 0.8 < drawn[0]["gpu_time_share"] < 1
@@ -196,7 +174,7 @@ def test_with_very_many_gpus_the_picture_underneath_is_by_node() -> None:
 
 def test_a_stint_on_cpus_alone_is_not_said_to_be_left_out(tmp_path: Path) -> None:
     run = RunRecord("cpu", {}, NODES, [row(0, gpus=0)], [Stint(0, Placement(()), 10, 110)])
-    drawn = data_of(a_page(tmp_path, run))["runs"][0]["gantt"]
+    drawn = embedded_in(a_page(tmp_path, run))["runs"][0]["gantt"]
     assert (drawn["shown"], drawn["total"], drawn["busy"]) == (1, 1, None)
 
 
@@ -204,11 +182,11 @@ def test_jobs_that_were_not_drawn_are_not_in_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gantt, "MAX_RECTANGLES", 7)
-    assert len(data_of(a_page(tmp_path, a_run(jobs=40)))["runs"][0]["gantt"]["jobs"]) == 7
+    assert len(embedded_in(a_page(tmp_path, a_run(jobs=40)))["runs"][0]["gantt"]["jobs"]) == 7
 
 
 def test_an_endless_job_id_is_cut(tmp_path: Path) -> None:
-    assert max(map(len, data_of(a_page(tmp_path, a_run(name="x" * 999)))["texts"])) == 80
+    assert max(map(len, embedded_in(a_page(tmp_path, a_run(name="x" * 999)))["texts"])) == 80
 
 
 def test_a_run_of_ten_thousand_jobs_stays_small(tmp_path: Path) -> None:

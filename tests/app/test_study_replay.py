@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 import pytest
 
-from dovetail.app.main import main
+from typed_here import Said, Type, typing
 
 KEYS = [
     *("policy", "tasks", "runs", "speedup_geomean", "speedup_max", "ci95", "best_done_speedup"),
@@ -20,30 +18,9 @@ KEYS = [
 ]
 
 
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Type = Callable[..., Said]
-
-
 @pytest.fixture
 def typed_anywhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
-    """Run a command in this process, as the shell would."""
-
-    def run(*words: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["dovetail", *map(str, words)])
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return Said(code, said.out, said.err)
-
-    return run
+    return typing(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import time
-from html.parser import HTMLParser
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from dovetail.app.report.study import write_study
 from dovetail.app.report.study_data import MOST_POINTS, MOST_STINTS, best_over_time, data_of
 from dovetail.app.report.study_others import Others, others_of, recorded
 from dovetail.tune.board import Mirror
+from html_page import Elements, embedded_in
 from study_samples import a_study, a_trial, in_the_middle
 from study_state import Lived, design
 
@@ -29,24 +28,6 @@ def a_page(tmp_path: Path, study: dict[str, Any], others: Others | None = None) 
     path = tmp_path / "study.html"
     write_study(path, study, others or others_of(study, RULES))
     return path.read_text("utf-8")
-
-
-def embedded_in(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found[1])
-
-
-class Elements(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
 
 
 def a_run(**more: Any) -> dict[str, Any]:

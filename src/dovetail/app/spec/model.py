@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -14,6 +14,8 @@ from dovetail.app.spec.quantities import kind_and_count
 from dovetail.core.errors import BadInput
 
 DEFAULT_GRACE_S = 60.0
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class Part(BaseModel):
@@ -236,13 +238,20 @@ class JobSpec(Part):
 
 def read(given: object, source: str = "", lines: Lines | None = None) -> JobSpec:
     """A description from plain values, as JSON brings them; every mistake is a `BadInput`."""
+    return checked(JobSpec, given, "run: python train.py", source, lines)
+
+
+def checked(
+    kind: type[Kind], given: object, example: str, source: str = "", lines: Lines | None = None
+) -> Kind:
+    """The values as a table of that kind; `example` is a line that one could begin with."""
     if not isinstance(given, Mapping):
         raise BadInput(
             f"{source + ': ' if source else ''}a table of fields is needed, such as "
-            f"'run: python train.py', not {shown(given)}"
+            f"{example!r}, not {shown(given)}"
         )
     try:
-        return JobSpec.model_validate(given)
+        return kind.model_validate(given)
     except ValidationError as error:
         raise BadInput(explain(error, source, lines)) from None
 

@@ -10,10 +10,10 @@ from typing import Self
 from pydantic import Field, ValidationError, model_validator
 
 from dovetail.app.spec import fields, study_fields, texts
-from dovetail.app.spec.complaint import Complaint, shown
+from dovetail.app.spec.complaint import Complaint
 from dovetail.app.spec.explain import Lines, explain
 from dovetail.app.spec.launch import short_name
-from dovetail.app.spec.model import JobSpec, Part
+from dovetail.app.spec.model import JobSpec, Part, checked
 from dovetail.app.spec.study_text import Filling, problem
 from dovetail.core.errors import BadInput
 from dovetail.tune import sampling
@@ -185,15 +185,7 @@ class StudySpec(JobSpec):
 
 def read_study(given: object, source: str = "", lines: Lines | None = None) -> StudySpec:
     """A description from plain values, as JSON brings them; every mistake is a `BadInput`."""
-    if not isinstance(given, Mapping):
-        raise BadInput(
-            f"{source + ': ' if source else ''}a table of fields is needed, such as "
-            f"'run: python train.py --lr {{lr}}', not {shown(given)}"
-        )
-    try:
-        return StudySpec.model_validate(given)
-    except ValidationError as error:
-        raise BadInput(explain(error, source, lines)) from None
+    return checked(StudySpec, given, "run: python train.py --lr {lr}", source, lines)
 
 
 def expand(spec: StudySpec, settings: Mapping[str, Setting], number: int) -> JobSpec:
