@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.tune.phases import Stage, path_to, stage_tree, steps_run, steps_saved
+from dovetail.tune.phases import Stage, stage_tree
 from dovetail.tune.space import Choice, Float, Space
 
 SPACE = Space(
@@ -19,6 +20,21 @@ SPACE = Space(
         "tail": Choice(1, 2, from_step=30),
     }
 )
+
+
+def steps_run(tree: Sequence[Stage]) -> int:
+    return sum(stage.steps for stage in tree)
+
+
+def steps_saved(tree: Sequence[Stage]) -> int:
+    """Against training each trial by itself."""
+    return sum(stage.steps * (len(stage.trials) - 1) for stage in tree)
+
+
+def path_to(tree: Sequence[Stage], stage: int) -> list[int]:
+    """The stages from the root to this one: what a trial of it goes through."""
+    parent = tree[stage].parent
+    return [*([] if parent is None else path_to(tree, parent)), stage]
 
 
 def test_a_worked_example() -> None:

@@ -37,21 +37,6 @@ def stage_tree(
     return tuple(tree)
 
 
-def steps_run(tree: Sequence[Stage]) -> int:
-    return sum(stage.steps for stage in tree)
-
-
-def steps_saved(tree: Sequence[Stage]) -> int:
-    """Against training each trial by itself."""
-    return sum(stage.steps * (len(stage.trials) - 1) for stage in tree)
-
-
-def path_to(tree: Sequence[Stage], stage: int) -> list[int]:
-    """The stages from the root to this one: what a trial of it goes through."""
-    parent = tree[stage].parent
-    return [*([] if parent is None else path_to(tree, parent)), stage]
-
-
 def _grow(
     tree: list[Stage],
     trials: Sequence[Mapping[str, Setting]],

@@ -122,7 +122,7 @@ def test_a_study_survives_being_sent_as_json() -> None:
         (
             14,
             "metric_pattern: 'x'",
-            "metric_pattern: 'x' has no named group, such as (?P<val_loss>",
+            "metric_pattern: 'x' names no metric; write one as a group, such as",
         ),
         (14, "metric_pattern: '(?P<a>x)'", "metric_pattern: it has no group (?P<val_loss>…) for"),
         (15, "steps: 0", "steps: '0' is out of range; give 1 to 1,000,000,000"),

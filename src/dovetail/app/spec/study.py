@@ -59,7 +59,7 @@ class StudySpec(JobSpec):
         description="What the trials report and are judged by.", examples=["val_loss"]
     )
     direction: study_fields.Direction = Field(default="min", description="Is less better, or more?")
-    metric_pattern: study_fields.Pattern | None = Field(
+    metric_pattern: fields.Pattern | None = Field(
         default=None,
         description="Reads metrics from the output: its named groups are metrics, a group step "
         "the step.",

@@ -81,17 +81,6 @@ def function(given: object) -> str:
     return found
 
 
-def pattern(given: object) -> str:
-    found = texts.text(given)
-    try:
-        groups = re.compile(found).groupindex
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
-    if not groups:
-        raise ValueError("has no named group, such as (?P<val_loss>[-+.0-9e]+)")
-    return found
-
-
 def hours(given: object) -> float:
     found = quantities.within(0, 1e9)(given)
     if not found:
@@ -150,7 +139,6 @@ Name = Annotated[
 ]
 Function = Annotated[str, BeforeValidator(function), _TEXT]
 Metric = Annotated[str, BeforeValidator(metric), _TEXT]
-Pattern = Annotated[str, BeforeValidator(pattern), _TEXT]
 Direction = Annotated[str, BeforeValidator(direction), WithJsonSchema({"enum": ["min", "max"]})]
 Sampler = Annotated[str, BeforeValidator(sampler), WithJsonSchema({"enum": list(sampling.NAMES)})]
 Target = Annotated[float, BeforeValidator(quantities.number), WithJsonSchema(_NUMBER)]
