@@ -74,8 +74,17 @@ def read(
     began_at = count_from_first(arrivals) if context.clock.dated else None
     back = steps_back(arrivals)
     put_in_order(arrivals)
-    bad_rows = tuple(complaints.messages)
-    return Trace(arrivals, source, format, bad_rows, tuple(notes), began_at, back, lacking)
+    return Trace(
+        arrivals,
+        source,
+        format,
+        bad_rows=tuple(complaints.messages),
+        notes=tuple(notes),
+        began_at=began_at,
+        steps_back=back,
+        columns=table.header.names,
+        lacking=lacking,
+    )
 
 
 def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:

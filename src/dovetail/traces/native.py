@@ -62,7 +62,8 @@ def native(header: Header, context: Context) -> MakeArrival:
 
 def _times(header: Header, context: Context) -> tuple[Read[Seconds], Read[Seconds]]:
     """When a job was submitted and how long it ran; 0 where that is let pass."""
-    submitted = lasting = _zero
+    submitted: Read[Seconds] = _zero
+    lasting: Read[Seconds] = _zero
     if "submit_s" not in context.lacking:
         submitted = distinct_column(header, "submit_s", context.clock)
     if "duration_s" not in context.lacking:

@@ -21,6 +21,7 @@ class Trace:
     notes: tuple[str, ...] = ()  # what the reader assumed or passed over, for the owner to see
     began_at: Seconds | None = None  # the date of time 0, in seconds since 1970, if it has dates
     steps_back: int = 0  # rows submitted before the row above them
+    columns: tuple[str, ...] = ()  # as the file names them
     lacking: tuple[str, ...] = ()  # needed columns that were let pass; they are 0 for every job
 
 

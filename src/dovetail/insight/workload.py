@@ -1,0 +1,252 @@
+"""The workload of a trace in numbers: what the pictures of a report are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.model import Node, Seconds
+from dovetail.insight.arriving import Arriving, arriving
+from dovetail.insight.tails import Tail, tail_of
+from dovetail.models.workload import Arrival
+from dovetail.traces.description import HOUR_S, gpu_seconds, size_class
+from dovetail.traces.trace import Trace
+
+WEEK_S = 604_800.0
+MOST_BINS = 240  # of the load over time
+MOST_WEEKS = 80
+MOST_OWNERS = 15  # named in the picture; the others are drawn together
+ENDS = ("finished", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one user, team or size of job took of the whole."""
+
+    name: str
+    jobs: int
+    gpu_hours: float
+    median_duration_s: Seconds
+    ends: tuple[int, ...]  # jobs by ENDS
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """GPUs that would be busy if no job ever had to wait, over time."""
+
+    bin_s: Seconds
+    gpus: tuple[float, ...]  # the mean in each bin
+    cluster_gpus: int
+    overall: float  # as a part of the cluster
+    above: float  # part of the time in which more is wanted than there is
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """One week of submissions: drift shows here."""
+
+    start_s: Seconds
+    jobs: int
+    gpu_hours: float
+    p25_s: Seconds
+    median_s: Seconds
+    p75_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    jobs: int
+    span_s: Seconds  # from the first to the last submission
+    gpu_hours: float
+    users: int
+    tenants: int
+    owner: str  # what jobs are told apart by: "user", "tenant" or nothing
+    arriving: Arriving | None
+    tail: Tail | None
+    sizes: tuple[Share, ...]
+    owners: tuple[Share, ...]  # those with most GPU-hours, then all others as one
+    owners_in_all: int
+    ends: tuple[int, ...] | None  # jobs by ENDS; None where the trace does not tell
+    load: Loaded | None
+    weeks: tuple[Week, ...]
+    not_measured: tuple[str, ...]
+
+
+def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
+    """Everything that can be seen without simulating; what cannot is named with the reason."""
+    arrivals, lacking = trace.arrivals, trace.lacking
+    has_times, has_durations = "submit_s" not in lacking, "duration_s" not in lacking
+    owner = _owner(arrivals)
+    owners = _shares([getattr(a.job, owner) if owner else "" for a in arrivals], arrivals)
+    ends = _ends(arrivals)
+    at = np.array([a.at for a in arrivals])
+    span_s = float(at.max() - at.min()) if len(at) else 0.0
+    arrived = arriving(at, trace.began_at) if has_times and span_s > 0 else None
+    tail = tail_of(arrivals) if has_durations else None
+    load = _load(arrivals, sum(node.gpus for node in nodes)) if has_times and tail else None
+    return Workload(
+        jobs=len(arrivals),
+        span_s=span_s,
+        gpu_hours=sum(map(gpu_seconds, arrivals)) / HOUR_S,
+        users=len({a.job.user for a in arrivals} - {""}),
+        tenants=len({a.job.tenant for a in arrivals} - {""}),
+        owner=owner,
+        arriving=arrived,
+        tail=tail,
+        sizes=_by_size(arrivals),
+        owners=_largest(owners) if owner else (),
+        owners_in_all=len(owners) if owner else 0,
+        ends=ends,
+        load=load,
+        weeks=_weeks(arrivals) if has_times and has_durations else (),
+        not_measured=tuple(_not_measured(trace, arrived, tail, load, owner, ends)),
+    )
+
+
+def _not_measured(
+    trace: Trace,
+    arrived: Arriving | None,
+    tail: Tail | None,
+    load: Loaded | None,
+    owner: str,
+    ends: tuple[int, ...] | None,
+) -> list[str]:
+    said = []
+    if "submit_s" in trace.lacking:
+        said.append(
+            "Arrivals, load over time and drift: no column says when jobs were submitted (submit_s)."
+        )
+    elif arrived is None:
+        said.append("Arrivals and load over time: all jobs were submitted at one time.")
+    elif not arrived.dated:
+        said.append(
+            "Hours of the day and days of the week: times are plain seconds, so they are counted "
+            "from the first submission; give submit_s as dates to see the calendar."
+        )
+    if "duration_s" in trace.lacking:
+        said.append(
+            "Durations, GPU-hours and load: no usable column says how long jobs ran (duration_s)."
+        )
+    elif tail is not None and tail.why_no_index:
+        said.append(f"The tail index of durations: {tail.why_no_index}.")
+    if load is None and arrived is not None and tail is not None:
+        said.append("Load over time: the cluster has no GPUs.")
+    if not owner:
+        said.append("GPU-hours by user: the trace names neither users nor tenants.")
+    if ends is None:
+        said.append(
+            "Failures: the trace does not say how jobs ended (columns failures and cancel_s); "
+            "every job is taken to have finished."
+        )
+    return said
+
+
+def _owner(arrivals: Sequence[Arrival]) -> str:
+    """Users where they are named, else tenants."""
+    for field in ("user", "tenant"):
+        if any(getattr(arrival.job, field) for arrival in arrivals):
+            return field
+    return ""
+
+
+def ended(arrival: Arrival) -> int:
+    """The place in ENDS: it dies for good, its user gives up on it, or it runs to its end."""
+    if len(arrival.failures) > arrival.job.retries:
+        return 1
+    return 2 if arrival.cancel_at is not None else 0
+
+
+def _ends(arrivals: Sequence[Arrival]) -> tuple[int, ...] | None:
+    if not any(a.failures or a.cancel_at is not None for a in arrivals):
+        return None
+    return _counted(arrivals)
+
+
+def _counted(arrivals: Sequence[Arrival]) -> tuple[int, ...]:
+    counts = [0] * len(ENDS)
+    for arrival in arrivals:
+        counts[ended(arrival)] += 1
+    return tuple(counts)
+
+
+def _share(name: str, members: Sequence[Arrival]) -> Share:
+    hours = sum(map(gpu_seconds, members)) / HOUR_S
+    median = float(np.median([arrival.work_s for arrival in members]))
+    return Share(name, len(members), hours, median, _counted(members))
+
+
+def _shares(names: Sequence[str], arrivals: Sequence[Arrival]) -> dict[str, list[Arrival]]:
+    found: dict[str, list[Arrival]] = {}
+    for name, arrival in zip(names, arrivals, strict=True):
+        found.setdefault(name, []).append(arrival)
+    return found
+
+
+def _largest(owners: dict[str, list[Arrival]]) -> tuple[Share, ...]:
+    """In order of what they took; where there are many, the small ones as one."""
+    shares = [_share(name or "(no name)", members) for name, members in owners.items()]
+    shares.sort(key=lambda share: (-share.gpu_hours, -share.jobs, share.name))
+    if len(shares) <= MOST_OWNERS + 1:
+        return tuple(shares)
+    named = shares[:MOST_OWNERS]
+    kept = {share.name for share in named}
+    rest = [a for name, own in owners.items() if (name or "(no name)") not in kept for a in own]
+    return (*named, _share(f"{len(shares) - MOST_OWNERS} others", rest))
+
+
+def _by_size(arrivals: Sequence[Arrival]) -> tuple[Share, ...]:
+    classes: dict[tuple[int, str], list[Arrival]] = {}
+    for arrival in arrivals:
+        classes.setdefault(size_class(arrival), []).append(arrival)
+    return tuple(_share(label, members) for (_, label), members in sorted(classes.items()))
+
+
+def _load(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
+    """Between the first and the last submission: what runs on after it says nothing of the load."""
+    starts = np.array([arrival.at for arrival in arrivals])
+    works = np.array([arrival.work_s for arrival in arrivals])
+    gpus = np.array([gpu_seconds(a) / a.work_s if a.work_s else 0.0 for a in arrivals])
+    first, last = float(starts.min()), float(starts.max())
+    if last <= first or not cluster_gpus:
+        return None
+    bins = int(min(MOST_BINS, max(1, (last - first) // HOUR_S)))
+    edges = np.linspace(first, last, bins + 1)
+    held = _held_until(edges, starts, gpus) - _held_until(edges, starts + works, gpus)
+    means = np.maximum(np.diff(held) * bins / (last - first), 0.0)
+    return Loaded(
+        bin_s=(last - first) / bins,
+        gpus=tuple(float(f"{mean:.5g}") for mean in means),
+        cluster_gpus=cluster_gpus,
+        overall=float((gpus * works).sum() / (cluster_gpus * (last - first))),
+        above=float(np.mean(means > cluster_gpus)),
+    )
+
+
+def _held_until(edges: np.ndarray, times: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+    """For each edge, GPUs times the seconds since each earlier time, summed."""
+    order = np.argsort(times, kind="stable")
+    times, gpus = times[order], gpus[order]
+    place = np.searchsorted(times, edges)
+    count = np.concatenate([[0.0], np.cumsum(gpus)])
+    moment = np.concatenate([[0.0], np.cumsum(gpus * times)])
+    found: np.ndarray = count[place] * edges - moment[place]
+    return found
+
+
+def _weeks(arrivals: Sequence[Arrival]) -> tuple[Week, ...]:
+    """Of seven days from the first submission; longer where there would be too many to see."""
+    first, last = arrivals[0].at, arrivals[-1].at
+    length = WEEK_S * max(1, -(-int((last - first) // WEEK_S + 1) // MOST_WEEKS))
+    weeks: dict[int, list[Arrival]] = {}
+    for arrival in arrivals:
+        weeks.setdefault(int((arrival.at - first) // length), []).append(arrival)
+    return tuple(_week(number * length, members) for number, members in sorted(weeks.items()))
+
+
+def _week(start_s: Seconds, members: Sequence[Arrival]) -> Week:
+    hours = sum(map(gpu_seconds, members)) / HOUR_S
+    lasted = [arrival.work_s for arrival in members]
+    p25_s, median_s, p75_s = (float(np.percentile(lasted, part)) for part in (25, 50, 75))
+    return Week(start_s, len(members), hours, p25_s, median_s, p75_s)
