@@ -86,7 +86,7 @@ def _longer_than(durations: np.ndarray) -> tuple[tuple[float, float], ...]:
     if not len(positive):
         return ()
     times = np.unique(np.geomspace(positive[0], positive[-1], POINTS))
-    shorter = np.searchsorted(durations, times, side="right").tolist()
+    shorter = np.asarray(np.searchsorted(durations, times, side="right")).tolist()
     return tuple(
         (float(f"{time:.5g}"), 1.0 - count / len(durations))
         for time, count in zip(times.tolist(), shorter, strict=True)
