@@ -167,7 +167,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
     _check_none_empty(options)
     arrivals, nodes, known = _given(trace, options)
     if options["interruption_cost"]:
-        arrivals = with_interruption_cost(arrivals, *_interruption(options["interruption_cost"]))
+        arrivals = with_interruption_cost(arrivals, *interruption(options["interruption_cost"]))
     if options["time_error"]:
         arrivals = with_time_error(arrivals, options["time_error"], options["seed"])
     if options["tenants"]:
@@ -266,7 +266,7 @@ def _costs(options: dict[str, Any], known: Costs) -> Costs:
     return replace(known, **said)
 
 
-def _interruption(text: str) -> tuple[float, float]:
+def interruption(text: str) -> tuple[float, float]:
     """`30` or `5/20` as seconds to save and to restore."""
     save, _, restore = text.rpartition("/")
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dovetail.insight.arriving import Arriving, arriving
 from dovetail.insight.tails import Tail, tail_of
 from dovetail.models.workload import Arrival
 from dovetail.traces.description import HOUR_S, gpu_seconds, size_class
+from dovetail.traces.description_text import span
 from dovetail.traces.trace import Trace
 
 WEEK_S = 604_800.0
@@ -19,6 +21,7 @@ MOST_BINS = 240  # of the load over time
 MOST_WEEKS = 80
 MOST_OWNERS = 15  # named in the picture; the others are drawn together
 ENDS = ("finished", "failed", "cancelled")
+THIN, THIN_OF = 0.05, 4  # of the usual number of jobs in a week; weeks to tell what is usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Workload:
     ends: tuple[int, ...] | None  # jobs by ENDS; None where the trace does not tell
     load: Loaded | None
     weeks: tuple[Week, ...]
+    notices: tuple[str, ...]  # what a reader of the figures should know
     not_measured: tuple[str, ...]
 
 
@@ -83,6 +87,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
     ends = _ends(arrivals)
     at = np.array([a.at for a in arrivals])
     span_s = float(at.max() - at.min()) if len(at) else 0.0
+    weeks = _weeks(arrivals) if has_times and has_durations else ()
     arrived = arriving(at, trace.began_at) if has_times and span_s > 0 else None
     tail = tail_of(arrivals) if has_durations else None
     load = _load(arrivals, sum(node.gpus for node in nodes)) if has_times and tail else None
@@ -100,7 +105,8 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
         owners_in_all=len(owners) if owner else 0,
         ends=ends,
         load=load,
-        weeks=_weeks(arrivals) if has_times and has_durations else (),
+        weeks=weeks,
+        notices=tuple(_notices(weeks)),
         not_measured=tuple(_not_measured(trace, arrived, tail, load, owner, ends)),
     )
 
@@ -141,6 +147,20 @@ def _not_measured(
             "every job is taken to have finished."
         )
     return said
+
+
+def _notices(weeks: Sequence[Week]) -> Iterator[str]:
+    """A log that begins thin holds, of its first jobs, only those that lived until it began."""
+    usual = float(np.median([week.jobs for week in weeks])) if len(weeks) >= THIN_OF else 0.0
+    thin = list(takewhile(lambda week: week.jobs < THIN * usual, weeks))
+    rest = weeks[len(thin) :]
+    if thin and rest and thin[0].median_s > 10 * max(week.median_s for week in rest):
+        jobs = sum(week.jobs for week in thin)
+        yield (
+            f"The first {span(rest[0].start_s)} hold only {jobs:,} jobs, of which half ran longer "
+            f"than {span(thin[0].median_s)}: probably the log holds only those that were still "
+            "running when it began. Figures of that time are not to be trusted."
+        )
 
 
 def _owner(arrivals: Sequence[Arrival]) -> str:

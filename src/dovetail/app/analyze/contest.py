@@ -15,8 +15,9 @@ from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.insight.predictive import Map, Progress
+from dovetail.predict.rolling import kept
 
-MOST_JOBS, MOST_JOBS_QUICK = 100_000, 6_000
+MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
 RESAMPLES = 2000
 
 
@@ -50,7 +51,7 @@ class Kept:
     baseline_s: Seconds
     predicted_s: Seconds
     oracle_s: Seconds
-    share: float
+    share: float | None  # None: the oracle gains nothing
     low: float | None
     high: float | None
 
@@ -93,7 +94,7 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
         if progress is not None:
             progress(len(ran), len(entered))
     problems = [f"{entry.policy}: {own.problem}" for entry, own in ran if own.problem]
-    good = [(entry, own) for entry, own in ran if not own.problem and sum(own.counts)]
+    good = [(entry, own) for entry, own in ran if not own.problem and any(own.counts)]
     if not any(entry.policy == BASELINE for entry, _ in good):
         return _none(*problems, f"no job finished under {BASELINE}")
     return Contest(
@@ -117,7 +118,9 @@ def _none(*why: str) -> Contest:
 def _remarks(blocks: Blocks) -> list[str]:
     if blocks.number > 1:
         return []
-    return ["Intervals of the gains: all jobs were submitted at one time, nothing can be resampled."]
+    return [
+        "Intervals of the gains: all jobs were submitted at one time, nothing can be resampled."
+    ]
 
 
 def simulated(experiment: Experiment, policy: str, blocks: Blocks) -> Ran:
@@ -221,6 +224,7 @@ def _share_kept(
     usual, predicted, oracle = (float(ran[i][1].summary["mean_jct_s"]) for i in columns)
     base, guess, truth = (means[:, i] for i in columns)
     shares = (base - guess) / np.where(base - truth > 1e-9, base - truth, np.nan)
-    low, high = _interval(shares[np.isfinite(shares)], len(ran[0][1].sums) * np.isfinite(shares).any())
-    share = (usual - predicted) / (usual - oracle) if usual > oracle else float("nan")
+    known = shares[np.isfinite(shares)]
+    low, high = _interval(known, len(ran[0][1].sums) if len(known) else 0)
+    share = kept(usual, predicted, oracle)
     return Kept(policy, predictor, baseline, usual, predicted, oracle, share, low, high)

@@ -12,7 +12,7 @@ from typing import Any
 from dovetail.insight.predictive import Map
 
 FOLDER = "cache"
-OURS = ("dovetail.insight.", "dovetail.app.analyze.")
+OURS = ("dovetail.insight.", "dovetail.predict.", "dovetail.app.analyze.")
 PLAIN = {
     ("builtins", "complex"),
     ("builtins", "frozenset"),
@@ -40,7 +40,14 @@ class Memory:
                 return _Careful(file).load()
         except FileNotFoundError:
             return None
-        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError, ValueError):
+        except (
+            pickle.UnpicklingError,
+            EOFError,
+            AttributeError,
+            ImportError,
+            TypeError,
+            ValueError,
+        ):
             return None
 
     def keep(self, name: str, value: object) -> None:
@@ -57,7 +64,9 @@ class Memory:
         """
         calls = count()
 
-        def mapped(task: Callable[..., Any], *given: Iterable[Any], **options: Any) -> Iterator[Any]:
+        def mapped(
+            task: Callable[..., Any], *given: Iterable[Any], **options: Any
+        ) -> Iterator[Any]:
             call = f"{part}.{next(calls)}.{task.__name__}" if hasattr(task, "__name__") else ""
             rows = list(zip(*given, strict=False))
             kept = [self.recall(f"{call}.{i}") if call else None for i in range(len(rows))]

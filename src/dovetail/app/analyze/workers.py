@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -18,9 +20,15 @@ def workers(given: Executor | None = None) -> Iterator[Executor]:
     if given is not None:
         yield given
         return
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processors(), initializer=_end_with, initargs=(os.getpid(),))
     try:
         yield pool
+    except BaseException:
+        # Whoever stops us does not want to wait until what is under way is done.
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -32,7 +40,8 @@ def processors() -> int:
 
 
 def _end_with(parent: int) -> None:
-    """A pool whose owner is killed outright would wait for work for ever."""
+    """A pool whose owner is killed outright would wait for work for ever; Ctrl-C is for the owner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
