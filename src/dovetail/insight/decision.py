@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.core.model import Node, Tenant
-from dovetail.insight.predictive import Map, Progress
+from dovetail.insight.work import Map, Progress
 from dovetail.models.workload import Arrival
 
 SIGMAS = (0.0, 0.25, 0.5, 1.0, 2.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dovetail.insight.predictive import Map, Progress
+from dovetail.insight.work import Map, Progress
 
 
 @dataclass(frozen=True)
