@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 
 import numpy as np
@@ -14,7 +16,7 @@ from dovetail.app.analyze.question import Question
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
-from dovetail.insight.predictive import Map, Progress
+from dovetail.insight.work import Map, Progress
 from dovetail.predict.rolling import kept
 
 MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
@@ -88,7 +90,8 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
     blocks = blocks_of(arrivals)
     entered, predictor = entries(question)
     ran: list[tuple[Entry, Ran]] = []
-    results = map(simulated, repeat(experiment), [e.policy for e in entered], repeat(blocks))
+    packed = pickle.dumps(experiment, pickle.HIGHEST_PROTOCOL)
+    results = map(simulated, repeat(packed), [e.policy for e in entered], repeat(blocks))
     for entry, result in zip(entered, results, strict=False):
         ran.append((entry, result))
         if progress is not None:
@@ -123,10 +126,17 @@ def _remarks(blocks: Blocks) -> list[str]:
     ]
 
 
-def simulated(experiment: Experiment, policy: str, blocks: Blocks) -> Ran:
+@lru_cache(maxsize=1)
+def _opened(packed: bytes) -> Experiment:
+    """A large trace is packed once, and opened once by each process that gets tasks of it."""
+    experiment: Experiment = pickle.loads(packed)
+    return experiment
+
+
+def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
     """One policy to the end; a policy that breaks, perhaps somebody else's, spoils only its row."""
     try:
-        record = simulate(experiment, policy, rows=True)
+        record = simulate(_opened(packed), policy, rows=True)
     except DovetailError as error:
         return Ran({}, (), (), str(error))
     done = [row for row in record.jobs if row.outcome == "finished"]

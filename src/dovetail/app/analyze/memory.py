@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from dovetail.insight.predictive import Map
+from dovetail.insight.work import Map
 
 FOLDER = "cache"
 OURS = ("dovetail.insight.", "dovetail.predict.", "dovetail.app.analyze.")

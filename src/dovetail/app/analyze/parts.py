@@ -9,7 +9,7 @@ from typing import Any
 from dovetail.app.analyze.contest import contest
 from dovetail.app.analyze.question import Question
 from dovetail.insight.catalogue import catalogue
-from dovetail.insight.predictive import Map, Progress
+from dovetail.insight.work import Map, Progress
 from dovetail.insight.workload import workload
 
 Measure = Callable[[Question, Map, Progress], Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dovetail.insight.predictive import Progress
+from dovetail.insight.work import Progress
 
 STEPS = 1000
 

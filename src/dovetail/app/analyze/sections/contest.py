@@ -13,6 +13,7 @@ from dovetail.app.analyze.sections.html import (
     Drawn,
     at,
     charts,
+    finding,
     paragraph,
     policy_link,
     section,
@@ -51,7 +52,7 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: Drawn, problem
             "oracles (grey) are there to compare with. Intervals are from resampling "
             f"{own.blocks} of submissions, the same for all policies. A star marks the three to try."
         ),
-        *(paragraph(line, "lead") for line in verdict.worth_knowing),
+        finding(verdict.worth_knowing),
         charts(_gains(own, drawn)),
         table("Policies on this trace", COLUMNS, _rows(own, verdict), "summary"),
         unmeasured(own.not_measured),

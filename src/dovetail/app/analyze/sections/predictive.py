@@ -192,7 +192,7 @@ def _scores(scores: Sequence[Score]) -> str:
                     score.order_accuracy,
                 ),
                 Cell(f"{score.mae_log:.2f}", score.mae_log),
-                Cell(percent(score.mape), score.mape),
+                Cell(percent(score.mdape), score.mdape),
             ),
             "",
         )

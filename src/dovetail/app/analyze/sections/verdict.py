@@ -23,7 +23,7 @@ def verdict_section(own: Verdict, contest: Contest | None) -> str:
         _choices(own, contest),
         "<h3>How sure is that?</h3>",
         bullets(own.sureness),
-        bullets(own.worth_knowing),
+        bullets(own.worth_knowing[:1]),
         _record(own),
         style="verdict",
     )

@@ -47,7 +47,7 @@ function barsChart(holder, plan, label) {
     const text = textOf(plan.as);
     const [from, to] = span(plan.series.flatMap((own) => own.values));
     const y = { ...scale(from, to, false, box.bottom, box.top) };
-    y.ticks = ticksFor(y, plan.as, (box.bottom - box.top) * 1.6);
+    y.ticks = ticksFor(y, plan.as, (box.bottom - box.top) * 2.2);
     const slot = (box.right - box.left) / plan.labels.length;
     const wide = Math.min(46, (slot * 0.78) / plan.series.length);
     const x = { at: (place) => box.left + slot * (place + 0.5) };
