@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,9 @@ from dovetail.insight.factors import Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
+
+ALL = tuple(part.name for part in PARTS)
+ALWAYS = ("workload", "catalogue")  # they take no time, and the page needs them
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,13 @@ def analyze(
     quick: bool = False,
     seed: int = 0,
     executor: Executor | None = None,
+    parts: Collection[str] = ALL,
 ) -> Analysis:
     """Measure what drives scheduling of the jobs of a trace on a cluster.
 
     With `out`, report.html and analysis.json are written there, and what was measured is kept there,
     so that an analysis that was broken off goes on. `executor` is any of `concurrent.futures`, such
-    as Dask's; without one there are as many processes as processors.
+    as Dask's; without one there are as many processes as processors. `parts` names those to measure.
     """
     from dovetail.app.analyze.reading import read_trace
     from dovetail.traces.clusters import read_cluster, read_cluster_tenants
@@ -78,7 +82,7 @@ def analyze(
         quick=quick,
         seed=seed,
     )
-    return answer(question, trace, Path(out) if out else None, executor=executor)
+    return answer(question, trace, Path(out) if out else None, executor=executor, parts=parts)
 
 
 def answer(
@@ -87,15 +91,18 @@ def answer(
     out: Path | None,
     *,
     executor: Executor | None = None,
+    parts: Collection[str] = ALL,
     quiet: bool = True,
 ) -> Analysis:
     """Measure every part that is not known from before, and write the report."""
     from dovetail.app.analyze.outputs import write
 
     memory = Memory(out, question.key(path)) if out else None
-    with workers(executor) as pool, Bar({part.name: part.weight for part in PARTS}, quiet) as bar:
+    wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
+    with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
         found = Measuring(question, pool, memory, bar)
-        found.run()
+        found.run(wanted)
+    found.problems |= {name: "not asked for" for name in ALL if name not in {*parts, *ALWAYS}}
     analysis = _analysis(question, found)
     if out:
         write(out, analysis)
@@ -114,9 +121,9 @@ class Measuring:
     problems: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def run(self) -> None:
-        begun = {part.name: self._begin(part) for part in PARTS if part.alone}
-        for part in PARTS:
+    def run(self, parts: Sequence[Part]) -> None:
+        begun = {part.name: self._begin(part) for part in parts if part.alone}
+        for part in parts:
             tell = self.bar.within(part.name, part.title)
             since = time.monotonic()
             known = self.memory.recall(part.name) if self.memory else None

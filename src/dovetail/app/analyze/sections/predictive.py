@@ -171,7 +171,7 @@ def _shapes(shapes: Sequence[Shape], drawn: Drawn) -> Iterator[str]:
 def _short(value: float | str) -> str:
     if isinstance(value, str):
         return value if len(value) <= 8 else value[:7] + "…"
-    return f"{value:g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _scores(scores: Sequence[Score]) -> str:

@@ -61,7 +61,7 @@ def _arrivals(own: Arriving, drawn: Drawn) -> Iterator[str]:
     yield drawn.figure(
         f"{days[busiest]} brings most jobs ({max(known):,.0f} a day), {days[calmest]} fewest "
         f"({min(known):,.0f})",
-        _bars(days, own.by_day, "jobs a day", "day of the week" if own.dated else "day", room=80),
+        _bars(days, own.by_day, "jobs a day", "day of the week" if own.dated else "day", room=64),
     )
     burst = "burstier than chance" if own.dispersion > 2 else "about as even as chance"
     yield drawn.figure(

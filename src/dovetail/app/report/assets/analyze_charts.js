@@ -16,12 +16,14 @@ function ticksFor(axis, kind, pixels) {
   return ticksAt(axis.from, axis.to, niceStep((axis.to - axis.from) / Math.max(2, pixels / 64))).map((at) => ({ at, label: textOf(kind)(at) }));
 }
 
-// Draws when the width is known, and again when it changes.
+// Draws at once, and again when the width changes.
 function chart(holder, height, label, paint) {
-  onWidth(holder, (width) => {
+  const draw = (width) => {
     const box = { left: FRAME.left, right: width - FRAME.right, top: FRAME.top, bottom: height - FRAME.bottom, width, height };
     holder.replaceChildren(svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label }, ...paint(box)));
-  });
+  };
+  if (holder.clientWidth) draw(holder.clientWidth);
+  onWidth(holder, draw);
 }
 
 const hovered = (mark, title, rows) => {
