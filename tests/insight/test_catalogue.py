@@ -49,7 +49,9 @@ def test_what_the_jobs_tell_is_present_and_what_nobody_tells_is_missing() -> Non
     )
     for item in ("J4", "J5", "J6", "J8", "J9", "J11", "J32"):
         assert (status(bare, item), status(rich, item)) == ("missing", "present")
-    assert next(own.evidence for own in rich.items if own.id == "J4") == "50.0% of the jobs, 1 users"
+    assert (
+        next(own.evidence for own in rich.items if own.id == "J4") == "50.0% of the jobs, 1 users"
+    )
 
 
 def test_a_column_that_we_do_not_read_is_still_there() -> None:

@@ -139,6 +139,12 @@ def _not_measured(
         said.append(f"The tail index of durations: {tail.why_no_index}.")
     if load is None and arrived is not None and tail is not None:
         said.append("Load over time: the cluster has no GPUs.")
+    if len({arrival.job.gpus for arrival in trace.arrivals}) == 1:
+        gpus = trace.arrivals[0].job.gpus
+        said.append(
+            f"Sizes: every job asks for {gpus} GPU{'' if gpus == 1 else 's'}, or the trace does not "
+            "say for how many (column gpus)."
+        )
     if not owner:
         said.append("GPU-hours by user: the trace names neither users nor tenants.")
     if ends is None:

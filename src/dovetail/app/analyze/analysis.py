@@ -26,6 +26,7 @@ from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
 
 ALL = tuple(part.name for part in PARTS)
+UNASKED = "not asked for"
 ALWAYS = ("workload", "catalogue")  # they take no time, and the page needs them
 
 
@@ -102,7 +103,7 @@ def answer(
     with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
         found = Measuring(question, pool, memory, bar)
         found.run(wanted)
-    found.problems |= {name: "not asked for" for name in ALL if name not in {*parts, *ALWAYS}}
+    found.problems |= {name: UNASKED for name in ALL if name not in {*parts, *ALWAYS}}
     analysis = _analysis(question, found)
     if out:
         write(out, analysis)

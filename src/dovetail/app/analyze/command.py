@@ -9,12 +9,13 @@ from pathlib import Path
 import click
 
 from dovetail import traces
-from dovetail.app.analyze.analysis import Analysis, answer
+from dovetail.app.analyze.analysis import ALL, UNASKED, Analysis, answer
 from dovetail.app.analyze.choice import gain_text
 from dovetail.app.analyze.question import Question
 from dovetail.app.analyze.reading import read_trace
 from dovetail.app.outputs import REPORT, folder, named
 from dovetail.app.simulate_commands import interruption
+from dovetail.core.errors import BadInput
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
@@ -39,6 +40,7 @@ WIDTH = 100
     callback=named,
     help="For report.html and analysis.json. A run that was broken off goes on from there.",
 )
+@click.option("--parts", default=",".join(ALL[2:]), show_default=True, help="What to measure.")
 @click.option("--quick", is_flag=True, help="Under a minute: fewer jobs, fewer repeats.")
 @click.option(
     "--interruption-cost",
@@ -64,6 +66,7 @@ def analyze(
     cluster: str,
     policies: str,
     out: Path,
+    parts: str,
     quick: bool,
     interruption_cost: str,
     placement: str,
@@ -94,8 +97,9 @@ def analyze(
         quick=quick,
         seed=seed,
     )
+    wanted = _parts(parts)
     folder(out)
-    analysis = answer(question, trace, out, quiet=False)
+    analysis = answer(question, trace, out, parts=wanted, quiet=False)
     for line in _said(analysis):
         click.echo(line)
     click.echo(f"\nReport: {(out / REPORT).resolve()}")
@@ -106,6 +110,14 @@ def _names(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         registry.sources(name, "oracle")
+    return names
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in ALL:
+            raise BadInput(f"--parts: there is no part {name!r}; there are {', '.join(ALL)}")
     return names
 
 
@@ -130,7 +142,7 @@ def _said(analysis: Analysis) -> Iterator[str]:
         yield "To record from now on"
         for advice in verdict.record:
             yield from _wrapped(f"{advice.name}: {advice.how}")
-    unmeasured = [f"{name}: {why}" for name, why in analysis.problems.items()]
+    unmeasured = [f"{name}: {why}" for name, why in analysis.problems.items() if why != UNASKED]
     if unmeasured:
         yield from ("", "Not measured", *(part for line in unmeasured for part in _wrapped(line)))
 

@@ -93,7 +93,8 @@ def _lacking(own: Catalogue) -> Iterable[tuple[Sequence[Cell], str]]:
 
 def policies_section(names: Iterable[str]) -> str:
     """What each policy named on the page does."""
-    known = [name for name in registry.BUILTIN if name in set(names)]
+    wanted = set(names)
+    known = [name for name in registry.BUILTIN if name in wanted]
     rows = "".join(
         f'<dt id="policy-{escape(name)}"><code>{escape(name)}</code></dt>'
         f"<dd>{escape(registry.describe(name).summary)}</dd>"
