@@ -14,6 +14,7 @@ from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
 from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -28,6 +29,7 @@ def make(text: str, services: tuple[float, ...] = ()) -> Policy:
         "history-mean": HistoryMean(),
         "user-estimate": UserEstimate(),
     }
+    predictors |= {way: Learned(way) for way in LEARNED}
     knowledge = Knowledge(predictors, PREDICTOR, services)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
