@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from dovetail.app.analyze.question import Question
-from dovetail.app.experiment import PREDICTORS
 from dovetail.policies import registry
+from dovetail.predict.boosting import missing
+from dovetail.predict.learner import HISTORY_MEAN, MIXTURE, RECENT_MEAN
 
 BASELINE = "fifo"
 USUAL, REFERENCE = "usual", "reference"
@@ -16,8 +16,7 @@ SLOW = ("las", "multilevel-feedback", "gittins")  # to simulate, where there are
 MANY = 10_000
 NEED_NOTHING = ("fifo-skip", "las", "tiresias", "multilevel-feedback", "gittins")
 NEED_DURATIONS = ("easy", "sjf-skip", "qssf", "psjf", "srtf", "srsf")
-WITH_ORACLE = ("qssf", "srtf")
-BEST_PREDICTORS = ("mixture", "boosted", "history-mean")
+COMPARED = "qssf"  # with every predictor, to see what better predictions are worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +28,36 @@ class Entry:
 
 def entries(question: Question) -> tuple[list[Entry], str]:
     """Everyone to be simulated, and the predictor that stands for what can be known."""
-    predictor = usual_predictor()
+    predictor = usual_predictor(question)
     found: dict[str, Entry] = {}
     for text in _usual(question, predictor):
         found.setdefault(text, _entry(text, predictor))
     return list(found.values()), predictor
 
 
-def usual_predictor() -> str:
-    """The best there is that does not know the truth."""
-    learns = find_spec("sklearn") is not None
-    known = [name for name in BEST_PREDICTORS if name in PREDICTORS]
-    return next(name for name in known if learns or name == "history-mean")
+def usual_predictor(question: Question) -> str:
+    """The best there is that does not know the truth; in haste, one that learns quickly."""
+    return RECENT_MEAN if missing() or _in_haste(question) else MIXTURE
+
+
+def _in_haste(question: Question) -> bool:
+    return question.quick and len(question.arrivals) > MANY
 
 
 def _usual(question: Question, predictor: str) -> Iterator[str]:
     yield BASELINE
-    hasty = question.quick and len(question.arrivals) > MANY
+    hasty = _in_haste(question)
     yield from (name for name in NEED_NOTHING if not (hasty and name in SLOW))
     yield from (f"{name}:predictor={predictor}" for name in NEED_DURATIONS)
-    yield from (f"{name}:predictor=oracle" for name in WITH_ORACLE)
+    others = (HISTORY_MEAN, "oracle") if missing() else (HISTORY_MEAN, MIXTURE, "oracle")
+    yield from (f"{COMPARED}:predictor={other}" for other in others)
+    yield "srtf:predictor=oracle"
+    yield from _for_what_there_is(question, predictor)
+    yield from (_told(text, predictor) for text in question.policies)
+
+
+def _for_what_there_is(question: Question, predictor: str) -> Iterator[str]:
+    """Policies that make sense only where jobs tell what they go by."""
     jobs = [arrival.job for arrival in question.arrivals]
     if any(job.user or job.tenant for job in jobs):
         yield "fair-share"
@@ -60,7 +69,6 @@ def _usual(question: Question, predictor: str) -> Iterator[str]:
         yield from ("edf", f"least-laxity:predictor={predictor}")
     if any(job.cpus for job in jobs):
         yield "drf"
-    yield from (_told(text, predictor) for text in question.policies)
 
 
 def _told(text: str, predictor: str) -> str:

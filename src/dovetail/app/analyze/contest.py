@@ -11,12 +11,13 @@ from itertools import repeat
 import numpy as np
 
 from dovetail.app.analyze.blocks import Blocks, blocks_of, stretch
-from dovetail.app.analyze.contenders import BASELINE, REFERENCE, Entry, entries
+from dovetail.app.analyze.contenders import BASELINE, COMPARED, REFERENCE, Entry, entries
 from dovetail.app.analyze.question import Question
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.insight.work import Map, Progress
+from dovetail.predict.learner import MIXTURE
 from dovetail.predict.rolling import kept
 
 MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
@@ -108,7 +109,7 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
         blocks=blocks.text,
         predictor=predictor,
         tried=_tried(good, question.seed),
-        kept=_kept(good, predictor, question.seed),
+        kept=_kept(good, question.seed),
         not_measured=(*problems, *_remarks(blocks)),
     )
 
@@ -207,18 +208,25 @@ def _interval(values: np.ndarray, blocks: int) -> tuple[float | None, float | No
     return float(np.percentile(values, 2.5)), float(np.percentile(values, 97.5))
 
 
-def _kept(ran: Sequence[tuple[Entry, Ran]], predictor: str, seed: int) -> tuple[Kept, ...]:
+def _kept(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Kept, ...]:
+    """Of everyone who was told predictions and was told the truth too, the truth aside."""
     place = {entry.policy: i for i, (entry, _) in enumerate(ran)}
     means = _resampled([own for _, own in ran], seed)
-    wanted = [
-        (policy, baseline)
-        for policy in ("qssf", "srtf")
-        for baseline in (BASELINE, "fifo-skip")
-        if {f"{policy}:predictor={predictor}", f"{policy}:predictor=oracle", baseline} <= set(place)
-    ]
-    return tuple(
-        _share_kept(ran, means, place, policy, predictor, baseline) for policy, baseline in wanted
-    )
+    found = []
+    for text in place:
+        policy, _, predictor = text.partition(":predictor=")
+        if not predictor or predictor == "oracle" or f"{policy}:predictor=oracle" not in place:
+            continue
+        found += [
+            _share_kept(ran, means, place, policy, predictor, baseline)
+            for baseline in (BASELINE, "fifo-skip")
+            if baseline in place
+        ]
+    return tuple(sorted(found, key=_kept_order))
+
+
+def _kept_order(kept: Kept) -> tuple[bool, bool, bool]:
+    return kept.policy != COMPARED, kept.baseline != BASELINE, kept.predictor != MIXTURE
 
 
 def _share_kept(

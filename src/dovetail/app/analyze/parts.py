@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dovetail.app.analyze.contenders import MANY
 from dovetail.app.analyze.contest import contest
 from dovetail.app.analyze.question import Question
 from dovetail.insight.catalogue import catalogue
@@ -47,8 +48,11 @@ def _predictive(question: Question, map: Map, progress: Progress) -> Any:
 
 
 def _rolling(question: Question, map: Map, progress: Progress) -> Any:
-    from dovetail.predict.rolling import evaluate
+    from dovetail.predict.rolling import LEVEL, Rolling, evaluate
 
+    if question.quick and len(question.arrivals) > MANY:
+        why = "duration predictors, week by week: it takes too long for --quick"
+        return Rolling(LEVEL, None, (), (), (why,))
     return evaluate(question.arrivals, seed=question.seed)
 
 

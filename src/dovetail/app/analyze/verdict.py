@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.app.analyze.choice import Choice, choices, percent
-from dovetail.app.analyze.contenders import usual_predictor
+from dovetail.app.analyze.contenders import COMPARED
+from dovetail.app.analyze.contest import Contest
 from dovetail.app.analyze.question import Question
 from dovetail.insight.catalogue import Catalogue, Item
 from dovetail.insight.decision import Decision
@@ -15,6 +16,8 @@ from dovetail.insight.evidence import MISSING
 from dovetail.insight.factors import Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload import Workload
+from dovetail.predict.boosting import missing
+from dovetail.predict.rolling import Rolling
 from dovetail.traces.description_text import span
 
 # What most is missing where it is missing: first what predictors and policies could use tomorrow.
@@ -132,7 +135,26 @@ def _disagreements(results: Mapping[str, Any]) -> Iterator[str]:
                 f"Shuffling {group} hurts predictions, training without it does not: other features "
                 "say the same."
             )
+    yield from _order_against_outcome(results)
     yield from _by_trace_and_by_model(results)
+
+
+def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
+    """Predictors that order more pairs rightly, but the few large jobs worse."""
+    rolling: Rolling | None = results["rolling"]
+    contest: Contest | None = results["contest"]
+    order = rolling.whole.order if rolling and rolling.whole else {}
+    runs = {row.predictor: row for row in contest.kept if row.policy == COMPARED} if contest else {}
+    known = sorted((name for name in order if name in runs), key=lambda name: -order[name])
+    fastest = min(known, key=lambda name: runs[name].predicted_s, default="")
+    if known and runs[fastest].predicted_s < (1 - CLOSE) * runs[known[0]].predicted_s:
+        yield (
+            f"{known[0]} orders more pairs of jobs rightly than {fastest} "
+            f"({percent(order[known[0]])} against {percent(order[fastest])}), yet {COMPARED} is "
+            f"faster with {fastest} (mean {span(runs[fastest].predicted_s)} against "
+            f"{span(runs[known[0]].predicted_s)}): pairs count alike, but a schedule hangs on the "
+            "few jobs that hold most of the GPUs."
+        )
 
 
 def _mean_of(predictive: Predictive | None, group: str) -> float:
@@ -206,11 +228,8 @@ def _worth_knowing(contest: Any) -> Iterator[str]:
             f"under {kept.baseline}, {span(kept.predicted_s)} with predictions, "
             f"{span(kept.oracle_s)} with the truth."
         )
-    if contest and contest.kept and usual_predictor() == "history-mean":
-        yield (
-            "Predictions are means of the past: install scikit-learn (pip install "
-            "'dovetail[learning]') for the better ones."
-        )
+    if contest and contest.kept and missing():
+        yield f"Predictions are means of the recent past: {missing()}."
 
 
 def _advice(table: Catalogue | None) -> Iterator[Advice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import exp
 
 from dovetail.app.analyze.choice import percent
 from dovetail.app.analyze.sections.html import (
@@ -99,7 +100,7 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
     known = {row.name: row.mean_jct_s for row in own.outcomes}
     stops = own.stops_paying_at
     told = (
-        f"Predictions stop paying when they are off by a factor of {2.718281828**stops:.1f} "
+        f"Predictions stop paying when they are off by a factor of {exp(stops):.1f} "
         f"(sigma {stops:.2f}): beyond, {own.unaware}, which needs none, is better"
         if stops is not None
         else f"Up to errors of sigma {own.noise[-1].sigma:g}, predictions pay against {own.unaware}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import exp
 
 from dovetail.app.analyze.choice import percent
 from dovetail.app.analyze.sections.html import (
@@ -18,8 +19,7 @@ from dovetail.app.analyze.sections.html import (
 )
 from dovetail.insight.features import LEVELS
 from dovetail.insight.predictive import Importance, Predictive, Score, Shape
-from dovetail.predict.rolling import Rolling, Week
-from dovetail.traces.description_text import span
+from dovetail.predict.rolling import Gain, Rolling, Week
 
 SAID = {
     "submit": "at submission",
@@ -49,7 +49,7 @@ def predictive_section(
         ),
         charts(*figures),
         _scores(own.scores) if own and own.scores else "",
-        _predictors(rolling) if rolling and rolling.order else "",
+        _predictors(rolling, rolling.whole) if rolling and rolling.whole else "",
         unmeasured(
             (
                 *(own.not_measured if own else ()),
@@ -202,20 +202,22 @@ def _scores(scores: Sequence[Score]) -> str:
 
 
 def _weekly(own: Rolling, drawn: Drawn) -> Iterator[str]:
-    if len(own.weeks) < 2:
+    whole = own.whole
+    if whole is None or len(own.weeks) < 2:
         return
-    names = list(own.order)
-    best = max(own.order.items(), key=lambda item: item[1])
+    names = list(whole.order)
+    best = max(names, key=lambda name: whole.order[name])
     yield drawn.figure(
-        f"Predictors as they learn: {best[0]} orders {percent(best[1])} of pairs rightly over all weeks",
+        f"Predictors as they learn: {best} orders {percent(whole.order[best])} of pairs of a week's "
+        "jobs rightly, all weeks together",
         _by_week(own.weeks, names, "order", "order accuracy within the week"),
     )
-    promised = [name for name in names if name in own.coverage]
+    promised = [name for name in names if name in whole.coverage]
     if promised:
         name = promised[-1]
         yield drawn.figure(
-            f"Intervals that promise {percent(own.level)} cover {percent(own.coverage[name])} of the "
-            f"jobs ({name}, all weeks together)",
+            f"Intervals that promise {percent(own.level)} cover {percent(whole.coverage[name])} of "
+            f"the jobs ({name}, all weeks together)",
             {
                 **_by_week(own.weeks, promised, "coverage", "jobs that ended within the interval"),
                 "levels": [{"at": own.level, "name": f"promised: {percent(own.level)}"}],
@@ -243,34 +245,31 @@ def _by_week(weeks: Sequence[Week], names: Sequence[str], field: str, up: str) -
     }
 
 
-def _predictors(own: Rolling) -> str:
+def _predictors(own: Rolling, whole: Week) -> str:
     columns = (
         *(Column("Predictor"), Column("Order accuracy"), Column("Typical error", "factor")),
-        *(Column("Interval covers"), Column("The mixture orders more pairs by", "95 % interval")),
+        *(Column("Interval covers"), Column("Its width", "high over low, typical")),
+        Column("The mixture orders more pairs by", "95 % interval"),
     )
     gains = {gain.over: gain for gain in own.gains}
-    rows = []
-    for name in own.order:
-        gain, error, covered = gains.get(name), own.error.get(name), own.coverage.get(name)
-        rows.append(
-            (
-                (
-                    Cell(name),
-                    Cell(percent(own.order[name]), own.order[name]),
-                    Cell("–" if error is None else f"{2.718281828**error:.1f} ×", error),
-                    Cell("–" if covered is None else percent(covered), covered),
-                    Cell(
-                        f"{percent(gain.mean)} ({percent(gain.low)} to {percent(gain.high)})"
-                        if gain
-                        else "–",
-                        gain.mean if gain else None,
-                    ),
-                ),
-                "",
-            )
-        )
-    first = span(own.weeks[0].begins_s) if own.weeks else ""
+    rows = [(_predictor(name, whole, gains.get(name)), "") for name in whole.order]
+    first = own.weeks[0].number if own.weeks else 1
     return (
-        f"<h3>Predictors, rolled through the trace ({own.jobs:,} jobs, from {first} on)</h3>"
+        f"<h3>Predictors, rolled through the trace from week {first} on ({whole.jobs:,} jobs)</h3>"
         f"{table('Predictors', columns, rows)}"
+    )
+
+
+def _predictor(name: str, whole: Week, gain: Gain | None) -> Sequence[Cell]:
+    error, covered, width = (
+        figures.get(name) for figures in (whole.error, whole.coverage, whole.width)
+    )
+    more = f"{percent(gain.mean)} ({percent(gain.low)} to {percent(gain.high)})" if gain else "–"
+    return (
+        Cell(name),
+        Cell(percent(whole.order[name]), whole.order[name]),
+        Cell("–" if error is None else f"{exp(error):.1f} ×", error),
+        Cell("–" if covered is None else percent(covered), covered),
+        Cell("–" if width is None else f"{width:,.0f} ×", width),
+        Cell(more, gain.mean if gain else None),
     )
