@@ -48,7 +48,8 @@ def _predictive(question: Question, map: Map, progress: Progress) -> Any:
 
 
 def _rolling(question: Question, map: Map, progress: Progress) -> Any:
-    from dovetail.predict.rolling import LEVEL, Rolling, evaluate
+    from dovetail.predict.learner import LEVEL
+    from dovetail.predict.rolling import Rolling, evaluate
 
     if question.quick and len(question.arrivals) > MANY:
         why = "duration predictors, week by week: it takes too long for --quick"
