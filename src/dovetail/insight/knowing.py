@@ -13,7 +13,7 @@ from dovetail.insight.stretch import Stretch
 if TYPE_CHECKING:
     import numpy as np
 
-_FEWEST_TO_LEARN = 30
+_FEWEST_TO_LEARN, _MOST_TO_LEARN = 30, 15_000
 _LESSONS, _LESSONS_QUICK = 4, 2  # how often it learns anew while the jobs come
 
 
@@ -56,7 +56,7 @@ def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.nda
 
     features, rows = own.features, own.stretch.rows[lesson]
     now = max(float(features.submitted[rows[0]]), own.stretch.begins)
-    past = np.flatnonzero(ended <= now)
+    past = np.flatnonzero(ended <= now)[-_MOST_TO_LEARN:]
     if len(past) >= _FEWEST_TO_LEARN:
         model = learned(BOOSTED, features, own.names, past, own.quick)
         guess = model.predict(matrix(features, own.names, rows))

@@ -18,20 +18,22 @@ def coalitions(members: tuple[str, ...]) -> list[Coalition]:
     return [frozenset(some) for size in sizes for some in combinations(members, size)]
 
 
-def weights(members: tuple[str, ...]) -> np.ndarray:
-    """One row for each member over `coalitions(members)`: times the values, it is the Shapley
-    value. The sum over T without m of |T|! (n - |T| - 1)! / n! times (v(T and m) - v(T))."""
+def shapley(members: tuple[str, ...], values: np.ndarray) -> np.ndarray:
+    """By member, from what each of `coalitions(members)` is worth (along the first axis): the sum
+    over T without m of |T|! (n - |T| - 1)! / n! times (v(T and m) - v(T)). Differences are taken
+    first, so that who changes nothing gets exactly nothing."""
     import numpy as np
 
     every = coalitions(members)
     place = {coalition: number for number, coalition in enumerate(every)}
     n = len(members)
-    table: np.ndarray = np.zeros((n, len(every)))
+    shares: np.ndarray = np.zeros((n, *values.shape[1:]))
     for row, member in enumerate(members):
         for coalition in every:
             if member not in coalition:
                 size = len(coalition)
                 weight = factorial(size) * factorial(n - size - 1) / factorial(n)
-                table[row, place[coalition | {member}]] += weight
-                table[row, place[coalition]] -= weight
-    return table
+                shares[row] += weight * (
+                    values[place[coalition | {member}]] - values[place[coalition]]
+                )
+    return shares

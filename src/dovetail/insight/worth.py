@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import fsum, inf
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from dovetail.insight.blocks import Blocks, middle_95
-from dovetail.insight.shapley import coalitions, weights
+from dovetail.insight.shapley import coalitions, shapley
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,17 +167,17 @@ class Measured:
         return sorted(rows, key=lambda row: -row.seconds)
 
     def _shapley(self) -> list[Worth]:
-        """Linear in the times, so that they are taken job by job; less time is more worth."""
+        """Linear in the times, so that they can be taken job by job."""
         import numpy as np
 
         if not len(self.known):
             return []
-        times = np.stack(self.known)[:, self._finished]
-        table = weights(self.groups)
-        means = times.mean(axis=1)
+        worth = -np.stack(self.known)[:, self._finished]  # less time is more worth
+        shares = shapley(self.groups, worth.mean(axis=1))
+        by_job = shapley(self.groups, worth)
         rows = [
-            Worth(group, -fsum(row * means), *self._blocks.interval(-(row @ times)))
-            for group, row in zip(self.groups, table, strict=True)
+            Worth(group, float(share), *self._blocks.interval(own))
+            for group, share, own in zip(self.groups, shares, by_job, strict=True)
         ]
         return sorted(rows, key=lambda row: -row.seconds)
 
