@@ -52,7 +52,10 @@ def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
     work, table = results["workload"], results["catalogue"]
     contest = results["contest"]
     return Verdict(
-        dominant=tuple(_dominant(work, results["predictive"], results["decision"])),
+        dominant=(
+            *_dominant(work, results["predictive"], results["decision"]),
+            *_moving(work, results["factors"]),
+        ),
         disagreements=tuple(_disagreements(results)),
         choices=choices(contest),
         sureness=tuple(_sureness(question, results)),
@@ -84,6 +87,36 @@ def _dominant(
         )
     elif decision is not None and decision.shapley:
         yield "Knowing more about jobs before they start does not shorten this schedule measurably."
+
+
+def _moving(work: Workload | None, factors: Factors | None) -> Iterator[str]:
+    """What decides the gain in general, and where this workload stands in it."""
+    if factors is None or not factors.sobol:
+        return
+    total: dict[str, float] = {}
+    for row in factors.sobol:
+        total[row.factor] = total.get(row.factor, 0.0) + row.total / len(factors.policies)
+    ranked = sorted(total, key=lambda name: -total[name])[:3]
+    told = ", ".join(f"{name} ({percent(total[name])})" for name in ranked)
+    yield (
+        f"What decides how much policies gain over FIFO on made-up workloads, as part of its "
+        f"variance with all interactions: {told}.{_here(work, ranked)}"
+    )
+
+
+def _here(work: Workload | None, names: Sequence[str]) -> str:
+    """The value of those factors that the trace tells."""
+    if work is None:
+        return ""
+    large = sum(share.jobs for share in work.sizes if share.name not in ("none", "part", "1"))
+    known = {
+        "load": work.load and percent(work.load.overall),
+        "tail weight": work.tail and f"C² {work.tail.c2:.3g}",
+        "gang mix": f"{percent(large / work.jobs)} of the jobs",
+        "burstiness": work.arriving and f"C² of the gaps {work.arriving.gap_c2:.3g}",
+    }
+    here = [f"{name} {known[name]}" for name in names if known.get(name)]
+    return f" Here: {', '.join(here)}." if here else ""
 
 
 def _service(work: Workload) -> str:
@@ -166,7 +199,7 @@ def _by_trace_and_by_model(results: Mapping[str, Any]) -> Iterator[str]:
     """The made-up workloads against this one."""
     factors: Factors | None = results["factors"]
     chosen = choices(results["contest"])
-    flips = [flip for flip in factors.flips if flip.best_changes] if factors else []
+    flips = [flip for flip in factors.flips if flip.best_changes and flip.sure] if factors else []
     if flips and chosen:
         names = ", ".join(flip.factor for flip in flips)
         yield (

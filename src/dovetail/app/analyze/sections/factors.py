@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp
 
 from dovetail.app.analyze.sections.html import (
     Cell,
@@ -17,6 +18,8 @@ from dovetail.app.analyze.sections.html import (
 )
 from dovetail.insight.factors import Factors, Flip, Screened
 
+MOST_FLIPS = 4  # drawn; the table has them all
+
 
 def factors_section(own: Factors | None, drawn: Drawn, problem: str) -> str:
     title = "5. What moves the gain: factors"
@@ -26,13 +29,14 @@ def factors_section(own: Factors | None, drawn: Drawn, problem: str) -> str:
         "factors",
         title,
         paragraph(
-            f"{own.runs:,} simulations of made-up workloads, each factor turned through its range. "
+            f"{own.runs:,} simulations of made-up workloads of {own.jobs:,} jobs, each factor turned "
+            "through its range, the same for every trace. "
             "The outcome is log(JCT / JCT of FIFO): what a policy gains, not what the load does to "
             "everybody."
         )
         if own.runs
         else "",
-        charts(*_morris(own, drawn), *_sobol(own, drawn)),
+        charts(*_morris(own, drawn), *_sobol(own, drawn), *_along(own, drawn)),
         _ranges(own),
         _flips(own.flips) if own.flips else "",
         unmeasured(own.not_measured),
@@ -93,6 +97,35 @@ def _sobol(own: Factors, drawn: Drawn) -> Iterator[str]:
         )
 
 
+def _along(own: Factors, drawn: Drawn) -> Iterator[str]:
+    """Where the best policy changes, how each does along the factor."""
+    scales = {factor.name: factor for factor in own.factors}
+    flips = sorted(
+        (flip for flip in own.flips if flip.best_changes), key=lambda flip: not flip.sure
+    )
+    for flip in flips[:MOST_FLIPS]:
+        factor = scales[flip.factor]
+        lines = [
+            {
+                "name": policy,
+                "points": [[x, exp(g[i])] for x, g in zip(flip.at, flip.gains, strict=True)],
+            }
+            for i, policy in enumerate(own.policies)
+        ]
+        sure = "" if flip.sure else ", but not beyond chance"
+        yield drawn.figure(
+            f"Over {flip.factor} the best policy changes from {flip.rankings[0][0]} to "
+            f"{flip.rankings[-1][0]}{sure}",
+            {
+                "kind": "lines",
+                "x": {"title": f"{flip.factor}: {factor.unit}", "log": factor.logarithmic},
+                "y": {"title": "mean completion time over that of FIFO", "zero": False},
+                "lines": lines,
+                "levels": [{"at": 1.0, "name": "FIFO"}],
+            },
+        )
+
+
 def _names(own: Factors) -> list[str]:
     most = {row.factor: 0.0 for row in own.morris}
     for row in own.morris:
@@ -123,6 +156,7 @@ def _flips(flips: Sequence[Flip]) -> str:
         Column("Best first, from its low to its high end", is_text=True),
         Column("Kendall's tau", "1: same order"),
         Column("The best changes", is_text=True),
+        Column("Beyond chance", is_text=True),
     )
     return (
         f"<h3>Where the ranking of policies flips</h3>{table('Flips', columns, _flip_rows(flips))}"
@@ -140,5 +174,6 @@ def _flip_rows(flips: Sequence[Flip]) -> Iterable[tuple[Sequence[Cell], str]]:
             Cell(rankings),
             Cell(f"{flip.tau:.2f}", flip.tau),
             Cell("yes" if flip.best_changes else "no"),
+            Cell("–" if not flip.best_changes else "yes" if flip.sure else "no"),
         )
         yield cells, ""
