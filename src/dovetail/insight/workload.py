@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail.core.model import Node, Seconds
 from dovetail.insight.arriving import Arriving, arriving
+from dovetail.insight.loading import Loaded, loaded
 from dovetail.insight.tails import Tail, tail_of
 from dovetail.models.workload import Arrival
 from dovetail.traces.description import HOUR_S, gpu_seconds, size_class
@@ -17,7 +18,6 @@ from dovetail.traces.description_text import span
 from dovetail.traces.trace import Trace
 
 WEEK_S = 604_800.0
-MOST_BINS = 240  # of the load over time
 MOST_WEEKS = 80
 MOST_OWNERS = 15  # named in the picture; the others are drawn together
 ENDS = ("finished", "failed", "cancelled")
@@ -33,17 +33,6 @@ class Share:
     gpu_hours: float
     median_duration_s: Seconds
     ends: tuple[int, ...]  # jobs by ENDS
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """GPUs that would be busy if no job ever had to wait, over time."""
-
-    bin_s: Seconds
-    gpus: tuple[float, ...]  # the mean in each bin
-    cluster_gpus: int
-    overall: float  # as a part of the cluster
-    above: float  # part of the time in which more is wanted than there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +79,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
     weeks = _weeks(arrivals) if has_times and has_durations else ()
     arrived = arriving(at, trace.began_at) if has_times and span_s > 0 else None
     tail = tail_of(arrivals) if has_durations else None
-    load = _load(arrivals, sum(node.gpus for node in nodes)) if has_times and tail else None
+    load = loaded(arrivals, sum(node.gpus for node in nodes)) if has_times and tail else None
     return Workload(
         jobs=len(arrivals),
         span_s=span_s,
@@ -227,38 +216,6 @@ def _by_size(arrivals: Sequence[Arrival]) -> tuple[Share, ...]:
     for arrival in arrivals:
         classes.setdefault(size_class(arrival), []).append(arrival)
     return tuple(_share(label, members) for (_, label), members in sorted(classes.items()))
-
-
-def _load(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
-    """Between the first and the last submission: what runs on after it says nothing of the load."""
-    starts = np.array([arrival.at for arrival in arrivals])
-    works = np.array([arrival.work_s for arrival in arrivals])
-    gpus = np.array([gpu_seconds(a) / a.work_s if a.work_s else 0.0 for a in arrivals])
-    first, last = float(starts.min()), float(starts.max())
-    if last <= first or not cluster_gpus:
-        return None
-    bins = int(min(MOST_BINS, max(1, (last - first) // HOUR_S)))
-    edges = np.linspace(first, last, bins + 1)
-    held = _held_until(edges, starts, gpus) - _held_until(edges, starts + works, gpus)
-    means = np.maximum(np.diff(held) * bins / (last - first), 0.0)
-    return Loaded(
-        bin_s=(last - first) / bins,
-        gpus=tuple(float(f"{mean:.5g}") for mean in means),
-        cluster_gpus=cluster_gpus,
-        overall=float((gpus * works).sum() / (cluster_gpus * (last - first))),
-        above=float(np.mean(means > cluster_gpus)),
-    )
-
-
-def _held_until(edges: np.ndarray, times: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-    """For each edge, GPUs times the seconds since each earlier time, summed."""
-    order = np.argsort(times, kind="stable")
-    times, gpus = times[order], gpus[order]
-    place = np.searchsorted(times, edges)
-    count = np.concatenate([[0.0], np.cumsum(gpus)])
-    moment = np.concatenate([[0.0], np.cumsum(gpus * times)])
-    found: np.ndarray = count[place] * edges - moment[place]
-    return found
 
 
 def _weeks(arrivals: Sequence[Arrival]) -> tuple[Week, ...]:

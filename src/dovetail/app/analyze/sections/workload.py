@@ -17,8 +17,9 @@ from dovetail.app.analyze.sections.html import (
     unmeasured,
 )
 from dovetail.insight.arriving import Arriving
+from dovetail.insight.loading import Loaded
 from dovetail.insight.tails import Tail
-from dovetail.insight.workload import ENDS, Loaded, Share, Week, Workload
+from dovetail.insight.workload import ENDS, Share, Week, Workload
 from dovetail.traces.description_text import span
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
