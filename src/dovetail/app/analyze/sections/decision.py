@@ -99,9 +99,11 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
         return
     known = {row.name: row.mean_jct_s for row in own.outcomes}
     stops = own.stops_paying_at
+    low, high = own.stops_paying_between
+    around = f", 95 % interval {low:.2f} to {high:.2f}" if low is not None and high else ""
     told = (
         f"Predictions stop paying when they are off by a factor of {exp(stops):.1f} "
-        f"(sigma {stops:.2f}): beyond, {own.unaware}, which needs none, is better"
+        f"(sigma {stops:.2f}{around}): beyond, {own.unaware}, which needs none, is better"
         if stops is not None
         else f"Up to errors of sigma {own.noise[-1].sigma:g}, predictions pay against {own.unaware}"
     )

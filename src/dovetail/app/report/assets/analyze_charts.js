@@ -11,7 +11,11 @@ const textOf = (kind) => TEXTS[kind] ?? TEXTS.number;
 
 function ticksFor(axis, kind, pixels) {
   if (axis.log && kind === "seconds") return logTicks(axis.from, axis.to, pixels);
-  if (axis.log) return powersOfTen(axis.from, axis.to, Math.max(2, pixels / 60)).map((at) => ({ at, label: textOf(kind)(at) }));
+  if (axis.log) {
+    const found = powersOfTen(axis.from, axis.to, 40);
+    const whole = found.filter((at) => Math.abs(Math.log10(at) % 1) < 1e-6);
+    return (whole.length > 2 ? whole : found).map((at) => ({ at, label: textOf(kind)(at) }));
+  }
   if (kind === "seconds") return timeTicks(axis.from, axis.to, Math.max(2, pixels / 64));
   return ticksAt(axis.from, axis.to, niceStep((axis.to - axis.from) / Math.max(2, pixels / 64))).map((at) => ({ at, label: textOf(kind)(at) }));
 }
@@ -133,7 +137,7 @@ function linesChart(holder, plan, label) {
     const dots = plan.lines.flatMap((own, i) => (own.points.length <= 40 && !own.step ? own.points.map((point) => svg("circle", { cx: x.at(point[0]), cy: y.at(point[1]), r: 3.2, fill: seriesColour(i) })) : []));
     const levels = (plan.levels ?? []).flatMap(({ at, name }) => [
       svg("line", { class: "level", x1: box.left, x2: box.right, y1: y.at(at), y2: y.at(at) }),
-      svg("text", { class: "level-name", x: box.left + 6, y: y.at(at) - 5 }, name),
+      svg("text", { class: "level-name", x: box.left + 6, y: y.at(at) - (y.at(at) < box.top + 14 ? -14 : 5) }, name),
     ]);
     const cross = svg("line", { class: "cross", y1: box.top, y2: box.bottom, visibility: "hidden" });
     const sheet = svg("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, fill: "transparent" });
