@@ -256,4 +256,4 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _sign(number: float) -> int:
-    return (number > 0) - (number < 0)
+    return int(number > 0) - int(number < 0)  # numpy's truths cannot be subtracted

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, final
 
 import numpy as np
 
 from dovetail.core.model import Seconds
+from dovetail.core.track import FINISHED, Track
+from dovetail.core.view import ENDS, View
 from dovetail.models.workload import Arrival
 
 LENGTHS = (("week", 604_800.0), ("day", 86_400.0), ("hour", 3600.0))
@@ -24,11 +27,38 @@ class Blocks:
     number: int
     text: str
 
-    def places(self, times: Sequence[Seconds]) -> np.ndarray:
-        """The block that each time lies in."""
-        found = np.floor((np.array(times) - self.start_s) / self.length_s).astype(np.int64)
-        places: np.ndarray = np.clip(found, 0, self.number - 1)
-        return places
+    def place(self, at: Seconds) -> int:
+        """The block that a time lies in."""
+        return min(max(int((at - self.start_s) // self.length_s), 0), self.number - 1)
+
+
+@final
+class Ends:
+    """Completion times of finished jobs, added up by the block of their submission."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.watches = ENDS
+        self._blocks: Final = blocks
+        self.sums: Final = [0.0] * blocks.number
+        self.counts: Final = [0] * blocks.number
+
+    def build(self, view: View) -> Ends:
+        return self
+
+    def waits(self, track: Track) -> None:
+        """Not watched."""
+
+    def runs(self, track: Track) -> None:
+        """Not watched."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def ends(self, track: Track) -> None:
+        if track.phase is FINISHED:
+            place = self._blocks.place(track.submitted_at)
+            self.sums[place] += track.ended_at - track.submitted_at
+            self.counts[place] += 1
 
 
 def blocks_of(arrivals: Sequence[Arrival]) -> Blocks:

@@ -16,6 +16,7 @@ SLOW = ("las", "multilevel-feedback", "gittins")  # to simulate, where there are
 MANY = 10_000
 NEED_NOTHING = ("fifo-skip", "las", "tiresias", "multilevel-feedback", "gittins")
 NEED_DURATIONS = ("easy", "sjf-skip", "qssf", "psjf", "srtf", "srsf")
+NEED_IN_HASTE = ("easy", "qssf", "srtf", "srsf")
 COMPARED = "qssf"  # with every predictor, to see what better predictions are worth
 
 
@@ -48,7 +49,8 @@ def _usual(question: Question, predictor: str) -> Iterator[str]:
     yield BASELINE
     hasty = _in_haste(question)
     yield from (name for name in NEED_NOTHING if not (hasty and name in SLOW))
-    yield from (f"{name}:predictor={predictor}" for name in NEED_DURATIONS)
+    needy = NEED_IN_HASTE if hasty else NEED_DURATIONS
+    yield from (f"{name}:predictor={predictor}" for name in needy)
     others = (HISTORY_MEAN, "oracle") if missing() else (HISTORY_MEAN, MIXTURE, "oracle")
     yield from (f"{COMPARED}:predictor={other}" for other in others)
     yield "srtf:predictor=oracle"

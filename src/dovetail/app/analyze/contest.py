@@ -10,7 +10,7 @@ from itertools import repeat
 
 import numpy as np
 
-from dovetail.app.analyze.blocks import Blocks, blocks_of, stretch
+from dovetail.app.analyze.blocks import Blocks, Ends, blocks_of, stretch
 from dovetail.app.analyze.contenders import BASELINE, COMPARED, REFERENCE, Entry, entries
 from dovetail.app.analyze.question import Question
 from dovetail.app.experiment import Experiment, simulate
@@ -136,16 +136,12 @@ def _opened(packed: bytes) -> Experiment:
 
 def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
     """One policy to the end; a policy that breaks, perhaps somebody else's, spoils only its row."""
+    ends = Ends(blocks)
     try:
-        record = simulate(_opened(packed), policy, rows=True)
+        record = simulate(_opened(packed), policy, watching=ends)
     except DovetailError as error:
         return Ran({}, (), (), str(error))
-    done = [row for row in record.jobs if row.outcome == "finished"]
-    place = blocks.places([row.submit_s for row in done])
-    times = np.array([row.jct_s for row in done])
-    sums = np.bincount(place, weights=times, minlength=blocks.number)
-    counts = np.bincount(place, minlength=blocks.number)
-    return Ran(dict(record.summary), tuple(sums.tolist()), tuple(counts.tolist()))
+    return Ran(dict(record.summary), tuple(ends.sums), tuple(ends.counts))
 
 
 def _load(experiment: Experiment) -> float:
