@@ -4,39 +4,56 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Sequence
 from math import ceil, log
 from typing import Final, final
 
 _JUDGED = 1_000  # the latest jobs, that the interval is held against
 _UNKNOWN = log(24.0)  # how far off an answer may be that nothing has confirmed yet
 _ENOUGH = 9  # jobs to be held against, for a tail of a tenth
+_PACE = 0.01  # how much one job moves what is aimed at
+_LEAST, _MOST = 0.005, 0.5  # that can be aimed at
 
 
 @final
-class Calibration:
-    """Conformal prediction, one side at a time: a tenth of the jobs may lie beyond each."""
+class Side:
+    """One side of the interval: so many may lie beyond it.
+
+    Conformal prediction takes the width that would have held for the latest jobs; it holds for the
+    next ones if they are like these. Where they drift, more lie beyond than was aimed at, and less is
+    aimed at (adaptive conformal inference, Gibbs and Candès 2021). What counts is the width that was
+    in force when a job was submitted, since that is when the answer is given.
+    """
 
     def __init__(self, tail: float) -> None:
         self._tail: Final = tail
-        self._latest: Final[deque[tuple[float, float]]] = deque()
-        self._sides: Final[tuple[list[float], list[float]]] = ([], [])
+        self._aim = tail
+        self._latest: Final[deque[float]] = deque()
+        self._sorted: Final[list[float]] = []
+        self._widths: Final[list[float]] = [_UNKNOWN]  # after each job
 
-    def judge(self, below: float, above: float) -> None:
-        """A job that was so far outside of what was believed, on each side; negative: inside."""
-        self._latest.append((below, above))
-        for side, far in zip(self._sides, (below, above), strict=True):
-            insort(side, far)
+    @property
+    def width(self) -> float:
+        """By how much to move this side outwards."""
+        return self._widths[-1]
+
+    @property
+    def judged(self) -> int:
+        """The latest jobs, that the width rests on."""
+        return len(self._latest)
+
+    def judge(self, far: float, after: int) -> None:
+        """A job that lay so far beyond what was believed (negative: within), and was submitted when
+        so many had been judged."""
+        missed = far > self._widths[min(after, len(self._widths) - 1)]
+        self._aim = min(max(self._aim + _PACE * (self._tail - missed), _LEAST), _MOST)
+        self._latest.append(far)
+        insort(self._sorted, far)
         if len(self._latest) > _JUDGED:
-            for side, far in zip(self._sides, self._latest.popleft(), strict=True):
-                del side[bisect_left(side, far)]
+            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
+        self._widths.append(self._needed())
 
-    def widening(self) -> tuple[float, float]:
-        """By how much to move each side outwards."""
-        low, high = (self._needed(side) for side in self._sides)
-        return low, high
-
-    def _needed(self, side: Sequence[float]) -> float:
-        if len(side) < _ENOUGH:
-            return max([_UNKNOWN, *side])
-        return side[min(ceil((1 - self._tail) * (len(side) + 1)), len(side)) - 1]
+    def _needed(self) -> float:
+        number = len(self._sorted)
+        if number < _ENOUGH:
+            return max(_UNKNOWN, self._sorted[-1])
+        return self._sorted[min(ceil((1 - self._aim) * (number + 1)), number) - 1]

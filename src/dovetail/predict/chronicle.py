@@ -109,7 +109,12 @@ class _Group:
         if not self.running:
             return nan, nan
         since = list(self.running.values())
-        return log1p(at - since[0]), log1p(at - since[len(since) // 2])
+        return _past(at, since[0]), _past(at, since[len(since) // 2])
+
+
+def _past(at: Seconds, since: Seconds) -> float:
+    """A job that was held back at first is told of late: then what it is compared with came after."""
+    return log1p(max(at - since, 0.0))
 
 
 def _weight(number: int, half: float) -> float:
@@ -161,7 +166,7 @@ class Chronicle:
         )  # fmt: skip
         others = (
             log2(max(job.gpus, 0.5)), sqrt(like.variance) if like.number > 1 else nan,
-            log1p(at - like.ended_at), log1p(at - like.submitted_at), *like.lately(at),
+            _past(at, like.ended_at), _past(at, like.submitted_at), *like.lately(at),
             log1p(len(like.running)),
         )  # fmt: skip
         return Known(levels, others, *_taken(job, like, named, users, everyone))

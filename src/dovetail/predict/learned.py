@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import expm1
-from operator import attrgetter
 from typing import Final, final
 
 from dovetail.core.errors import BadInput
@@ -15,8 +13,8 @@ from dovetail.predict.boosting import missing
 from dovetail.predict.chronicle import Known
 from dovetail.predict.intervals import Belief
 from dovetail.predict.learner import BOOSTED, MIXTURE, RECENT_MEAN, Learner
-from dovetail.predict.memory import Memory
-from dovetail.predict.reasons import source
+from dovetail.predict.memory import Memory, Story
+from dovetail.predict.reasons import belief_of
 
 LEARNED: Final = (RECENT_MEAN, BOOSTED, MIXTURE)
 
@@ -44,9 +42,7 @@ class Learned:
     def belief(self, job: Job, view: View) -> Belief:
         """How long it takes in all."""
         followed, known = self._asked(job, view)
-        fit = followed.learner.at(view.now)
-        low, middle, high = (max(expm1(log), 0.0) for log in fit.interval(known))
-        return Belief(middle, low, high, source(job, known, fit.lessons))
+        return belief_of(job, known, followed.learner.at(view.now))
 
     def _asked(self, job: Job, view: View) -> tuple[Followed, Known]:
         followed = view.index(self)
@@ -88,45 +84,34 @@ class Followed:
     def memory(self) -> Memory:
         """Up to date."""
         if self._news:
-            tracks = [self._news[sequence] for sequence in sorted(self._news)]
+            news = [self._story(self._news[sequence]) for sequence in sorted(self._news)]
             self._news.clear()
-            self._take_in(tracks)
+            self._memory.take_in(news)
         return self._memory
 
     def known(self, job: Job, view: View) -> Known:
         """At its submission; of one that is not submitted, now."""
-        known = self.memory.open.get(job.id)
+        known = self.memory.known(job.id)
         if known is not None:
             return known
         track = view.tracks.get(job.id)
         if track is None:
             return self.memory.chronicle.now_of(job, view.now)
         self.waits(track)  # whoever asks was told of it before this index
-        return self.memory.open[job.id]
+        return self.known(job, view)
 
-    def _take_in(self, tracks: Sequence[Track]) -> None:
-        memory, ended = self._memory, []
-        for track in tracks:
-            self._tell(track)
-        for track in tracks:
-            if track.job.id not in memory.open:
-                memory.submits(track.job, track.submitted_at)
-            if track.ended_at >= 0:
-                ended.append(track)
-        for track in sorted(ended, key=attrgetter("ended_at")):
-            finished = track.phase is Phase.FINISHED
-            memory.ends(track.job, track.ended_at, track.executed_s if finished else None)
-
-    def _tell(self, track: Track) -> None:
-        """Starts and ends come first: a submission finds those before it in time, and no others."""
-        job, chronicle = track.job, self._memory.chronicle
-        if track.first_start_at >= 0 and job.id not in self._begun:
-            self._begun.add(job.id)
-            chronicle.starts(job, track.first_start_at)
-        if track.ended_at < 0:
-            return
-        self._begun.discard(job.id)
-        if track.phase is Phase.FINISHED:
-            chronicle.finishes(job, track.ended_at, track.executed_s)
-        else:
-            chronicle.leaves(job, track.ended_at)
+    def _story(self, track: Track) -> Story:
+        """What is told of it; a start is told once."""
+        job_id, start = track.job.id, track.first_start_at
+        told = start < 0 or job_id in self._begun
+        if track.ended_at >= 0:
+            self._begun.discard(job_id)
+        elif not told:
+            self._begun.add(job_id)
+        return Story(
+            track.job,
+            track.submitted_at,
+            None if told else start,
+            track.ended_at if track.ended_at >= 0 else None,
+            track.executed_s if track.phase is Phase.FINISHED else None,
+        )

@@ -12,16 +12,15 @@ alone, whoever was asked what before, and a restart changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from math import log1p
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
 from dovetail.predict.boosting import Trees, fitted
-from dovetail.predict.calibration import Calibration
-from dovetail.predict.chronicle import Known
-from dovetail.predict.memory import Lesson, Memory
+from dovetail.predict.calibration import Side
+from dovetail.predict.chronicle import NAMES, Known
+from dovetail.predict.memory import Memory
 
 LEVEL: Final = 0.8
 HISTORY_MEAN, RECENT_MEAN, BOOSTED, MIXTURE = "history-mean", "recent-mean", "boosted", "mixture"
@@ -51,15 +50,19 @@ class Learner:
     def __init__(self, way: str, memory: Memory) -> None:
         self._way: Final = way
         self._memory: Final = memory
-        self._fit: _Fit | None = None
+        self._fit: Fit | None = None
         self._fitted_at = -1.0
 
-    def at(self, now: Seconds) -> _Fit:
+    def at(self, now: Seconds) -> Fit:
         due = fitted_at(now)
         if self._fit is None or due != self._fitted_at:
             upto = bisect_left(self._memory.ended, due)
-            self._fit, self._fitted_at = _Fit(self._way, self._memory.lessons, upto), due
+            self._fit, self._fitted_at = Fit(self._way, self._memory, upto), due
         return self._fit
+
+    def afresh(self) -> Fit:
+        """Trees fitted to all that has ended, for who asks once."""
+        return Fit(self._way, self._memory, len(self._memory.ended))
 
 
 def fitted_at(now: Seconds) -> Seconds:
@@ -70,12 +73,12 @@ def fitted_at(now: Seconds) -> Seconds:
 
 
 @final
-class _Fit:
+class Fit:
     """What is in force for one period; the trees of the interval are fitted when asked for."""
 
-    def __init__(self, way: str, lessons: Sequence[Lesson], upto: int) -> None:
+    def __init__(self, way: str, memory: Memory, upto: int) -> None:
         self._way: Final = way
-        self._told: Final = lessons
+        self._memory: Final = memory
         self._first: Final = max(upto - _WINDOW, 0)
         self._upto: Final = upto
         self.learns: Final = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
@@ -84,8 +87,9 @@ class _Fit:
         )  # that its trees were fitted to
         self._middle: Final = self._trees(upto, 0.5) if self.learns else None
         self._edges: tuple[Trees, Trees] | None = None
-        self._calibration: Final = Calibration(_TAIL)
-        self._judged = -1  # so many lessons; -1: not begun
+        self._below: Final = Side(_TAIL)
+        self._above: Final = Side(_TAIL)
+        self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
 
     def middle(self, known: Known) -> float:
         """The logarithm of its seconds plus one."""
@@ -96,18 +100,22 @@ class _Fit:
     def interval(self, known: Known) -> Interval:
         self._catch_up()
         low, high = self._believed(known)
-        below, above = self._calibration.widening()
         middle = self.middle(known)
-        return Interval(min(low - below, middle), middle, max(high + above, middle))
+        return Interval(
+            min(low - self._below.width, middle), middle, max(high + self._above.width, middle)
+        )
 
     def _catch_up(self) -> None:
         """Hold the interval against the jobs that its trees have not seen."""
-        if self._judged < 0:
-            self._judged = self._unseen_from()
-        for known, log_seconds in self._told[self._judged :]:
+        if self._judged_upto < 0:
+            self._judged_from = self._judged_upto = self._unseen_from()
+        memory = self._memory
+        for known, log_seconds, submitted_at in memory.lessons[self._judged_upto :]:
             low, high = self._believed(known)
-            self._calibration.judge(low - log_seconds, log_seconds - high)
-        self._judged = len(self._told)
+            after = max(bisect_left(memory.ended, submitted_at) - self._judged_from, 0)
+            self._below.judge(low - log_seconds, after)
+            self._above.judge(log_seconds - high, after)
+        self._judged_upto = len(memory.lessons)
 
     def _unseen_from(self) -> int:
         if not self.learns:
@@ -125,10 +133,31 @@ class _Fit:
         low, high = (base + edge.of(row) for edge in self._edges)
         return min(low, high), max(low, high)
 
+    @property
+    def judged(self) -> int:
+        """Jobs that the interval was held against."""
+        return self._above.judged
+
+    def reasons(self, known: Known) -> list[tuple[str, float]]:
+        """What made the answer longer or shorter than it would be if that were as usual: the names of
+        features and logarithms of factors, the largest first."""
+        if self._middle is None:
+            return []
+        row = row_of(self._way, known)
+        window = self._memory.lessons[self._first : self._upto]
+        columns = zip(*[row_of(self._way, lesson.known) for lesson in window], strict=True)
+        found, said = [], self._middle.of(row)
+        for place, (name, column) in enumerate(zip(NAMES, columns, strict=True)):
+            told = [number for number in column if number == number]
+            if told and row[place] == row[place]:
+                otherwise = (*row[:place], median(told), *row[place + 1 :])
+                found.append((name, said - self._middle.of(otherwise)))
+        return sorted(found, key=lambda one: -abs(one[1]))
+
     def _trees(self, upto: int, quantile: float) -> Trees:
-        lessons = self._told[self._first : upto]
-        rows = [row_of(self._way, known) for known, _ in lessons]
-        targets = [log_seconds - _base(self._way, known) for known, log_seconds in lessons]
+        lessons = self._memory.lessons[self._first : upto]
+        rows = [row_of(self._way, known) for known, _, _ in lessons]
+        targets = [log_seconds - _base(self._way, known) for known, log_seconds, _ in lessons]
         return fitted(rows, targets, quantile)
 
 

@@ -19,7 +19,7 @@ _OURS = "DOVETAIL_"  # variables that a job has because it is one
 _KEPT = ("DOVETAIL_HOME",)
 
 
-class _SubmitCommand(click.Command):
+class SubmitCommand(click.Command):
     """Notes whether its words stand behind `--`: then they are a command, else a file and its
     arguments. Options end with the first word, so that a program keeps its own."""
 
@@ -32,7 +32,7 @@ class _SubmitCommand(click.Command):
         return rest
 
 
-def _described(command: Callable[..., Any]) -> Callable[..., Any]:
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that describe a job."""
     text = click.option
     choices: list[Callable[..., Any]] = [
@@ -71,11 +71,11 @@ def _described(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_SETTINGS = {"allow_interspersed_args": False}
+SETTINGS = {"allow_interspersed_args": False}
 
 
-@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
-@_described
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@job_options
 @click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
 @as_json
 @click.pass_context
@@ -98,8 +98,8 @@ def _first_and_last(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
 
 
-@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
-@_described
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@job_options
 @click.pass_context
 @with_client
 def run(client: Client, ctx: click.Context, **asked: Any) -> None:
