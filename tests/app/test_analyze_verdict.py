@@ -84,6 +84,12 @@ def test_a_predictor_that_orders_better_but_schedules_worse_is_a_finding() -> No
     )
 
 
+def test_a_feature_that_misleads_the_schedule_is_a_finding() -> None:
+    worse = with_worth(a_decision(), Worth("recent jobs", -3600.0, -5000.0, -100.0))
+    found = an_analysis(decision=worse).verdict.disagreements
+    assert any("Knowing recent jobs makes the schedule longer" in line for line in found)
+
+
 def test_the_share_of_the_oracles_gain_that_was_kept_is_told_with_its_interval() -> None:
     said = an_analysis().verdict.worth_knowing[0]
     assert "qssf with predictions (mixture) kept 62 % (95 % interval 57 % to 68 %)" in said

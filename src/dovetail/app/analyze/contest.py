@@ -32,6 +32,8 @@ class Tried:
     told: str  # the predictor it was given, "services", or nothing
     reference: bool  # knows the truth: shown for comparison, never recommended
     mean_jct_s: Seconds
+    mean_low_s: Seconds | None  # 95 % interval
+    mean_high_s: Seconds | None
     p50_jct_s: Seconds
     p99_jct_s: Seconds
     mean_wait_s: Seconds
@@ -170,21 +172,26 @@ def _tried(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Tried, ...]:
     fair = [i for i, (entry, _) in enumerate(ran) if entry.kind != REFERENCE]
     least = means[:, fair].min(axis=1)
     rows = [
-        _row(entry, own, usual, gains[:, i], float(np.mean(means[:, i] <= least)))
+        _row(entry, own, usual, means[:, i], gains[:, i], float(np.mean(means[:, i] <= least)))
         for i, (entry, own) in enumerate(ran)
     ]
     return tuple(sorted(rows, key=lambda row: row.mean_jct_s))
 
 
-def _row(entry: Entry, own: Ran, usual: float, gains: np.ndarray, best: float) -> Tried:
+def _row(
+    entry: Entry, own: Ran, usual: float, means: np.ndarray, gains: np.ndarray, best: float
+) -> Tried:
     figures = {key: float(value) for key, value in own.summary.items() if key != "policy"}
     low, high = _interval(gains, len(own.sums))
+    mean_low_s, mean_high_s = _interval(means, len(own.sums))
     used = figures["gpu_seconds_used"]
     return Tried(
         policy=entry.policy,
         told=entry.told,
         reference=entry.kind == REFERENCE,
         mean_jct_s=figures["mean_jct_s"],
+        mean_low_s=mean_low_s,
+        mean_high_s=mean_high_s,
         p50_jct_s=figures["p50_jct_s"],
         p99_jct_s=figures["p99_jct_s"],
         mean_wait_s=figures["mean_wait_s"],

@@ -41,6 +41,12 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
                 f"Shuffling {group} hurts predictions, training without it does not: other features "
                 "say the same."
             )
+    for row in decision.shapley if decision else ():
+        if row.high < 0:
+            yield (
+                f"Knowing {row.group} makes the schedule longer on average ({span(-row.seconds)} of the "
+                "mean completion time, over all sets of other features): what it tells misleads."
+            )
     yield from _order_against_outcome(results)
     yield from _by_trace_and_by_model(results)
 

@@ -52,9 +52,10 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: Drawn, problem
             "oracles (grey) are there to compare with. Intervals are from resampling "
             f"{own.blocks} of submissions, the same for all policies. A star marks the three to try."
         ),
-        finding(verdict.worth_knowing),
         charts(_gains(own, drawn)),
         table("Policies on this trace", COLUMNS, _rows(own, verdict), "summary"),
+        _kept(own) if own.kept else "",
+        finding(verdict.worth_knowing[:1]),
         unmeasured(own.not_measured),
     )
 
@@ -72,7 +73,7 @@ def _gains(own: Contest, drawn: Drawn) -> str:
             "rows": [
                 {
                     "name": row.policy.replace("predictor=", ""),
-                    "values": [at(row.mean_jct_s)],
+                    "values": [at(row.mean_jct_s, row.mean_low_s, row.mean_high_s)],
                     "hollow": row.reference,
                 }
                 for row in own.tried
@@ -80,7 +81,7 @@ def _gains(own: Contest, drawn: Drawn) -> str:
             "series": ["mean completion time"],
             "as": "seconds",
             "log": True,
-            "across": "mean completion time (logarithmic; hollow: knows the truth)",
+            "across": "mean completion time, 95 % interval (logarithmic; hollow: knows the truth)",
         },
         wide=True,
     )
@@ -95,7 +96,7 @@ def _rows(own: Contest, verdict: Verdict) -> Iterable[tuple[Sequence[Cell], str]
 
 def _cells(row: Tried) -> Sequence[Cell]:
     return (
-        Cell(policy_link(row.policy), html=True),
+        Cell(policy_link(row.policy, row.policy.removesuffix(f":predictor={row.told}")), html=True),
         Cell(row.told.replace("services", "distribution of service") or "nobody"),
         Cell(span(row.mean_jct_s), row.mean_jct_s),
         Cell(gain_text(row.gain, row.low, row.high), row.gain),
@@ -107,3 +108,36 @@ def _cells(row: Tried) -> Sequence[Cell]:
         Cell(f"{row.refused:,}", row.refused),
         Cell("–" if row.reference else percent(row.best), row.best),
     )
+
+
+KEPT = (
+    Column("Policy"),
+    Column("Told durations by", is_text=True),
+    Column("Baseline", is_text=True),
+    Column("Mean completion time under it"),
+    Column("with predictions"),
+    Column("with the truth"),
+    Column("Kept of the oracle's gain", "95 % interval"),
+)
+
+
+def _kept(own: Contest) -> str:
+    """How much of what an oracle gains remains."""
+    rows = [
+        (
+            (
+                Cell(row.policy),
+                Cell(row.predictor),
+                Cell(row.baseline),
+                Cell(span(row.baseline_s), row.baseline_s),
+                Cell(span(row.predicted_s), row.predicted_s),
+                Cell(span(row.oracle_s), row.oracle_s),
+                Cell(
+                    "–" if row.share is None else gain_text(row.share, row.low, row.high), row.share
+                ),
+            ),
+            "",
+        )
+        for row in own.kept
+    ]
+    return f"<h3>What predictions kept of the oracle's gain</h3>{table('Kept', KEPT, rows)}"

@@ -114,10 +114,11 @@ def _sorted_by(cell: Cell) -> str:
     return "" if cell.value is None else f' data-value="{cell.value!r}"'
 
 
-def policy_link(text: str) -> str:
+def policy_link(text: str, shown: str = "") -> str:
     """A policy's name, linked to what it does at the end of the page."""
     name = text.partition(":")[0]
-    return f'<a href="#policy-{escape(name)}"><code>{escape(text)}</code></a>'
+    inside = f"<code>{escape(shown or text)}</code>"
+    return f'<a href="#policy-{escape(name)}" title="{escape(text)}">{inside}</a>'
 
 
 def at(value: float | None, low: float | None = None, high: float | None = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import expm1
 
 from dovetail.app.analyze.choice import percent
 from dovetail.app.analyze.sections.html import (
@@ -18,9 +19,22 @@ from dovetail.app.analyze.sections.html import (
 )
 from dovetail.app.analyze.sections.rolling import predictors, weekly
 from dovetail.insight.features import LEVELS
+from dovetail.insight.past import GAP, RECENT
 from dovetail.insight.predictive import Importance, Predictive, Score, Shape
 from dovetail.predict.rolling import Rolling
+from dovetail.traces.description_text import span
 
+UNITS = {
+    "gpus": " (GPUs)",
+    "hour": " of the day, from the first submission",
+    "weekday": ", from the first submission (0 to 6)",
+    "memory": " (GB)",
+    "gpu memory": " (GB)",
+    "estimate": " (s)",
+    "time limit": " (s)",
+    "time to deadline": " (s)",
+    "share": " (thousandths of a GPU)",
+}
 SAID = {
     "submit": "at submission",
     "history": "+ history of finished jobs",
@@ -149,23 +163,33 @@ def _levels(own: Predictive, drawn: Drawn) -> Iterator[str]:
 
 
 def _shapes(shapes: Sequence[Shape], drawn: Drawn) -> Iterator[str]:
-    for shape in shapes[:2]:
+    """Of the features that move predictions most."""
+    for shape in shapes[:4]:
         if len(shape.values) < 2:
             continue
         low, high = min(shape.factors), max(shape.factors)
+        labels, unit = _labels(shape)
         yield drawn.figure(
             f"{shape.feature} alone moves the predicted duration between {low:.2g} and {high:.2g} "
             "times the typical one",
             {
                 "kind": "bars",
-                "labels": [_short(value) for value in shape.values],
+                "labels": labels,
                 "series": [{"name": "", "values": shape.factors}],
                 "as": "factor",
-                "up": "times the typical duration",
-                "across": shape.feature,
-                "room": 60,
+                "up": "times the typical duration, additive model",
+                "across": f"{shape.feature}{unit}",
+                "room": 62,
             },
         )
+
+
+def _labels(shape: Shape) -> tuple[list[str], str]:
+    """What stands under each bar, and its unit. Logarithms of times are told as times."""
+    if shape.feature.endswith((RECENT, GAP)):
+        what = "mean duration of those that ended" if shape.feature.endswith(RECENT) else "time"
+        return [span(expm1(float(value))) for value in shape.values], f" ({what})"
+    return [_short(value) for value in shape.values], UNITS.get(shape.feature, "")
 
 
 def _short(value: float | str) -> str:
