@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FACTORS", "Factor", "Factors", "Flip", "Index", "Screened", "factors"]
 
 # In a whole measurement, and in a quick one.
-_JOBS = (200, 120)  # of a made-up trace
+_JOBS = (250, 150)  # of a made-up trace
 _WORLDS = (2, 1)  # made-up traces at every point
 _FLIP_WORLDS = (10, 10)  # and along each factor
 _FLIP_AT = (0.0, 0.5, 1.0)

@@ -35,18 +35,18 @@ def known_times(own: Knowing) -> np.ndarray:
 
 
 def beliefs(own: Knowing) -> np.ndarray:
-    """Durations as predicted from these columns, never from a job that had not ended."""
+    """Durations as predicted from these columns, never from a job that had not ended. Without any
+    column it is one figure for all, which changes only as more is learnt."""
     import numpy as np
 
     features, stretch = own.features, own.stretch
     ended = features.submitted + features.duration
     believed = np.full(len(stretch.rows), _typical(features, ended, stretch.begins))
-    if own.names:
-        places = np.arange(len(stretch.rows))
-        with one_thread():
-            for lesson in np.array_split(places, _LESSONS_QUICK if own.quick else _LESSONS):
-                if len(lesson):
-                    _learn(own, ended, lesson, believed)
+    places = np.arange(len(stretch.rows))
+    with one_thread():
+        for lesson in np.array_split(places, _LESSONS_QUICK if own.quick else _LESSONS):
+            if len(lesson):
+                _learn(own, ended, lesson, believed)
     return left_after(believed, stretch.done_s)
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LOAD, TAIL, GANGS, BURSTS = "load", "tail weight", "gang mix", "burstiness"
 COST, ERROR, KINDS = "interruption cost", "estimate error", "GPU mix"
-_NODES, _GPUS = 8, 4  # gangs of eight need two nodes
+_NODES, _GPUS = 8, 2  # few, so that a queue builds up within a few hundred jobs
+_GANGS = ((2, 0.5), (4, 0.35), (8, 0.15))  # of the jobs that ask for several GPUs
 _SLOW = "slow"
 _SLOW_SPEED = 0.5
 FIFO = "fifo"
@@ -105,7 +106,7 @@ def world(values: Mapping[str, float], jobs: int, seed: int) -> Scene:
         gpus=_NODES * _GPUS,
         load=values.get(LOAD, 0.8) * power,
         c2=values.get(TAIL, 10.0),
-        gangs=((1, 1.0 - several), *((size, several / 3) for size in (2, 4, 8))),
+        gangs=((1, 1.0 - several), *((size, several * part) for size, part in _GANGS)),
         burstiness=values.get(BURSTS, 1.0),
         users=0,
         seed=seed,
