@@ -45,6 +45,7 @@ _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 _NORMAL = NormalDist()
 
 Beliefs: TypeAlias = Mapping[JobId, Belief]
+_NOTHING_TOLD: Beliefs = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def made_of(
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
-        beliefs = beliefs_of(state)
+        beliefs = beliefs_of(state, likeness.told)
     costs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
     middle = _run(likeness, {job_id: b.seconds for job_id, b in beliefs.items()}, costs)
     number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
@@ -179,8 +180,8 @@ def made_of(
     )
 
 
-def beliefs_of(state: State) -> Beliefs:
-    experience = Experience(state.past)
+def beliefs_of(state: State, told: Beliefs = _NOTHING_TOLD) -> Beliefs:
+    experience = Experience(state.past, told)
     trials = beliefs_of_trials(state)
     return {
         track.job.id: trials.get(track.job.id) or experience.remaining(track, state.now)
