@@ -155,7 +155,7 @@ def test_a_side_that_is_missed_too_often_moves_outwards() -> None:
     calm, missed = Side(0.1), Side(0.1)
     for number in range(3000):
         calm.judge(float(number % 10), number)
-        missed.judge(float(number % 10) + number / 100, max(number - 300, 0))
+        missed.judge(float(number % 10) + number / 100, number - 300)
     assert calm.width == pytest.approx(8.0, abs=1.0)
     assert missed.width > 3000 / 100 + 8
 
