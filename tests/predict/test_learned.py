@@ -56,12 +56,12 @@ def test_after_a_restart_a_predictor_says_what_it_would_have_said(way: str) -> N
     if way != "recent-mean":
         pytest.importorskip("sklearn")
     state, copy, predictor = State(10_000), State(10_000), Learned(way)
-    for entry in lived(months(700, 12.0), until=11 * 86_400.0):
+    for entry in lived(months(300, 3.0), until=2.5 * 86_400.0):
         state.record(entry)
         copy.record(entry)
         if isinstance(entry, Submitted):
             predictor.duration_s(entry.job, state)
-    assert len(state.past) > 500
+    assert len(state.past) > 200
     said = answers(predictor, state)
     assert answers(Learned(way), copy) == said
     assert answers(Learned(way), restore(take(state), 10_000)) == said
@@ -81,11 +81,11 @@ def test_what_comes_later_changes_nothing_that_was_said_before() -> None:
     pytest.importorskip("sklearn")
     from dovetail.predict.rolling import _said
 
-    arrivals = months(600, 21.0)
-    changed = [*arrivals[:400], *(replace(a, work_s=a.work_s * 50) for a in arrivals[400:])]
-    one, other = (_said(own, ("boosted", "mixture"), 100, None) for own in (arrivals, changed))
+    arrivals = months(400, 5.0)
+    changed = [*arrivals[:300], *(replace(a, work_s=a.work_s * 50) for a in arrivals[300:])]
+    one, other = (_said(own, ("boosted", "mixture"), 250, None) for own in (arrivals, changed))
     for way, rows in one.items():
-        assert (rows[:300] == other[way][:300]).all()
+        assert (rows[:50] == other[way][:50]).all()
 
 
 def test_newer_jobs_count_more_than_older_ones() -> None:
@@ -98,11 +98,11 @@ def test_newer_jobs_count_more_than_older_ones() -> None:
     for entry in lived(arrivals, until=3e5):
         state.record(entry)
     said = predictor.duration_s(Job(JobId("x"), tenant="a"), state)
-    assert sum(a.work_s for a in arrivals[:30]) / 30 < said < 1000
+    assert 1.5 * (100.0**20 * 1000.0**10) ** (1 / 30) < said < 1000  # their geometric mean
 
 
 def test_a_users_word_counts_more_than_other_jobs_of_that_user() -> None:
-    state, predictor = State(), Learned("recent-mean")
+    state, predictor = State(10), Learned("recent-mean")
     for entry in lived([Arrival(0.0, Job(JobId("1"), user="ann", name="x"), 50.0)], 0.0):
         state.record(entry)
     state.record(Finished(50.0, JobId("1")))
@@ -155,14 +155,14 @@ def test_a_side_that_is_missed_too_often_moves_outwards() -> None:
     calm, missed = Side(0.1), Side(0.1)
     for number in range(3000):
         calm.judge(float(number % 10), number)
-        missed.judge(float(number % 10) + number / 100, max(number - 300, 0))
+        missed.judge(float(number % 10) + number / 100, number - 300)
     assert calm.width == pytest.approx(8.0, abs=1.0)
     assert missed.width > 3000 / 100 + 8
 
 
 def test_qssf_with_the_mixture_lies_between_the_oracle_and_fifo() -> None:
     pytest.importorskip("sklearn")
-    experiment = Experiment(months(1500, 20.0), [Node(f"n{n}", 8) for n in range(2)])
+    experiment = Experiment(months(600, 6.0), [Node("n0", 8)])
 
     def mean(policy: str) -> float:
         return float(simulate(experiment, policy).summary["mean_jct_s"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import isfinite, sqrt
 from statistics import NormalDist, median, pstdev
 
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 _POINTS = 24  # of a long curve, spread over the logarithm of age: more say hardly more
 _AHEAD = 64  # steps ahead that are looked at, spread likewise
-_SCALES, _SHAPES = (1.0, 4.0, 16.0, 64.0, 256.0), (0.5, 1.0, 2.0, 4.0)  # of the kernel: paces
+# Paces at which curves may fall, and heights that they may have fallen from beyond what was seen.
+_SCALES, _SHAPES, _HEIGHTS = (4.0, 16.0, 64.0, 256.0), (1.0, 4.0), (2.0, 8.0, 32.0)
 _NOTHING_KNOWN = (0.0, 1.0, 1.0, 0.1)
 
 
@@ -159,13 +161,15 @@ def _chances(
     """Of being down at the target after so many steps more: over all paces at which curves fall,
     each weighed by how well it explains what was seen."""
     prior = suggested_by([*others, losses])
-    wide = prior if others else replace(prior, spread=prior.height)
+    if not others:
+        prior = replace(prior, spread=2 * prior.height)
     if not any(map(isfinite, losses)):
-        paces = [wide]
+        paces, weights = [prior], np.ones(1)
     else:
-        paces = [replace(wide, scale=b, shape=a) for b in _SCALES for a in _SHAPES]
-    evidence = np.array([pace.evidence(losses) if len(paces) > 1 else 0.0 for pace in paces])
-    weights = np.exp(evidence - evidence.max())
+        choices = product(_SCALES, _SHAPES, _HEIGHTS)
+        paces = [replace(prior, scale=b, shape=a, height=h * prior.height) for b, a, h in choices]
+        evidence = np.array([pace.evidence(losses) for pace in paces])
+        weights = np.exp(evidence - evidence.max())
     steps = [len(losses) + step for step in ahead]
     each = [[one.chance(target) for one in pace.forecasts(losses, steps)] for pace in paces]
     return np.asarray(weights @ np.array(each) / weights.sum())

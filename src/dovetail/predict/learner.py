@@ -2,7 +2,8 @@
 
 There are four ways. `history-mean` and `recent-mean` go by what jobs of the same identity took: the
 plain mean, and a mean of logarithms in which the newer count more. `boosted` fits trees to everything
-known at submission. `mixture` begins with the recent mean, and fits trees to what it misses.
+known at submission. `mixture` begins with the recent mean, fits trees to what it misses, and mixes in
+those of `boosted` as far as they have proved better.
 
 Trees are fitted anew at fixed times, to the jobs that finished before. The interval is as wide as the
 latest jobs that its trees have not seen show that it must be. So an answer follows from the jobs
@@ -12,14 +13,13 @@ alone, whoever was asked what before, and a restart changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from math import log1p
-from statistics import NormalDist, median
+from statistics import NormalDist
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
-from dovetail.predict.boosting import Trees, fitted
 from dovetail.predict.calibration import Side
-from dovetail.predict.chronicle import NAMES, Known
+from dovetail.predict.chronicle import Known
+from dovetail.predict.grown import Grown, mean, recent, weighed
 from dovetail.predict.memory import Memory
 
 LEVEL: Final = 0.8
@@ -32,7 +32,6 @@ _DEVIATIONS = NormalDist().inv_cdf(1 - _TAIL)
 _WINDOW = 20_000  # the latest jobs, that trees are fitted to
 _LEAST = 100  # fewer are not worth it
 _SEEN = 0.8  # of the window, by the trees of the interval; it is held against the rest
-_GUESS = log1p(3600.0)
 
 
 class Interval(NamedTuple):
@@ -81,21 +80,43 @@ class Fit:
         self._memory: Final = memory
         self._first: Final = max(upto - _WINDOW, 0)
         self._upto: Final = upto
-        self.learns: Final = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
-        self.lessons: Final = (
-            upto - self._first if self.learns else 0
-        )  # that its trees were fitted to
-        self._middle: Final = self._trees(upto, 0.5) if self.learns else None
-        self._edges: tuple[Trees, Trees] | None = None
+        learns = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
+        self.lessons: Final = upto - self._first if learns else 0  # that its trees were fitted to
+        self._models: Final = self._middles() if learns else []
+        self._edges: tuple[Grown, Grown] | None = None
         self._below: Final = Side(_TAIL)
         self._above: Final = Side(_TAIL)
         self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
 
+    def _middles(self) -> list[tuple[float, Grown]]:
+        """What is mixed, with weights. Trees on differences and trees on levels err differently; how
+        far to trust the latter, the newest jobs decide."""
+        if self._way == BOOSTED:
+            return [(1.0, self._grown(self._upto, 0.5))]
+        one, other = (self._grown(self._seen, 0.5, relative) for relative in (True, False))
+        weight = weighed(one, other, self._memory.lessons[self._seen : self._upto])
+        weights = {True: 1 - weight, False: weight}
+        return [(w, self._grown(self._upto, 0.5, r)) for r, w in weights.items() if w > 0]
+
+    def _grown(self, upto: int, quantile: float, relative: bool | None = None) -> Grown:
+        lessons = self._memory.lessons[self._first : upto]
+        return Grown(
+            lessons, quantile, relative=self._way == MIXTURE if relative is None else relative
+        )
+
+    @property
+    def _seen(self) -> int:
+        """Lessons before this one are seen by trees that are held against the rest."""
+        return self._first + int((self._upto - self._first) * _SEEN)
+
     def middle(self, known: Known) -> float:
         """The logarithm of its seconds plus one."""
-        if self._middle is None:
-            return _plain(self._way, known)
-        return _base(self._way, known) + self._middle.of(row_of(self._way, known))
+        if not self._models:
+            return self._plain(known)
+        return sum([weight * grown.of(known) for weight, grown in self._models])
+
+    def _plain(self, known: Known) -> float:
+        return mean(known) if self._way == HISTORY_MEAN else recent(known)
 
     def interval(self, known: Known) -> Interval:
         self._catch_up()
@@ -112,25 +133,25 @@ class Fit:
         memory = self._memory
         for known, log_seconds, submitted_at in memory.lessons[self._judged_upto :]:
             low, high = self._believed(known)
-            after = max(bisect_left(memory.ended, submitted_at) - self._judged_from, 0)
+            after = bisect_left(memory.ended, submitted_at) - self._judged_from
             self._below.judge(low - log_seconds, after)
             self._above.judge(log_seconds - high, after)
         self._judged_upto = len(memory.lessons)
 
     def _unseen_from(self) -> int:
-        if not self.learns:
-            return max(self._upto - _WINDOW, 0)
-        seen = self._first + int((self._upto - self._first) * _SEEN)
-        self._edges = (self._trees(seen, _TAIL), self._trees(seen, 1 - _TAIL))
-        return seen
+        if not self.lessons:
+            return self._first
+        tails = (_TAIL, 1 - _TAIL)
+        low, high = (self._grown(self._seen, tail) for tail in tails)
+        self._edges = low, high
+        return self._seen
 
     def _believed(self, known: Known) -> tuple[float, float]:
         if self._edges is None:
-            middle = _plain(self._way, known)
+            middle = self._plain(known)
             far = _DEVIATIONS * known.spread if known.spread > 0 else 0.0
             return middle - far, middle + far
-        base, row = _base(self._way, known), row_of(self._way, known)
-        low, high = (base + edge.of(row) for edge in self._edges)
+        low, high = (edge.of(known) for edge in self._edges)
         return min(low, high), max(low, high)
 
     @property
@@ -141,40 +162,8 @@ class Fit:
     def reasons(self, known: Known) -> list[tuple[str, float]]:
         """What made the answer longer or shorter than it would be if that were as usual: the names of
         features and logarithms of factors, the largest first."""
-        if self._middle is None:
-            return []
-        row = row_of(self._way, known)
-        window = self._memory.lessons[self._first : self._upto]
-        columns = zip(*[row_of(self._way, lesson.known) for lesson in window], strict=True)
-        found, said = [], self._middle.of(row)
-        for place, (name, column) in enumerate(zip(NAMES, columns, strict=True)):
-            told = [number for number in column if number == number]
-            if told and row[place] == row[place]:
-                otherwise = (*row[:place], median(told), *row[place + 1 :])
-                found.append((name, said - self._middle.of(otherwise)))
-        return sorted(found, key=lambda one: -abs(one[1]))
-
-    def _trees(self, upto: int, quantile: float) -> Trees:
-        lessons = self._memory.lessons[self._first : upto]
-        rows = [row_of(self._way, known) for known, _, _ in lessons]
-        targets = [log_seconds - _base(self._way, known) for known, log_seconds, _ in lessons]
-        return fitted(rows, targets, quantile)
-
-
-def row_of(way: str, known: Known) -> tuple[float, ...]:
-    """The mixture looks at levels as they differ from the recent mean: what was learned while jobs
-    were short holds when they are long."""
-    if way != MIXTURE:
-        return known.levels + known.others
-    base = _base(way, known)
-    return (*[level - base for level in known.levels], *known.others)
-
-
-def _base(way: str, known: Known) -> float:
-    return _plain(way, known) if way == MIXTURE else 0.0
-
-
-def _plain(way: str, known: Known) -> float:
-    """What history says by itself."""
-    said = known.mean if way == HISTORY_MEAN else known.recent
-    return said if said == said else _GUESS
+        found: dict[str, float] = {}
+        for weight, grown in self._models:
+            for name, far in grown.reasons(known):
+                found[name] = found.get(name, 0.0) + weight * far
+        return sorted(found.items(), key=lambda one: -abs(one[1]))

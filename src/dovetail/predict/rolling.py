@@ -96,7 +96,9 @@ def evaluate(
     days = np.unique(judged.days)
     if len(days) < _FEWEST_DAYS:
         reasons.append(f"paired intervals: {len(days)} days with jobs, {_FEWEST_DAYS} are needed")
-    compared = not without and len(days) >= _FEWEST_DAYS
+    if not judged.pairs:
+        reasons.append("order: no two jobs of a week differ in duration")
+    compared = not without and len(days) >= _FEWEST_DAYS and judged.pairs
     return Rolling(
         LEVEL,
         judged.week(0),
@@ -157,6 +159,10 @@ class _Judged:
         differ = truth[one] != truth[other]
         self._one, self._other = one[differ], other[differ]
         self._right = {way: self._ordered(rows[:, 1]) for way, rows in said.items()}
+
+    @property
+    def pairs(self) -> int:
+        return len(self._one)
 
     def _ordered(self, predicted: Numbers) -> Numbers:
         """For each pair: 1 if in the right order, a half if it could not be told."""
