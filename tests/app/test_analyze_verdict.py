@@ -11,6 +11,7 @@ import pytest
 from analysis_samples import (
     a_contest,
     a_decision,
+    a_factors,
     a_predictive,
     a_rolling,
     an_analysis,
@@ -82,6 +83,19 @@ def test_a_predictor_that_orders_better_but_schedules_worse_is_a_finding() -> No
     assert any(
         "mixture orders more pairs of jobs rightly than history-mean" in line for line in found
     )
+
+
+def test_what_moves_the_gain_is_told_with_the_value_here() -> None:
+    found = an_analysis().verdict.dominant
+    assert any("load (60 %)" in line and "Here: load 0.63" in line for line in found)
+
+
+def test_screening_and_variance_that_name_different_factors_are_a_finding() -> None:
+    own = a_factors()
+    steep = replace(own.morris[1], mu_star=9.0)
+    found = an_analysis(factors=replace(own, morris=(steep, *own.morris))).verdict.disagreements
+    assert any("tail weight has the largest effects" in line for line in found)
+    assert not any("Morris" in line for line in an_analysis().verdict.disagreements)
 
 
 def test_a_feature_that_misleads_the_schedule_is_a_finding() -> None:

@@ -34,7 +34,8 @@ def advice(table: Catalogue | None) -> Iterator[Advice]:
 def _use(item: Item) -> str:
     users = []
     if item.policies:
-        users.append(f"{', '.join(item.policies[:4])} use it")
+        named = item.policies[:4]
+        users.append(f"{', '.join(named)} {'uses' if len(named) == 1 else 'use'} it")
     if item.predicts:
         users.append("predictors of durations learn from it")
     return "; ".join(users) or item.effect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dovetail.app.analyze.choice import choices, percent
@@ -69,14 +69,31 @@ def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def _first(rows: Sequence[tuple[str, float]]) -> str:
+    """The name with the largest sum."""
+    total: dict[str, float] = {}
+    for name, value in rows:
+        total[name] = total.get(name, 0.0) + value
+    return max(total, key=lambda name: total[name])
+
+
 def _mean_of(predictive: Predictive | None, group: str) -> float:
     rows = predictive.importance if predictive else ()
     return next((row.mean for row in rows if row.group == group), 0.0)
 
 
 def _by_trace_and_by_model(results: Mapping[str, Any]) -> Iterator[str]:
-    """The made-up workloads against this one."""
+    """The made-up workloads against this one, and two ways to look at them."""
     factors: Factors | None = results["factors"]
+    if factors is not None and factors.morris and factors.sobol:
+        steep = _first([(row.factor, row.mu_star) for row in factors.morris])
+        wide = _first([(row.factor, row.total) for row in factors.sobol])
+        if steep != wide:
+            yield (
+                f"On made-up workloads {steep} has the largest effects one step at a time (Morris), "
+                f"{wide} explains most of what varies (Sobol): the effect of {steep} hangs on the "
+                "others, or the intervals are too wide to tell."
+            )
     chosen = choices(results["contest"])
     flips = [flip for flip in factors.flips if flip.best_changes and flip.sure] if factors else []
     if flips and chosen:

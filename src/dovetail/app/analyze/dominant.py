@@ -48,22 +48,33 @@ def moving(work: Workload | None, factors: Factors | None) -> Iterator[str]:
     told = ", ".join(f"{name} ({percent(total[name])})" for name in ranked)
     yield (
         f"What decides how much policies gain over FIFO on made-up workloads, as part of its "
-        f"variance with all interactions: {told}.{_here(work, ranked)}"
+        f"variance with all interactions: {told}.{_here(work, factors, ranked)}"
     )
 
 
-def _here(work: Workload | None, names: Sequence[str]) -> str:
-    """The value of those factors that the trace tells."""
+def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
+    """The value of those factors that the trace tells, and whether it was among those tried."""
     if work is None:
         return ""
     large = sum(share.jobs for share in work.sizes if share.name not in ("none", "part", "1"))
     known = {
-        "load": work.load and percent(work.load.overall),
-        "tail weight": work.tail and f"C² {work.tail.c2:.3g}",
-        "gang mix": f"{percent(large / work.jobs)} of the jobs",
-        "burstiness": work.arriving and f"C² of the gaps {work.arriving.gap_c2:.3g}",
+        "load": (work.load.overall, "{:.2f}") if work.load else None,
+        "tail weight": (work.tail.c2, "C² {:.3g}") if work.tail else None,
+        "gang mix": (large / work.jobs, "{:.3g}"),
+        "burstiness": (work.arriving.gap_c2, "C² of the gaps {:.3g}") if work.arriving else None,
     }
-    here = [f"{name} {known[name]}" for name in names if known.get(name)]
+    ranges = {factor.name: (factor.low, factor.high) for factor in factors.factors}
+    here = []
+    for name in names:
+        found = known.get(name)
+        if found is None:
+            continue
+        value, form = found
+        low, high = ranges[name]
+        beyond = (
+            "" if low <= value <= high else f" (beyond the {low:g} to {high:g} that were tried)"
+        )
+        here.append(f"{name} {form.format(value)}{beyond}")
     return f" Here: {', '.join(here)}." if here else ""
 
 

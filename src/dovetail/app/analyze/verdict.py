@@ -15,7 +15,7 @@ from dovetail.predict.boosting import missing
 from dovetail.traces.description_text import span
 
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
-CLOSE = 0.02  # gains that differ by less are called equal
+CLOSE = 1.05  # means up to so many times the best are called as good
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
 
 def _lead(rows: Sequence[Any]) -> str:
     first = rows[0]
-    close = [row.policy for row in rows[1:] if first.gain - row.gain < CLOSE]
+    close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
     sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
     if not close:
         return f"{sure}, with a clear lead."
     return (
-        f"{sure}; {', '.join(close[:4])} {'is' if len(close) == 1 else 'are'} as good within 2 %."
+        f"{sure}; {', '.join(close[:4])} {'is' if len(close) == 1 else 'are'} as good within 5 %."
     )
 
 

@@ -74,7 +74,7 @@ const swatchOf = (i) => svg("svg", { width: 12, height: 12, "aria-hidden": "true
 
 // A row for each name: a bar or dots, with whiskers where there is an interval.
 function rowsChart(holder, plan, label) {
-  const tall = plan.series.length > 1 && !plan.bars ? 30 : 24;
+  const tall = plan.bars ? 24 : Math.max(24, 11 * plan.series.length + 12);
   const height = plan.rows.length * tall + 62;
   chart(holder, height, label, (box) => {
     const left = Math.min(NAMES, box.width * 0.36);
