@@ -16,7 +16,7 @@ SLOW = ("las", "multilevel-feedback", "gittins")  # to simulate, where there are
 MANY = 10_000
 NEED_NOTHING = ("fifo-skip", "las", "tiresias", "multilevel-feedback", "gittins")
 NEED_DURATIONS = ("easy", "sjf-skip", "qssf", "psjf", "srtf", "srsf")
-NEED_IN_HASTE = ("easy", "qssf", "srtf", "srsf")
+NEED_IN_HASTE = ("qssf", "srtf", "srsf")
 COMPARED = "qssf"  # with every predictor, to see what better predictions are worth
 
 
@@ -38,7 +38,7 @@ def entries(question: Question) -> tuple[list[Entry], str]:
 
 def usual_predictor(question: Question) -> str:
     """The best there is that does not know the truth; in haste, one that learns quickly."""
-    return RECENT_MEAN if missing() or _in_haste(question) else MIXTURE
+    return RECENT_MEAN if _in_haste(question) or missing() else MIXTURE
 
 
 def _in_haste(question: Question) -> bool:
@@ -51,8 +51,8 @@ def _usual(question: Question, predictor: str) -> Iterator[str]:
     yield from (name for name in NEED_NOTHING if not (hasty and name in SLOW))
     needy = NEED_IN_HASTE if hasty else NEED_DURATIONS
     yield from (f"{name}:predictor={predictor}" for name in needy)
-    others = (HISTORY_MEAN, "oracle") if missing() else (HISTORY_MEAN, MIXTURE, "oracle")
-    yield from (f"{COMPARED}:predictor={other}" for other in others)
+    told = (predictor, HISTORY_MEAN, RECENT_MEAN, "oracle")
+    yield from (f"{COMPARED}:predictor={other}" for other in told)
     yield "srtf:predictor=oracle"
     yield from _for_what_there_is(question, predictor)
     yield from (_told(text, predictor) for text in question.policies)

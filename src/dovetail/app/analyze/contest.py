@@ -17,7 +17,7 @@ from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.insight.work import Map, Progress
-from dovetail.predict.learner import MIXTURE
+from dovetail.predict.learner import HISTORY_MEAN
 from dovetail.predict.rolling import kept
 
 MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
@@ -229,7 +229,7 @@ def _kept(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Kept, ...]:
 
 
 def _kept_order(kept: Kept) -> tuple[bool, bool, bool]:
-    return kept.policy != COMPARED, kept.baseline != BASELINE, kept.predictor != MIXTURE
+    return kept.policy != COMPARED, kept.baseline != BASELINE, kept.predictor == HISTORY_MEAN
 
 
 def _share_kept(
