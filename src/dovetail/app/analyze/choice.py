@@ -10,6 +10,7 @@ from dovetail.app.analyze.contest import Contest, Tried
 from dovetail.traces.description_text import span
 
 NUMBER = 3
+WHOLE = "told the distribution of service of the whole trace; live it can only learn it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ def _ranked(rows: Sequence[Tried]) -> Iterator[tuple[Tried, str]]:
 
 
 def _choice(row: Tried, why: str) -> Choice:
+    if row.told == "services" and WHOLE not in why:
+        why = f"{why} ({WHOLE})"
     return Choice(row.policy, why, row.gain, row.low, row.high, row.best)
 
 
