@@ -159,13 +159,13 @@ def test_a_way_that_switching_between_two_others_beats_is_left_out() -> None:
 
 
 def test_jobs_stay_where_they_are_though_the_draft_has_them_elsewhere() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: False)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 2)}
 
 
 def test_a_node_more_is_kept_on_where_moving_is_dearer() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: True)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 1)}
 

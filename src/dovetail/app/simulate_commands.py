@@ -15,6 +15,7 @@ from dovetail import traces
 from dovetail.app.experiment import (
     PREDICTORS,
     Experiment,
+    with_errors,
     with_interruption_cost,
     with_time_error,
 )
@@ -34,6 +35,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.cost import FREE, Costs, rates_of
 from dovetail.models.failures import NodeFailures
+from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
@@ -99,6 +101,18 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--time-error",
             default=0.0,
             help="Jobs really take up to that part more or less than their options say: 0.1.",
+        ),
+        click.option(
+            "--price-error",
+            default=0.0,
+            help="Policies believe every hour's price up to that part too high or low.",
+        ),
+        click.option("--carbon-error", default=0.0, help="The same for the carbon."),
+        click.option(
+            "--power-table",
+            metavar="[KIND=]FILE",
+            multiple=True,
+            help="CSV: time and watts of models under power limits (see the docs).",
         ),
         click.option("--format", "format_", type=click.Choice(list(traces.FORMATS))),
         click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux."),
@@ -174,6 +188,8 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
     events = _node_events(options, nodes)
+    kinds = _kinds(nodes, events)
+    costs = replace(_costs(options, known), power=_power(options["power_table"], kinds, arrivals))
     experiment = Experiment(
         arrivals,
         nodes,
@@ -184,12 +200,17 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         failures=_failures(options),
         placement=options["placement"],
         predictor=options["predictor"],
-        kind_speeds=_kind_speeds(options["kind_speed"], nodes, events),
+        kind_speeds=_kind_speeds(options["kind_speed"], kinds),
         across_nodes=options["across_nodes"],
         across_racks=options["across_racks"],
         pair_speed=options["pair_speed"],
         seed=options["seed"],
-        costs=_costs(options, known),
+        costs=costs,
+        believed=with_errors(
+            costs, options["price_error"], options["carbon_error"], options["seed"]
+        )
+        if options["price_error"] or options["carbon_error"]
+        else None,
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
@@ -243,7 +264,7 @@ def _check_factors(options: dict[str, Any]) -> None:
             )
     for name, least, most in (
         ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, inf), ("move_cost", 0.0, inf),
-        ("time_error", 0.0, 0.99),
+        ("time_error", 0.0, 0.99), ("price_error", 0.0, 0.99), ("carbon_error", 0.0, 0.99),
     ):  # fmt: skip
         value = options[name]
         if value is not None and not least <= value <= most:
@@ -278,11 +299,27 @@ def _interruption(text: str) -> tuple[float, float]:
     return costs
 
 
-def _kind_speeds(
-    texts: Sequence[str], nodes: Sequence[Node], events: Sequence[Any]
-) -> dict[str, float]:
+def _kinds(nodes: Sequence[Node], events: Sequence[Any]) -> list[str]:
     joining = [event.node for event in events if isinstance(event, NodeJoined)]
-    kinds = sorted({node.kind for node in (*nodes, *joining)})
+    return sorted({node.kind for node in (*nodes, *joining)})
+
+
+def _power(texts: Sequence[str], kinds: Sequence[str], arrivals: Sequence[Arrival]) -> PowerTable:
+    if not texts:
+        return NO_LIMITS
+    from dovetail.traces.power_tables import read_power_tables
+
+    table = read_power_tables(texts, kinds)
+    if not any(arrival.job.model in table.models for arrival in arrivals):
+        examples = ", ".join(repr(model) for model in sorted(table.models)[:2])
+        click.echo(
+            f"note: no job of the trace has a model of the power table, such as {examples}",
+            err=True,
+        )
+    return table
+
+
+def _kind_speeds(texts: Sequence[str], kinds: Sequence[str]) -> dict[str, float]:
     speeds = dict(_kind_speed(text) for text in texts)
     for kind in speeds:
         if kind not in kinds:

@@ -96,7 +96,8 @@ def _track(track: Track) -> dict[str, Any]:
 
 
 def _pieces(placement: Placement) -> list[Any]:
-    return [placement.share, *([piece.node, piece.mask] for piece in placement.slices)]
+    pieces: list[Any] = [[piece.node, piece.mask] for piece in placement.slices]
+    return [placement.share, *pieces, *([placement.limit] if placement.limit else [])]
 
 
 def _study(study: StudyTrack) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Task:
     """A job as the plan sees it.
 
     `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
-    without paying more than it has to; `dear`: not at this hour. Moving it takes `restart` seconds.
+    without paying more than it has to; `dear`: not at this hour, since another that will do costs only
+    `cheaper` times as much. Moving it takes `restart` seconds.
     """
 
     ladder: Ladder
@@ -35,6 +36,7 @@ class Task:
     at: tuple[int, int] | None = None
     window: Seconds = inf
     dear: bool = False
+    cheaper: float = 0.0
     restart: Seconds = 0.0
 
     def needs(self, way: int) -> Seconds:
@@ -44,6 +46,10 @@ class Task:
     def usual(self) -> Seconds:
         """What it needs in its thriftiest way."""
         return self.ladder.ways[self.ladder.thrifty].seconds * self.left
+
+    def goes_on(self, way: int) -> bool:
+        """Can it run that way without being stopped?"""
+        return self.at is not None and self.ladder.alike(self.at[0], way)
 
 
 @final
@@ -79,7 +85,7 @@ class Draft:
 
     def restart(self, task: Task, way: int) -> Seconds:
         """Time lost before it makes progress that way; none if it just goes on."""
-        return 0.0 if task.at is not None and task.at[0] == way else task.restart
+        return 0.0 if task.goes_on(way) else task.restart
 
     def moving(self, i: int) -> float:
         """Money that stopping or moving a running task costs, its part of the node to be switched on
@@ -113,6 +119,12 @@ class Draft:
         option = self.tasks[i].ladder.ways[way]
         return self.floor.room(option.pool, option.gpus, opening, but)
 
+    def added(self, i: int, way: int, n: int) -> float:
+        """Money per hour that the node costs more with the task on it."""
+        option, busy = self.tasks[i].ladder.ways[way], self.floor.busy(n)
+        rate = self.rates[option.pool]
+        return rate[busy + option.gpus] - rate[busy] + option.extra
+
     def put(self, i: int, way: int, n: int) -> None:
         self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
         self.seats[i] = way, n
@@ -123,11 +135,13 @@ class Draft:
         return way, n
 
     def settled(self) -> dict[int, tuple[int, int]]:
-        seats = [
-            Seat(i, way, n, self.tasks[i].ladder.ways[way].gpus, self.tasks[i].at)
-            for i, (way, n) in self.seats.items()
-        ]
+        seats = [self._seat(i, way, n) for i, (way, n) in self.seats.items()]
         return settled(self.floor.nodes, seats, self._dearer)
+
+    def _seat(self, i: int, way: int, n: int) -> Seat:
+        task = self.tasks[i]
+        home = task.at[1] if task.at is not None and task.goes_on(way) else -1
+        return Seat(i, way, n, task.ladder.ways[way].gpus, home)
 
     def _dearer(self, near: Seating, far: Seating) -> bool:
         """Is it dearer to go far, where fewer nodes do, than to stay near?"""

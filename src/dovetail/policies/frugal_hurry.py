@@ -64,7 +64,7 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
     spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
     can_wait = exp(-spare / (URGENCY * task.usual))
     for way in _next_ways(draft, i, current):
-        there = task.at is not None and task.at[0] == way
+        there = task.goes_on(way)
         saved = min(late, draft.late(i, current) - draft.late(i, way))
         gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / ways[current].seconds)
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:

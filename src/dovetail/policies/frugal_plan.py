@@ -18,7 +18,7 @@ from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal_draft import BLINK_S, Draft, Task
 from dovetail.policies.frugal_floor import Seats
 from dovetail.policies.frugal_hurry import hurries, start, starts, take_steps
-from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates
+from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates, share
 
 
 class Decision(NamedTuple):
@@ -43,6 +43,7 @@ def decide(
     start(draft, risky)
     take_steps(draft, [*hurries(draft, risky), *starts(draft, crowded)])
     _fill_nodes(draft, _ride(draft, easy))
+    _hitch(draft)
     _speed_up_the_lonely(draft)
     return Decision(draft.settled(), _wake(draft))
 
@@ -94,6 +95,25 @@ def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
     ]
 
 
+def _hitch(draft: Draft) -> None:
+    """A dear hour on a node that is on anyway may cost less than a cheap one later, when the job has
+    to pay for its part of a node that it shares with those that are there now."""
+    company: dict[int, int] = {}
+    for task in draft.tasks:
+        company[_pool(task)] = company.get(_pool(task), 0) + _gpus(task)
+    for i, task in enumerate(draft.tasks):
+        if not task.dear or i in draft.seats:
+            continue
+        way, pool = task.ladder.thrifty, _pool(task)
+        n = draft.room(i, way, opening=False)
+        if n is None:
+            continue
+        rate = draft.rates[pool]
+        later = share(rate[: company[pool] + 1], _gpus(task)) + task.ladder.ways[way].extra
+        if draft.added(i, way, n) < task.cheaper * later:
+            draft.put(i, way, n)
+
+
 def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
     """Opens nodes for jobs with slack that fill them: cheaper it will never be."""
     lines: dict[int, dict[int, None]] = {}
@@ -123,7 +143,8 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
             continue
         party.append(i)
         gpus += more
-        worth += ladder.shares[ladder.thrifty] + _worth_of_staying(draft, i)
+        own = ladder.shares[ladder.thrifty] - ladder.ways[ladder.thrifty].extra
+        worth += own + _worth_of_staying(draft, i)
         if worth * AS_GOOD_AS_FULL >= rate[gpus]:
             enough = len(party)
         if gpus == node.gpus:
@@ -141,6 +162,10 @@ def _pool(task: Task) -> int:
     return task.ladder.ways[task.ladder.thrifty].pool
 
 
+def _gpus(task: Task) -> int:
+    return task.ladder.ways[task.ladder.thrifty].gpus
+
+
 def _speed_up_the_lonely(draft: Draft) -> None:
     """A job alone on its node pays for all of it: faster may be cheaper."""
     for n, guests in enumerate(draft.floor.guests):
@@ -152,7 +177,7 @@ def _speed_up(draft: Draft, i: int, n: int) -> None:
     task, node = draft.tasks[i], draft.floor.nodes[n]
     rate, ways = draft.rates[node.pool], task.ladder.ways
     costs = {
-        way: rate[option.gpus] * task.needs(way) / HOUR_S
+        way: (rate[option.gpus] + option.extra) * task.needs(way) / HOUR_S
         for way, option in enumerate(ways)
         if option.pool == node.pool and option.gpus <= node.gpus
     }
