@@ -60,7 +60,7 @@ def shifted(carbon: Hourly, every_s: Seconds) -> Iterator[Line]:
         experiment = Experiment(arrivals, nodes, costs=costs)
         at_once = simulate(experiment, "fifo").summary
         ours = simulate(experiment, policy).summary
-        saved = 1 - ours["co2_kg"] / at_once["co2_kg"]
+        saved = 1 - float(ours["co2_kg"]) / float(at_once["co2_kg"])
         late = int(ours["deadline_misses"])
         yield Line(
             f"CO2, {where}", f"{-saved:+.1%}, {late} late", "at least 20 % less, none late",

@@ -187,7 +187,7 @@ CHEAP_NIGHTS = Hourly([1.0] * 6 + [3.0] * 18, "price")
 
 def test_a_job_that_fits_into_the_cheap_hours_waits_for_them() -> None:
     seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
-    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5))
+    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5), pytest.approx(1 / 3))
 
 
 def test_in_the_cheap_hours_it_is_not_dear() -> None:

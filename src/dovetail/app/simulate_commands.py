@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 import click
 
 from dovetail import traces
+from dovetail.app.costs_given import costs_believed, costs_given
 from dovetail.app.experiment import (
     PREDICTORS,
     Experiment,
-    with_errors,
     with_interruption_cost,
     with_time_error,
 )
@@ -33,9 +32,8 @@ from dovetail.app.table import counted, table, told
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.models.cost import FREE, Costs, rates_of
+from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
-from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
@@ -189,7 +187,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
     _check_factors(options)
     events = _node_events(options, nodes)
     kinds = _kinds(nodes, events)
-    costs = replace(_costs(options, known), power=_power(options["power_table"], kinds, arrivals))
+    costs = costs_given(options, known, kinds, arrivals)
     experiment = Experiment(
         arrivals,
         nodes,
@@ -206,11 +204,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         pair_speed=options["pair_speed"],
         seed=options["seed"],
         costs=costs,
-        believed=with_errors(
-            costs, options["price_error"], options["carbon_error"], options["seed"]
-        )
-        if options["price_error"] or options["carbon_error"]
-        else None,
+        believed=costs_believed(options, costs),
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
@@ -271,22 +265,6 @@ def _check_factors(options: dict[str, Any]) -> None:
             raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
 
 
-def _costs(options: dict[str, Any], known: Costs) -> Costs:
-    """What is known of costs, and what the options say beyond."""
-    from dovetail.traces.hourly_tables import read_hourly
-
-    said: dict[str, Any] = {}
-    for name in ("price", "carbon"):
-        if options[name] is not None:
-            said[name] = read_hourly(options[name], name)
-    for name, key in (("pue", "pue"), ("switch_on_cost", "switch_on"), ("move_cost", "move")):
-        if options[name] is not None:
-            said[key] = options[name]
-    if "price" in said and known.usual_price is None and known.price is not FREE:
-        said["usual_price"] = known.price.mean  # what the tables of money per hour were made with
-    return replace(known, **said)
-
-
 def _interruption(text: str) -> tuple[float, float]:
     """`30` or `5/20` as seconds to save and to restore."""
     save, _, restore = text.rpartition("/")
@@ -302,21 +280,6 @@ def _interruption(text: str) -> tuple[float, float]:
 def _kinds(nodes: Sequence[Node], events: Sequence[Any]) -> list[str]:
     joining = [event.node for event in events if isinstance(event, NodeJoined)]
     return sorted({node.kind for node in (*nodes, *joining)})
-
-
-def _power(texts: Sequence[str], kinds: Sequence[str], arrivals: Sequence[Arrival]) -> PowerTable:
-    if not texts:
-        return NO_LIMITS
-    from dovetail.traces.power_tables import read_power_tables
-
-    table = read_power_tables(texts, kinds)
-    if not any(arrival.job.model in table.models for arrival in arrivals):
-        examples = ", ".join(repr(model) for model in sorted(table.models)[:2])
-        click.echo(
-            f"note: no job of the trace has a model of the power table, such as {examples}",
-            err=True,
-        )
-    return table
 
 
 def _kind_speeds(texts: Sequence[str], kinds: Sequence[str]) -> dict[str, float]:

@@ -157,6 +157,6 @@ def _rates(pools: Sequence[NodePool], costs: Costs) -> Rates:
         tuple([costs.per_hour(pool.kind, busy) for busy in range(len(pool.per_hour))])
         for pool in pools
     ]
-    if not any([any(rate) for rate in rates]):
+    if not any([any(rate) for rate in rates]) and not costs.power:
         return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
     return tuple(rates)

@@ -94,7 +94,8 @@ class Draft:
         way = task.ladder.ways[task.ladder.thrifty]
         waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
         waste += self.switch_on * way.gpus / (len(self.rates[way.pool]) - 1)
-        return self.move + waste + task.late_per_s * max(0.0, task.restart - self.slack[i])
+        later = min(task.restart, max(0.0, task.restart - self.slack[i]))  # than without the move
+        return self.move + waste + task.late_per_s * later
 
     def hold(self, i: int) -> float:
         """How much more a task is worth where it runs than elsewhere: enough that taking turns wastes
@@ -145,10 +146,14 @@ class Draft:
 
     def _dearer(self, near: Seating, far: Seating) -> bool:
         """Is it dearer to go far, where fewer nodes do, than to stay near?"""
-        moved = [i for i, seat in far.items() if self.tasks[i].at not in (None, seat, near[i])]
+        moved = [i for i, seat in far.items() if seat != near[i] and self._stays(i, near[i])]
         hours = sum([self.tasks[i].usual for i in moved]) / max(len(moved), 1) / HOUR_S
         saved = (self._per_hour(near) - self._per_hour(far)) * hours
-        return sum([self.moving(i) for i in moved]) > saved
+        return sum([self.moving(i) for i in moved]) > max(saved, 0.0)
+
+    def _stays(self, i: int, seat: tuple[int, int]) -> bool:
+        task = self.tasks[i]
+        return task.at is not None and task.at[1] == seat[1] and task.goes_on(seat[0])
 
     def _per_hour(self, seating: Seating) -> float:
         nodes, busy = self.floor.nodes, dict[int, int]()

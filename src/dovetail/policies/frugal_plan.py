@@ -68,8 +68,7 @@ def _by_slack(draft: Draft) -> tuple[list[int], list[int], list[int]]:
 
 def _density(task: Task) -> float:
     """Lateness avoided per GPU-second, as in Smith's rule."""
-    gpus = task.ladder.ways[task.ladder.thrifty].gpus
-    return task.late_per_s / (gpus * max(task.usual, BLINK_S))
+    return task.late_per_s / (_gpus(task) * max(task.usual, BLINK_S))
 
 
 def _crowded(draft: Draft) -> set[int]:
@@ -79,7 +78,7 @@ def _crowded(draft: Draft) -> set[int]:
     gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
     for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
         pool, task = pools[i], draft.tasks[i]
-        more = task.ladder.ways[task.ladder.thrifty].gpus
+        more = _gpus(task)
         there = most.get(pool, 0)
         if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
             crowded.add(i)
@@ -98,18 +97,17 @@ def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
 def _hitch(draft: Draft) -> None:
     """A dear hour on a node that is on anyway may cost less than a cheap one later, when the job has
     to pay for its part of a node that it shares with those that are there now."""
+    dear = [i for i, task in enumerate(draft.tasks) if task.dear and i not in draft.seats]
     company: dict[int, int] = {}
-    for task in draft.tasks:
+    for task in draft.tasks if dear else ():
         company[_pool(task)] = company.get(_pool(task), 0) + _gpus(task)
-    for i, task in enumerate(draft.tasks):
-        if not task.dear or i in draft.seats:
-            continue
-        way, pool = task.ladder.thrifty, _pool(task)
+    for i in dear:
+        task, way = draft.tasks[i], draft.tasks[i].ladder.thrifty
         n = draft.room(i, way, opening=False)
         if n is None:
             continue
-        rate = draft.rates[pool]
-        later = share(rate[: company[pool] + 1], _gpus(task)) + task.ladder.ways[way].extra
+        shared = draft.rates[_pool(task)][: company[_pool(task)] + 1]
+        later = share(shared, _gpus(task)) + task.ladder.ways[way].extra
         if draft.added(i, way, n) < task.cheaper * later:
             draft.put(i, way, n)
 
