@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dovetail.app.experiment import Experiment, simulate
+from dovetail.core.entries import NodeJoined, Resize, Start, Submitted
 from dovetail.core.errors import BadInput
-from dovetail.core.journal import placement_from
-from dovetail.core.model import Node, Placement, Slice
+from dovetail.core.journal import encode, placement_from, read
+from dovetail.core.model import JobId, Node, Placement, Slice
+from dovetail.core.snapshot import restore, take
+from dovetail.core.state import State
 from dovetail.models.cost import Costs, NodeRates, rates_of
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import Limited, PowerTable
@@ -30,11 +34,11 @@ NODE = Node("n0", 1, idle_watts=40.0, gpu_watts=300.0)
 COSTS = Costs(rates_of([NODE]), price=Hourly([0.2]), pue=1.5, power=POWER)
 
 
-def charged(jobs: list[Arrival], policy: str, costs: Costs = COSTS) -> dict[str, float]:
+def charged(jobs: list[Arrival], policy: str, costs: Costs = COSTS) -> dict[str, Any]:
     return dict(simulate(Experiment(jobs, [NODE], costs=costs), policy).summary)
 
 
-def net(seconds: float = HOUR_S, **wishes: object) -> Arrival:
+def net(seconds: float = HOUR_S, **wishes: Any) -> Arrival:
     return arrival("a", 0.0, seconds, model="net", **wishes)
 
 
@@ -148,3 +152,22 @@ def test_a_limit_is_part_of_a_placement_in_the_journal() -> None:
         assert placement_from(json.loads(placement.text)) == placement
     assert Placement(slices).text == "[1000,[0,3],[1,1]]"  # as before there were limits
     assert Placement(slices) != Placement(slices, limit=150)
+
+
+def test_journal_and_snapshot_remember_the_limit() -> None:
+    state, lines = State(), []
+    for entry in (
+        NodeJoined(0.0, NODE),
+        Submitted(0.0, net().job),
+        Start(JobId("a"), Placement((Slice(0, 1),), limit=150)),
+        Resize(JobId("a"), Placement((Slice(0, 1),), limit=100)),
+    ):
+        state.record(entry)
+        lines.append(encode(entry, 0.0))
+    replayed = State()
+    for entry in read(lines):
+        replayed.record(entry)
+    for known in (state, replayed, restore(take(state), past=0)):
+        placement = known.tracks[JobId("a")].placement
+        assert placement is not None
+        assert placement.limit == 100

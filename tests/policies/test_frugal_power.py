@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import pi, sin
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -37,13 +38,13 @@ def costs_of(nodes: list[Node], price: float = 0.2) -> Costs:
     return Costs(rates_of(nodes), price=Hourly([price]), power=POWER)
 
 
-def spent(policy: str, node: Node = ONE, price: float = 0.2, **wishes: object) -> dict[str, float]:
+def spent(policy: str, node: Node = ONE, price: float = 0.2, **wishes: Any) -> dict[str, Any]:
     one = arrival("a", 0.0, HOUR_S, model="net", **wishes)
     experiment = Experiment([one], [node], costs=costs_of([node], price))
     return dict(simulate(experiment, policy).summary)
 
 
-def took(policy: str = "frugal", **wishes: object) -> float:
+def took(policy: str = "frugal", **wishes: Any) -> float:
     return float(spent(policy, **wishes)["mean_jct_s"]) / HOUR_S
 
 

@@ -132,7 +132,7 @@ class Frugal:
         # Whoever runs goes on through a dear hour if stopping it costs more than the hour.
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
-        return replace(task, window=view.window, dear=dear, cheaper=view.saving)
+        return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:

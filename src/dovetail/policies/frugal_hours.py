@@ -21,7 +21,7 @@ class Outlook(NamedTuple):
     window: Seconds
     dear: bool
     excess: float
-    saving: float
+    cheaper: float
 
 
 def signal(costs: Costs, per_kg: float) -> Hourly | None:
@@ -70,5 +70,5 @@ class Forecast:
                 if window >= needs:
                     allowed = price + NEARLY_AS_CHEAP * self._usual
         excess = (self._present - limit) / self._usual if self._usual else 0.0
-        saving = max(limit / self._present, 0.0) if self._present > 0 else 1.0
-        return Outlook(window, self._present > allowed, excess, saving)
+        cheaper = max(limit / self._present, 0.0) if self._present > 0 else 1.0
+        return Outlook(window, self._present > allowed, excess, cheaper)
