@@ -344,6 +344,11 @@ class Placement:
     def __reduce__(self) -> tuple[object, ...]:
         return Placement, (self.slices, self.share, self.limit)
 
+    def row(self) -> list[Any]:
+        """What `text` says."""
+        pieces = [[piece.node, piece.mask] for piece in self.slices]
+        return [self.share, *pieces, self.limit] if self.limit else [self.share, *pieces]
+
     def limited_to(self, watts: int) -> Placement:
         """The same GPUs, with that power limit."""
         return self if watts == self.limit else Placement(self.slices, self.share, watts)
