@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live, tune_live, tune_vs_peers
+from benchmarks import decisions, live, price_and_power, tune_live, tune_vs_peers
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -260,6 +260,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "process": whole_process,
     "million": a_million_jobs,
     "plans": large_plans,
+    "price_and_power": price_and_power.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,

@@ -1,5 +1,7 @@
 """Prices and carbon by the hour."""
 
+from math import nan
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +43,5 @@ def test_a_run_beyond_the_table_is_told_which_hour_is_missing() -> None:
 def test_a_missing_hour_is_named() -> None:
     with pytest.raises(BadInput, match="no value for hour 2"):
         of_every_hour([(0.0, 1.0), (HOUR_S, 1.0), (3 * HOUR_S, 1.0)], "price")
+    with pytest.raises(BadInput, match="no value for hour 1"):
+        of_every_hour([(0.0, 1.0), (HOUR_S, nan)], "price")
