@@ -15,11 +15,21 @@ from dovetail.traces.instances import Instance, read_instance
 from dovetail.traces.scenarios import Scenario, draw
 
 BASELINES = {"FIFO": "andreas-fifo", "EDF": "andreas-edf", "Priority": "andreas-priority"}
-RANDOM_GREEDY, FRUGAL = "andreas-random-greedy", "frugal"
+RANDOM_GREEDY, LOCAL_SEARCH = "andreas-random-greedy", "andreas-local-search"
+FRUGAL = "frugal"
 RECORDED = Path(__file__).parents[2] / "shared" / "golden" / "andreas"
 STUDENT_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # by degrees of freedom
 
 Source = Scenario | Path  # drawn by chance, or recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured."""
+
+    seeds: Sequence[int]
+    nodes: Sequence[int]
+    limit_s: float  # for each search of HiGHS; 0: none
 
 
 @dataclass(frozen=True, slots=True)
