@@ -252,6 +252,14 @@ def large_plans() -> Iterator[Line]:
                 f"under {1000 * limit_s:.0f} ms",
                 seconds < limit_s,
             )
+    for nodes, jobs, limit_s in ((100, 450, 0.5), (1000, 10_000, 1.0)):
+        seconds, found, no_worse = decisions.limited(nodes, jobs, limit_s)
+        yield Line(
+            f"random greedy, {limit_s:g} s for {nodes:,} nodes, {jobs:,} jobs",
+            f"{seconds:.2f} s, {found.passes:,} of {found.wanted:,} passes",
+            f"under {1.5 * limit_s:g} s, no worse than greedy",
+            seconds < 1.5 * limit_s and no_worse,
+        )
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {

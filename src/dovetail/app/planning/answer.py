@@ -111,7 +111,7 @@ def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]
         return list(policy.decide(state))
     draft = Draft(state, policy.books.of(state), movable=True)
     found = policy.search(draft.problem)
-    notes.append(f"{found.passes} passes")
+    notes.append(str(found))
     return actions_of(state, draft, found.best, policy.place)
 
 

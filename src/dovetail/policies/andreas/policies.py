@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from random import Random
@@ -87,7 +87,7 @@ class AndreasLocalSearch(AndreasRandomGreedy):
 
     def search(self, problem: Problem) -> Search:
         found = self._searched(problem, self.elite)
-        return Search([local_search(problem, found.elite)], found.passes)
+        return replace(found, elite=[local_search(problem, found.elite)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,4 +98,4 @@ class AndreasPathRelinking(AndreasRandomGreedy):
 
     def search(self, problem: Problem) -> Search:
         found = self._searched(problem, self.elite)
-        return Search([path_relinking(problem, found.elite)], found.passes)
+        return replace(found, elite=[path_relinking(problem, found.elite)])
