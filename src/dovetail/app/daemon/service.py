@@ -19,7 +19,13 @@ from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
-from dovetail.app.daemon.submissions import Book, Member, Submission, members
+from dovetail.app.daemon.submissions import (
+    Book,
+    Member,
+    Submission,
+    as_here,
+    members,
+)
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
@@ -102,6 +108,7 @@ class Service:
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)
                 found = [self._with_known_others(member, view) for member in found]
+                found = [replace(own, job=as_here(own.job, view.room)) for own in found]
                 events += self.take_on(found, submission, caller, now)
                 number += 1
             self._parts.store.set_meta("next_job", str(number))
