@@ -40,7 +40,7 @@ def history(
     **only: str | None,
 ) -> None:
     """Jobs that have ended, the newest first."""
-    times = {"since": _time(since, "--since"), "until": _time(until, "--until")}
+    times = {"since": unix_time(since, "--since"), "until": unix_time(until, "--until")}
     if trace is not None:
         _write_trace(client, trace, {**only, **times})
         return
@@ -68,7 +68,7 @@ def _write_trace(client: Client, path: str, only: dict[str, Any]) -> None:
         click.echo(f"What if? dovetail compare {path} --cluster 1x{slots} --policies fifo,srtf,las")
 
 
-def _time(text: str | None, option: str) -> float | None:
+def unix_time(text: str | None, option: str) -> float | None:
     """Seconds since 1970: a time of day or a date, or so long ago."""
     if text is None:
         return None
