@@ -4,9 +4,9 @@
     python -m benchmarks.predicted_cost --runs 1
 
 Three trainings are profiled by the code of `dovetail profile`, on one slot with the other one as busy,
-and on both. Twenty jobs of them come in the course of a minute, with deadlines, so that both slots are busy most of
-the time, as they were for the profile; what the
-machine draws is a table by busy slots. Each of five runs has other jobs at other times.
+and on both. Twenty jobs of them come in the course of a minute, with deadlines, so that both slots are
+busy most of the time, as they were for the profile; what the machine draws is a table by busy slots.
+Each of five runs has other jobs at other times.
 """
 
 from __future__ import annotations

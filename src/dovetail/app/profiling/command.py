@@ -34,7 +34,9 @@ _SETTINGS = {"allow_interspersed_args": False}
 @click.option("--gpus", metavar="N[,N]", help="Numbers to try.  [1, 2, 4 … as many as there are]")
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
 @click.option("--alone", is_flag=True, help="One copy, not as many as fill the machine.")
-@click.option("--pattern", metavar="REGEX", help=r"For what it prints: 'epoch (?P<step>\\d+)'.")
+@click.option(
+    "--pattern", metavar="REGEX", help=r"For what it prints: 'epoch (?P<step>\d+): (?P<loss>\S+)'."
+)
 @click.option(
     "--patience",
     type=click.FloatRange(1, 86_400),
@@ -108,9 +110,7 @@ def _pattern(given: str | None) -> str:
     try:
         return pattern(given)
     except ValueError as error:
-        if "names no metric" not in str(error):
-            raise click.UsageError(f"--pattern {given!r} {error}") from None
-        return given
+        raise click.UsageError(f"--pattern {given!r} {error}") from None
 
 
 def _counts(given: str | None) -> list[int]:
