@@ -83,7 +83,7 @@ def planned(
     seed: int,
 ) -> list[Planned]:
     """Their lengths beyond the start lie evenly in the range, in the way with the fewest GPUs. They
-    come at random, and are due when the work before them is done and after that twice to four times
+    come at random, and are due when the work before them is done and after that three to five times
     what they take."""
     chance, at, done_at, found = Random(seed), 0.0, 0.0, []
     for number in range(JOBS):
@@ -92,7 +92,7 @@ def planned(
         steps = max(round(chance.uniform(*lengths_s) * first.steps_per_s), 1)
         length = first.seconds(steps)
         done_at = max(at, done_at) + length / slots
-        due_s = done_at - length / slots - at + chance.uniform(2.0, 4.0) * length
+        due_s = done_at - length / slots - at + chance.uniform(3.0, 5.0) * length
         spec = read(
             {
                 "name": f"{training.name}-{number}",

@@ -27,7 +27,7 @@ MODELS = ("narrow", "middle", "wide")
 RUNS = 5
 SLOTS, WATTS, PRICE = 2, (60.0, 90.0), 0.25
 LATE_COST = "0.05/h"  # twice what the machine costs with both slots busy
-PROFILE_S, LENGTHS_S, GAP_S = 8.0, (4.0, 12.0), 2.5
+PROFILE_S, LENGTHS_S, GAP_S = 8.0, (3.0, 10.0), 2.5
 MEDIAN, WORST = 0.05, 0.13
 ENDLESS = 1_000_000  # steps
 
