@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import datetime
 from math import inf
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.app.daemon.costs import charged, costs_here
+from dovetail.app.daemon.why import why
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.entries import Finished, Paced, Start
 from dovetail.core.errors import BadInput
@@ -19,6 +21,7 @@ from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
 from live_box import box
+from typed_here import typing
 
 NODE = Node("here", 2, "cpu")
 
@@ -155,3 +158,20 @@ def test_what_is_on_is_charged_up_to_now(tmp_path: Path) -> None:
         later = charged(entries, made.daemon.costs, now + 3600)
     assert later["energy_kwh"] - sooner["energy_kwh"] == pytest.approx(1.0)
     assert inf > later["energy_cost"] > 0
+
+
+def test_a_simulation_takes_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "jobs.csv").write_text("submit_s,duration_s\n0,3600\n")
+    type_ = typing(monkeypatch, capsys)
+    words = ["--cluster", "1x2:cpu", "--policy", "fifo", "--json", "--costs", costs_file(tmp_path)]
+    said = type_("simulate", tmp_path / "jobs.csv", *words)
+    assert json.loads(said.out)["energy_cost"] == pytest.approx(0.5)
+
+
+def test_why_says_that_a_job_has_time(tmp_path: Path) -> None:
+    with box(tmp_path / "home", policy="frugal", costs=costs_file(tmp_path)) as made:
+        job = made.submit("true", options={"cpu": {"1": "2s"}}, deadline="+1h")
+        found = why(made.service, job)
+    assert "it has time" in found["text"]
