@@ -108,7 +108,6 @@ class Service:
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)
                 found = [self._with_known_others(member, view) for member in found]
-                found = [replace(own, job=as_here(own.job, view.room)) for own in found]
                 events += self.take_on(found, submission, caller, now)
                 number += 1
             self._parts.store.set_meta("next_job", str(number))
@@ -120,7 +119,8 @@ class Service:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
 
     def _with_known_others(self, member: Member, view: View) -> Member:
-        """Jobs it comes after that have finished no longer matter; others must be known."""
+        """Jobs it comes after that have finished no longer matter; others must be known. Of its
+        options those count that this machine has."""
         wanted = []
         for other in member.job.after:
             phase = self._phase_of(other, view)
@@ -130,7 +130,8 @@ class Service:
                 raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
             if phase != "finished":
                 wanted.append(other)
-        return replace(member, job=replace(member.job, after=tuple(wanted)))
+        job = replace(member.job, after=tuple(wanted))
+        return replace(member, job=as_here(job, view.room))
 
     def _phase_of(self, job_id: str, view: View) -> str | None:
         if job_id in view.tracks:

@@ -62,10 +62,11 @@ def _write_trace(client: Client, path: str, only: dict[str, Any]) -> None:
         return
     Path(path).write_text(text, encoding="utf-8")
     jobs = text.count("\n") - (form == "csv")
-    slots = sum(len(node["gpus"]) for node in client.get("/v1/nodes")["nodes"])
+    nodes = client.get("/v1/nodes")["nodes"]
+    cluster = "+".join(f"1x{len(node['gpus'])}:{node['kind']}" for node in nodes)
     click.echo(f"Wrote {counted(jobs, 'job')} to {path}.")
     if jobs:
-        click.echo(f"What if? dovetail compare {path} --cluster 1x{slots} --policies fifo,srtf,las")
+        click.echo(f"What if? dovetail compare {path} --cluster {cluster} --policies fifo,srtf,las")
 
 
 def unix_time(text: str | None, option: str) -> float | None:
