@@ -82,9 +82,13 @@ def _timings(subject: Any, asked: dict[str, Any]) -> list[Timing]:
     with TemporaryDirectory(prefix="dovetail-profile-") as folder:
         for way in chosen:
             tell = _teller(str(way))
-            timings.append(
-                calibrate(subject, way, Path(folder), asked["seconds"], asked["patience"], tell)
-            )
+            limits = asked["seconds"], asked["patience"]
+            try:
+                timings.append(calibrate(subject, way, Path(folder), *limits, tell))
+            except BaseException:
+                if sys.stderr.isatty():
+                    click.echo(err=True)  # what is wrong begins on a line of its own
+                raise
             tell(f"{timings[-1].steps_per_s:.4g} steps/s\n")
     return timings
 
