@@ -229,7 +229,8 @@ def _progress(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> str:
     if len(firsts) < len(copies):
         return f"starting, {now:.0f} s"
     steps = sum(len(copy.reports) for copy in copies)
-    return f"{steps} report{'' if steps == 1 else 's'}, {max(seconds - (now - max(firsts)), 0):.0f} s to go"
+    left_s = max(seconds - (now - max(firsts)), 0.0)
+    return f"{steps} report{'' if steps == 1 else 's'}, {left_s:.0f} s to go"
 
 
 def _check_patience(
