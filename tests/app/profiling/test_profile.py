@@ -61,7 +61,7 @@ def test_every_copy_has_gpus_of_its_own() -> None:
     assert [way.uuids(number) for number in range(2)] == [("GPU-0", "GPU-1"), ("GPU-2", "GPU-3")]
 
 
-def test_speed_and_start_up_are_measured_by_setting(tmp_path: Path) -> None:
+def test_speed_and_start_up_are_measured_by_way(tmp_path: Path) -> None:
     one, two = (
         calibrate(subject(tmp_path, STEPPING, "1000"), way, tmp_path, seconds=1.5)
         for way in ways(NODE)
@@ -151,14 +151,14 @@ def test_energy_is_that_of_start_up_and_of_work() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("steps: 3", "there are no settings"),
-        ("settings: [{kind: x}]", "setting 1: kind, gpus and steps_per_s are needed"),
+        ("steps: 3", "there is nothing under measured"),
+        ("measured: [{kind: x}]", "row 1: kind, gpus and steps_per_s are needed"),
         (
-            "settings: [{kind: x, gpus: 1, steps_per_s: fast}]",
+            "measured: [{kind: x, gpus: 1, steps_per_s: fast}]",
             "steps_per_s: 'fast' is not a number",
         ),
-        ("settings: [{kind: x, gpus: 0, steps_per_s: 1}]", "give at least 1 GPU"),
-        ("settings: [{kind: x, gpus: 1, steps_per_s: 1}]", "how many steps the whole job has"),
+        ("measured: [{kind: x, gpus: 0, steps_per_s: 1}]", "give at least 1 GPU"),
+        ("measured: [{kind: x, gpus: 1, steps_per_s: 1}]", "how many steps the whole job has"),
     ],
 )
 def test_a_profile_that_cannot_be_used_is_told(tmp_path: Path, text: str, told: str) -> None:
@@ -187,6 +187,6 @@ def test_a_job_that_names_no_profile_is_told(profile: object, told: str) -> None
 def test_json_has_the_figures(type_: Type, tmp_path: Path) -> None:
     words = ["--slots", 1, "--seconds", 0.5, "--json", "--out", tmp_path / "x.yaml"]
     said = type_("profile", *words, "--", *PYTHON, STEPPING, "1000")
-    (row,) = json.loads(said.out)["settings"]
+    (row,) = json.loads(said.out)["measured"]
     assert row["kind"] == "cpu"
     assert row["steps_per_s"] > 3

@@ -62,7 +62,7 @@ def profile(command: tuple[str, ...], **asked: Any) -> None:
     table = Table(tuple(timings), asked["steps"], command)
     out.write_text(text_of(table))
     if asked["as_json"]:
-        rows = {"file": str(out), "settings": [_row(own, table.steps) for own in timings]}
+        rows = {"file": str(out), "measured": [_row(own, table.steps) for own in timings]}
         click.echo(json.dumps(rows))
         return
     click.echo(_listing(table))

@@ -1,4 +1,4 @@
-"""The file that `dovetail profile` writes and that a job names: speeds, start-up, watts by setting."""
+"""The file that `dovetail profile` writes and that a job names: speeds, start-up and watts by kind and number of GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dovetail.core.model import Option, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How one setting did. Watts are of the GPUs that one job has, where they tell."""
+    """How the job did with so many GPUs of a kind. Watts are of the GPUs that one job has, where they tell."""
 
     kind: str
     gpus: int
@@ -47,7 +47,7 @@ class Table:
     command: tuple[str, ...] = ()
 
     def options(self, steps: float | None = None) -> list[Option]:
-        """Every setting, and how long all of the job takes there."""
+        """Every way that was measured, and how long all of the job takes so."""
         whole = steps or self.steps
         if whole is None:
             raise BadInput(
@@ -58,13 +58,13 @@ class Table:
 
 
 def text_of(table: Table) -> str:
-    """YAML, a line for each setting."""
+    """YAML, a line for each way."""
     lines = ["# By dovetail profile. A job file names it: profile: THIS FILE"]
     if table.command:
         lines.append(f"command: {json.dumps(list(table.command))}")
     if table.steps is not None:
         lines.append(f"steps: {table.steps:.15g}")
-    lines.append("settings:")
+    lines.append("measured:")
     for timing in table.timings:
         row = {item.name: getattr(timing, item.name) for item in fields(timing)}
         told = ", ".join(
@@ -82,16 +82,16 @@ def read_table(path: str) -> Table:
     from dovetail.app.spec.yaml_files import located, text_of
 
     found, _ = located(text_of(path), path)
-    rows = found.get("settings") if isinstance(found, Mapping) else None
+    rows = found.get("measured") if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping) or not isinstance(rows, Sequence) or not rows:
-        raise BadInput(f"{path}: there are no settings; have dovetail profile write it")
+        raise BadInput(f"{path}: there is nothing under measured; have dovetail profile write it")
     timings = tuple([_timing(path, number, row) for number, row in enumerate(rows, 1)])
     steps = found.get("steps")
     return Table(timings, None if steps is None else _number(f"{path}: steps", steps))
 
 
 def _timing(path: str, number: int, row: object) -> Timing:
-    where = f"{path}: setting {number}"
+    where = f"{path}: measured, row {number}"
     known = {item.name for item in fields(Timing)}
     if not isinstance(row, Mapping) or not {"kind", "gpus", "steps_per_s"} <= set(row) <= known:
         raise BadInput(f"{where}: kind, gpus and steps_per_s are needed, and beyond them only "
