@@ -199,13 +199,13 @@ def by_limit(
         return
     with machine.nvml() as library:
         handle = library.nvmlDeviceGetHandleByUUID(node.labels[0][1])
-        usual = library.nvmlDeviceGetPowerManagementLimit(handle)
-        low, high = library.nvmlDeviceGetPowerManagementLimitConstraints(handle)
-        yield f"- The power limit may be {low / 1000:.0f} to {high / 1000:.0f} W."
         try:
+            usual = library.nvmlDeviceGetPowerManagementLimit(handle)
+            low, high = library.nvmlDeviceGetPowerManagementLimitConstraints(handle)
+            yield f"- The power limit may be {low / 1000:.0f} to {high / 1000:.0f} W."
             library.nvmlDeviceSetPowerManagementLimit(handle, max(low, int(high * LIMIT_PARTS[1])))
         except library.NVMLError as error:
-            yield f"- It may not be changed here: {error}."
+            yield f"- The power limit may not be changed here: {error}."
             return
         try:
             yield from limit_rows(trainings, node, folder, began, (library, handle, low, high))
