@@ -13,7 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live, price_and_power, tune_live, tune_vs_peers
+from benchmarks import (
+    decisions,
+    live,
+    predicted_cost,
+    price_and_power,
+    tune_live,
+    tune_vs_peers,
+)
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -272,6 +279,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
+    "predicted_cost": predicted_cost.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

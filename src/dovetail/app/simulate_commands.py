@@ -42,6 +42,7 @@ from dovetail.traces.clusters import (
     read_tenants,
     split_by_tenants,
 )
+from dovetail.traces.cost_files import read_costs
 from dovetail.traces.instances import is_instance, read_instance
 from dovetail.traces.record import RunRecord
 
@@ -90,6 +91,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+        click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
         click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
         click.option("--carbon", metavar="X|FILE", help="Grams of CO2 per kWh, or a table."),
         click.option("--pue", type=float, help="Power of the site over that of its nodes: 1.33."),
@@ -220,6 +222,8 @@ def _given(
             raise click.UsageError(
                 f"{trace} is a folder with nodes of its own; leave --cluster out"
             )
+        if options["costs"]:
+            raise click.UsageError(f"{trace} is a folder with costs of its own; leave --costs out")
         instance = read_instance(trace)
         return instance.trace.arrivals, instance.nodes, instance.costs
     if not options["cluster"]:
@@ -230,7 +234,8 @@ def _given(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     nodes = read_cluster(options["cluster"])
-    return found.arrivals, nodes, Costs(rates_of(nodes))
+    known = read_costs(options["costs"]).costs(nodes) if options["costs"] else None
+    return found.arrivals, nodes, known or Costs(rates_of(nodes))
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:

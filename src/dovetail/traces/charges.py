@@ -99,6 +99,13 @@ class Charges:
                 extra = busy * costs.extra_watts(model, kind, placement.limit)
                 self._extra[n] = self._extra[n] + extra if self._busy[n] else 0.0
 
+    def _settle_up_to(self, now: Seconds) -> None:
+        """Charge what is on and goes on."""
+        for n, busy in enumerate(self._busy):
+            if busy and now > self._since[n]:
+                self._charge(n, busy, self._since[n], now)
+                self._since[n] = now
+
     def _busy_by(self, placement: Placement, sign: int) -> list[tuple[int, int]]:
         """By node, how many more GPUs are busy than before."""
         if placement.share == WHOLE_GPU:
@@ -127,8 +134,10 @@ class Charges:
             self.energy_kwh += kilowatts * (end - start) / HOUR_S
             self.co2_kg += kilowatts * costs.carbon.total(start, end) / HOUR_S / GRAMS_IN_KG
 
-    def figures(self) -> Mapping[str, float | int]:
-        """For the summary of a run that is over."""
+    def figures(self, now: Seconds | None = None) -> Mapping[str, float | int]:
+        """For the summary of a run that is over, or up to now."""
+        if now is not None:
+            self._settle_up_to(now)
         move_cost = self.migrations * self.costs.move
         return {
             "energy_cost": self.energy_cost,
