@@ -20,16 +20,20 @@ from weakref import WeakKeyDictionary
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
 from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.app.daemon.spans import Span
 from dovetail.backends.simulated import SimulatedCluster
-from dovetail.core.entries import Action, Event, Released
+from dovetail.core.entries import Action, Event, Released, Wake
+from dovetail.core.errors import BadInput
 from dovetail.core.loop import Backend, run
 from dovetail.core.model import Job, JobId, Placement, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.models.cost import Costs
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience
+from dovetail.traces.charges import Charges
 from dovetail.tune.board import Mirror
 
 SCENARIOS = 16
@@ -44,23 +48,8 @@ _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
 _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 _NORMAL = NormalDist()
 
+
 Beliefs: TypeAlias = Mapping[JobId, Belief]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time, in seconds since 1970: four times of five between low and high (None: open)."""
-
-    expected: float
-    low: float
-    high: float | None
-
-    def moved(self, by: Seconds) -> Span:
-        high = None if self.high is None else self.high + by
-        return Span(self.expected + by, self.low + by, high)
-
-    def row(self) -> dict[str, float | None]:
-        return {"expected": self.expected, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +146,7 @@ def made_of(
     if beliefs is None:
         beliefs = beliefs_of(state)
     costs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
-    middle = _run(likeness, {job_id: b.seconds for job_id, b in beliefs.items()}, costs)
+    middle = _run(likeness, _middle(beliefs), costs)
     number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
     if all(belief.exact for belief in beliefs.values()):
         number = 0
@@ -177,6 +166,20 @@ def made_of(
         scenarios=len(others),
         limited="; ".join(_limits(likeness, state, middle)),
     )
+
+
+def charged(likeness: Likeness, beliefs: Beliefs, costs: Costs) -> Mapping[str, float | int]:
+    """What all of it is expected to cost from now on, if everything takes the time it is believed to."""
+    charges = Charges(costs)
+    jobs = {job_id: as_measured(track) for job_id, track in likeness.state().tracks.items()}
+    watch = _run(likeness, _middle(beliefs), jobs, charges)
+    if watch.cut_short:
+        raise BadInput(watch.cut_short)
+    return charges.figures()
+
+
+def _middle(beliefs: Beliefs) -> dict[JobId, Seconds]:
+    return {job_id: belief.seconds for job_id, belief in beliefs.items()}
 
 
 def beliefs_of(state: State) -> Beliefs:
@@ -369,10 +372,13 @@ def gpus_of(placement: Placement) -> list[tuple[int, int]]:
 class _Ahead:
     """The simulated world, for as long as it is worth it; in it arrays let their next member go."""
 
-    def __init__(self, world: Backend, state: State, watch: Watch) -> None:
+    def __init__(
+        self, world: Backend, state: State, watch: Watch, held_until: Mapping[JobId, Seconds]
+    ) -> None:
         self._world: Final = world
         self._state: Final = state
         self._watch: Final = watch
+        self._held_until: Final = dict(held_until)
         self._until: Final = thread_time() + _MOST_SECONDS
         self._late: Final[dict[str, list[JobId]]] = {}
         for track in state.tracks.values():
@@ -384,8 +390,15 @@ class _Ahead:
         if self._watch.turns > _MOST_TURNS or thread_time() > self._until:
             self._watch.cut_short = "it looks only so far ahead, since there is so much to decide"
             return ()
-        released = self._next_of_arrays()
+        released = self._next_of_arrays() + self._whose_time_has_come()
         return released or self._world.observe()
+
+    def _whose_time_has_come(self) -> list[Event]:
+        now = self._state.now
+        due = [job_id for job_id, at in self._held_until.items() if at <= now]
+        for job_id in due:
+            del self._held_until[job_id]
+        return [Released(now, job_id) for job_id in due]
 
     def _next_of_arrays(self) -> list[Event]:
         ended = self._watch.just_ended
@@ -394,15 +407,26 @@ class _Ahead:
         late = [self._late[array] for array in arrays if self._late.get(array)]
         return [Released(self._state.now, members.pop(0)) for members in late if members]
 
+    def decide(self, view: View) -> Sequence[Action]:
+        """Stands among the policies too, so as to be asked again in time."""
+        return [Wake(min(self._held_until.values()))] if self._held_until else []
+
     def act(self, action: Action) -> None:
         self._world.act(action)
 
 
-def _run(likeness: Likeness, left_s: Mapping[JobId, Seconds], jobs: Mapping[JobId, Job]) -> Watch:
+def _run(
+    likeness: Likeness,
+    left_s: Mapping[JobId, Seconds],
+    jobs: Mapping[JobId, Job],
+    charges: Charges | None = None,
+) -> Watch:
     """Set the likeness going: every job has that much work left."""
     state = likeness.state(jobs)
     watch = Watch()
     state.index(watch)
+    if charges is not None:
+        state.index(charges)
     saving = _saving(state)
     going = [
         _going(track, left_s[job_id], state.now, saving)
@@ -411,10 +435,10 @@ def _run(likeness: Likeness, left_s: Mapping[JobId, Seconds], jobs: Mapping[JobI
     ]
     if not going:
         return watch
-    policies = [Housekeeping(), likeness.policy_on(state)]
     world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now)
+    ahead = _Ahead(world, state, watch, likeness.held_until)
     try:
-        run(_Ahead(world, state, watch), policies, state)
+        run(ahead, [Housekeeping(), likeness.policy_on(state), ahead], state)
     except Exception as error:
         # Somebody else's policy, or one that waits for what will not come: say as much as is known.
         watch.cut_short = f"looking ahead has failed ({type(error).__name__}: {error})"

@@ -18,7 +18,8 @@ from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
-from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Job, JobId, Seconds, Shape
 from dovetail.core.view import View
 
 LOG = "log"
@@ -48,6 +49,7 @@ def members(
     submission: Submission, number: int, user: str, now: Seconds, epoch: float
 ) -> list[Member]:
     """The jobs that a submission stands for, numbered from its number."""
+    jobs.still_due(submission.spec.deadline, epoch + now)
     found = []
     for index, spec in jobs.expand(submission.spec):
         job_id = str(number) if index is None else f"{number}.{index}"
@@ -56,6 +58,17 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
+
+
+def why_never(job: Job, view: View) -> str:
+    """Why it could not run on this machine even if nobody else were there; "" if it could."""
+    tenant = job.tenant if view.room.tenants_matter else ""
+    return view.room.why_never(Shape(0, job, tenant))
+
+
+def check_it_could_run(job: Job, view: View) -> None:
+    if why := why_never(job, view):
+        raise BadInput(f"job {job.name!r} could never run here: {why}")
 
 
 class Book:
