@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.app.experiment import Experiment
 from dovetail.core.errors import BadInput
-from dovetail.models.cost import FREE
+from dovetail.models.cost import FREE, Costs
 from dovetail.traces.record import RunRecord
 
 _EQUAL = 1e-9  # of a figure: less is the rounding of sums
@@ -72,13 +72,18 @@ def objective_of(name: str, experiment: Experiment) -> Objective:
     missing = ""
     if name in ("energy", "co2", "cost") and not (costs.rates or costs.by_node):
         missing = "power nodes draw; give idle_watts and gpu_watts in the file of --cluster"
-    elif name == "cost" and costs.price is FREE:
+    elif name == "cost" and costs.price is FREE and not _priced(costs):
         missing = "electricity costs; give --price"
     elif name == "co2" and costs.carbon is FREE:
         missing = "carbon is in electricity; give --carbon"
     if missing:
         raise BadInput(f"--objective {name}: it is not known what {missing}")
     return found
+
+
+def _priced(costs: Costs) -> bool:
+    """Is it said in money, whatever a kWh costs?"""
+    return bool(costs.by_node) or any(rates.per_hour for rates in costs.rates.values())
 
 
 def on_front(points: Sequence[tuple[float, float]]) -> list[bool]:

@@ -133,6 +133,7 @@ def simulate(trace: str, policy: str, **options: Any) -> None:
         write_page(out, [record], _title(trace))
     if options["as_json"]:
         click.echo(json.dumps(dict(record.summary)))
+        _tell_refusals(record, err=True)
     else:
         _say([record], experiment, out)
 
@@ -164,6 +165,7 @@ def compare(trace: str, policies: str, objective: str | None, **options: Any) ->
         write_comparison(out, records, _title(trace), wanted)
     if options["as_json"]:
         click.echo(json.dumps([dict(record.summary) for record in records]))
+        _tell_refusals(records[0], err=True)
     else:
         _say(records, experiment, out, wanted)
 
@@ -334,11 +336,15 @@ def _say(
     click.echo(table([record.summary for record in records], objective))
     for line in told([record.policy for record in records], experiment.predictor):
         click.echo(line)
-    first = records[0]  # the cluster refuses, so it is the same for all policies
-    for refusal in first.refusals:
-        click.echo(refusal)
-    more = int(first.summary["refused"]) - len(first.refusals)
-    if first.refusals and more > 0:
-        click.echo(f"and {more} more")
+    _tell_refusals(records[0])
     if out:
         click.echo(f"\nReport: {(out / REPORT).resolve()}")
+
+
+def _tell_refusals(first: RunRecord, err: bool = False) -> None:
+    """The cluster refuses, so it is the same for all policies."""
+    for refusal in first.refusals:
+        click.echo(refusal, err=err)
+    more = int(first.summary["refused"]) - len(first.refusals)
+    if first.refusals and more > 0:
+        click.echo(f"and {more} more", err=err)

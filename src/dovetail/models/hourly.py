@@ -76,7 +76,7 @@ def of_every_hour(rows: Sequence[tuple[Seconds, float]], what: str) -> Hourly:
     start = rows[0][0]
     values = []
     for number, (at, value) in enumerate(rows):
-        if abs(at - start - number * HOUR_S) > 1.0:
+        if abs(at - start - number * HOUR_S) > 1.0 or not isfinite(value):
             raise BadInput(f"the {what} has no value for hour {number}; give one for every hour")
         values.append(value)
     return Hourly(values, what)

@@ -262,7 +262,7 @@ def test_a_job_that_prints_a_lot_keeps_only_the_end(here: Box) -> None:
 
 
 def test_a_job_that_can_never_fit_is_not_taken_on(here: Box) -> None:
-    with pytest.raises(BadInput, match="job 'true' could never run here: .* 2 GPUs"):
+    with pytest.raises(BadInput, match=r"job 'true' could never run here: .* 2 GPUs"):
         here.submit("true", resources={"gpus": 3})
 
 

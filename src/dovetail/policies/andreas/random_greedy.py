@@ -40,6 +40,7 @@ class Search:
 
     elite: Sequence[Solution]
     passes: int
+    in_time: bool = True  # or had it to stop before it was through?
 
     @property
     def best(self) -> Assignment:
@@ -62,14 +63,14 @@ def random_greedy(
     found = [Solution(tries.cost(first), first)]
     nodes, jobs, gpus = problem.sizes
     until = perf_counter() + limit_s
-    made = 0
-    for solution in tries.solutions(order, min(passes, nodes * jobs * gpus)):
+    made, most = 0, min(passes, nodes * jobs * gpus)
+    for solution in tries.solutions(order, most):
         made += 1
         if len(found) < elite or solution.cost < found[-1].cost:
             found = _with(found, solution, elite)
         if perf_counter() > until:
             break
-    return Search(found, made)
+    return Search(found, made, made == most)
 
 
 def _with(found: list[Solution], solution: Solution, elite: int) -> list[Solution]:
