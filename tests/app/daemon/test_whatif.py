@@ -168,7 +168,7 @@ def test_what_the_daemon_was_not_told_of_costs_is_said_and_times_are_told_all_th
 def test_a_price_table_that_is_too_short_is_said_and_times_are_told_all_the_same() -> None:
     costs = Costs(COSTS.rates, Hourly([0.1, 0.2], "price table"))
     found = asked(busy(), new(9000), costs=costs)
-    assert "the price table has 2 hours and hour 2 is needed" in found["uncosted"]
+    assert found["uncosted"].startswith("node 'box' is in use until hour 2, and the price table")
     assert times(found["as_asked"]) == (61.0, 9061.0)
     assert found["as_asked"]["cost"] is None
 
@@ -192,6 +192,16 @@ def test_a_job_that_was_timed_in_other_ways_is_offered_them() -> None:
     state = live(lasting("1", 10))
     row = change(asked(state, one), "gpus")
     assert (row["value"], times(row)) == (2, (10.0, 40.0))
+
+
+def test_where_no_one_change_is_enough_two_are_tried_together() -> None:
+    timed = (Option("gpu", 1, 50.0), Option("gpu", 2, 30.0))
+    one = new(50, kinds=("gpu",), options=timed)
+    found = asked(busy(lasting("3", 100, 2)), one, by=40.0, policy="priority")
+    (best, *_) = found["alternatives"]
+    assert best["change"] == "with 2 GPUs instead of 1, at priority 1"
+    assert (best["field"], best["value"]) == ("gpus,priority", [2, 1.0])
+    assert (best["in_time"], times(best)) == ("yes", (2.0, 32.0))
 
 
 def test_another_kind_of_gpu_may_be_free() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import thread_time
@@ -30,6 +30,7 @@ _MOST_SECONDS = (
 _MOST_PAUSED = 2  # running jobs that are tried
 _HOURS_AHEAD = 24
 _WORTH = 0.01  # so much of the time, or of the money, is worth a change
+_NOT_ALL = "not every alternative was looked at, since there is so much to decide"
 _RANK = {YES: 0, LIKELY: 1, PERHAPS: 2, NO: 3, None: 0}
 
 
@@ -70,11 +71,21 @@ class _Search:
     def found(self) -> list[Outcome]:
         """Those that gain something, the best first, with their intervals."""
         gains = [outcome for outcome in self._outcomes() if self._gains(outcome)]
+        if not any(outcome.in_time in (YES, None) for outcome in (self._asked, *gains)):
+            gains += [outcome for outcome in self._together() if self._gains(outcome)]
         gains.sort(key=self._order)
         paused = [outcome for outcome in gains if outcome.proposal.paused is not None]
         gains = [outcome for outcome in gains if outcome not in paused[1:]]
-        told = [self._closer(outcome) for outcome in gains[:MOST_TOLD]]
-        return sorted(told, key=self._order)
+        return sorted(self._with_intervals(gains[:MOST_TOLD]), key=self._order)
+
+    def _with_intervals(self, outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+        """The best ones, as many as there is time for."""
+        until = thread_time() + _MOST_SECONDS
+        for number, outcome in enumerate(outcomes):
+            if number and thread_time() > until:
+                self.limited = _NOT_ALL
+                return
+            yield self._prospect.with_intervals(outcome)
 
     def _outcomes(self) -> Iterator[Outcome]:
         for kind in (
@@ -88,14 +99,20 @@ class _Search:
                     return
                 yield self._try(proposal)
 
+    def _together(self) -> Iterator[Outcome]:
+        """No one change is enough: another size or kind before everybody else."""
+        first = max(track.job.priority for track in self._prospect.state.tracks.values()) + 1
+        for proposal in (*self._sizes(), *self._kinds()):
+            if thread_time() > self._until:
+                return
+            change = proposal.change
+            text, value = f"{change.text}, at priority {first:g}", [change.value, first]
+            job = replace(proposal.job, priority=first)
+            yield self._try(Proposal(Change(text, f"{change.field},priority", value), job))
+
     def _try(self, proposal: Proposal) -> Outcome:
         self.tried += 1
         return self._prospect.outcome(proposal, scenarios=0)
-
-    def _closer(self, outcome: Outcome) -> Outcome:
-        if thread_time() > self._until + _MOST_SECONDS:
-            return outcome
-        return self._prospect.outcome(outcome.proposal)
 
     # ------------------------------------------------------------------------------ what is better
 

@@ -299,7 +299,9 @@ class OthersTold(BaseModel):
 
 class OutcomeTold(BaseModel):
     change: str = Field(description="As asked, or what is different.")
-    field: str = Field(description="Of the job; or at (handed in then), or pause (another job).")
+    field: str = Field(
+        description="Of the job, or two; or at (handed in then), or pause (another job)."
+    )
     value: Any
     start: Span | None = Field(description="null: it cannot be told.")
     end: Span | None

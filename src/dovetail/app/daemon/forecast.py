@@ -8,7 +8,7 @@ which gives the interval. Draws are the same whenever they are made, so that ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 from statistics import NormalDist
@@ -73,6 +73,10 @@ class Forecast:
     beliefs: Beliefs
     scenarios: int
     limited: str  # what it does not take into account; "" if nothing
+    spent: Mapping[str, float | int] = field(
+        default_factory=dict
+    )  # expected from now on, if priced
+    uncosted: str = ""  # why that cannot be told
 
     def start(self, job_id: str) -> Span | None:
         """When it starts or goes on; None: it cannot be told."""
@@ -140,17 +144,18 @@ def made_of(
     unix: Callable[[Seconds], float],
     beliefs: Beliefs | None = None,
     scenarios: int | None = None,
+    costs: Costs | None = None,
 ) -> Forecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
         beliefs = beliefs_of(state)
-    costs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
-    middle = _run(likeness, _middle(beliefs), costs)
+    jobs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
+    middle, charges = _middle(likeness, beliefs, jobs, costs)
     number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
     if all(belief.exact for belief in beliefs.values()):
         number = 0
-    others = [] if middle.cut_short else [_run(likeness, d, costs) for d in drawn(beliefs, number)]
+    others = [] if middle.cut_short else [_run(likeness, d, jobs) for d in drawn(beliefs, number)]
     starts = _spans(middle.started, [other.started for other in others])
     ends = _spans(middle.ended, [other.ended for other in others])
     for job_id, track in state.running.items():
@@ -165,21 +170,22 @@ def made_of(
         beliefs=beliefs,
         scenarios=len(others),
         limited="; ".join(_limits(likeness, state, middle)),
+        spent={} if charges is None else charges.figures(),
+        uncosted=middle.uncosted or middle.cut_short,
     )
 
 
-def charged(likeness: Likeness, beliefs: Beliefs, costs: Costs) -> Mapping[str, float | int]:
-    """What all of it is expected to cost from now on, if everything takes the time it is believed to."""
-    charges = Charges(costs)
-    jobs = {job_id: as_measured(track) for job_id, track in likeness.state().tracks.items()}
-    watch = _run(likeness, _middle(beliefs), jobs, charges)
-    if watch.cut_short:
-        raise BadInput(watch.cut_short)
-    return charges.figures()
-
-
-def _middle(beliefs: Beliefs) -> dict[JobId, Seconds]:
-    return {job_id: belief.seconds for job_id, belief in beliefs.items()}
+def _middle(
+    likeness: Likeness, beliefs: Beliefs, jobs: Mapping[JobId, Job], costs: Costs | None
+) -> tuple[Watch, Charges | None]:
+    """If everything takes the time it is believed to; without the books if they cannot be kept."""
+    times = {job_id: belief.seconds for job_id, belief in beliefs.items()}
+    charges = None if costs is None else Charges(costs)
+    watch = _run(likeness, times, jobs, charges)
+    if charges is not None and isinstance(watch.failure, BadInput):
+        uncosted, watch = str(watch.failure), _run(likeness, times, jobs)
+        watch.uncosted = uncosted
+    return watch, charges
 
 
 def beliefs_of(state: State) -> Beliefs:
@@ -298,6 +304,8 @@ class Watch:
         self.releases: Final[dict[JobId, Release]] = {}
         self.gives_way: Final[dict[JobId, tuple[Seconds, JobId | None]]] = {}
         self.cut_short = ""
+        self.uncosted = ""
+        self.failure: Exception | None = None
         self.turns = 0
         self._now: Callable[[], Seconds] = lambda: 0.0
         self._on: Final[dict[JobId, Placement]] = {}
@@ -441,6 +449,7 @@ def _run(
         run(ahead, [Housekeeping(), likeness.policy_on(state), ahead], state)
     except Exception as error:
         # Somebody else's policy, or one that waits for what will not come: say as much as is known.
+        watch.failure = error
         watch.cut_short = f"looking ahead has failed ({type(error).__name__}: {error})"
     return watch
 

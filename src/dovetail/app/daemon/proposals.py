@@ -25,6 +25,7 @@ from dovetail.predict.intervals import Belief, Experience, stretched
 AS_ASKED = Change("as asked", "", None)
 YES, LIKELY, PERHAPS, NO = "yes", "likely", "perhaps", "no"
 _NOTICED_S = 1.0  # who ends so much later is late
+_ROUNDING = 1e-9  # of what is compared
 _MEANWHILE = "to see what happens"
 
 
@@ -105,17 +106,16 @@ class Prospect:
             raise BadInput(f"job {job.name!r} could never run here: {never}")
         self._experience: Final = Experience(self.state.past)
         self._beliefs: Final = forecasts.beliefs_of(self.likeness.state())
-        self.without: Final = forecasts.made_of(self.likeness, self.unix, self._beliefs, 0)
         self.costs: Final = service.chosen.costs
         self.uncosted = missing_costs(self.costs, self.state)
-        self._spent: Final = self._charged(self.likeness, self._beliefs)
+        self.without: Final = self._ahead(self.likeness, self._beliefs, 0)
 
     def outcome(self, proposal: Proposal, scenarios: int | None = None) -> Outcome:
         """Looked ahead once with the middle of every belief, and with so many drawn ones."""
         job, belief = proposal.job, self._belief(proposal.job)
         beliefs = {**self._beliefs, job.id: belief}
         likeness = self._with(proposal, beliefs)
-        found = forecasts.made_of(likeness, self.unix, beliefs, scenarios)
+        found = self._ahead(likeness, beliefs, scenarios)
         end = found.end(job.id)
         return Outcome(
             proposal,
@@ -123,11 +123,28 @@ class Prospect:
             end,
             self._late_s(job, end),
             self._in_time(end),
-            self._cost(job, end, self._charged(likeness, beliefs)),
+            self._cost(job, end, found.spent),
             self._delay(found),
             belief.source,
             found.limited,
         )
+
+    def with_intervals(self, outcome: Outcome) -> Outcome:
+        """The same, of which only the middle was looked at so far."""
+        job = outcome.proposal.job
+        beliefs = {**self._beliefs, job.id: self._belief(job)}
+        likeness = self._with(outcome.proposal, beliefs)
+        found = forecasts.made_of(likeness, self.unix, beliefs)
+        start, end = found.start(job.id), found.end(job.id)
+        return replace(outcome, start=start, end=end, in_time=self._in_time(end))
+
+    def _ahead(
+        self, likeness: Likeness, beliefs: Mapping[JobId, Belief], scenarios: int | None
+    ) -> Forecast:
+        costs = None if self.uncosted else self.costs
+        found = forecasts.made_of(likeness, self.unix, beliefs, scenarios, costs)
+        self.uncosted = self.uncosted or found.uncosted
+        return found
 
     def _with(self, proposal: Proposal, beliefs: Mapping[JobId, Belief]) -> Likeness:
         """The queue with the job in it; who is paused for it goes on when it has ended."""
@@ -187,28 +204,19 @@ class Prospect:
 
     # ------------------------------------------------------------------------------ what it costs
 
-    def _charged(
-        self, likeness: Likeness, beliefs: Mapping[JobId, Belief]
-    ) -> Mapping[str, float | int] | None:
-        if self.uncosted:
-            return None
-        try:
-            return forecasts.charged(likeness, beliefs, self.costs)
-        except BadInput as error:
-            self.uncosted = str(error)
-            return None
-
-    def _cost(
-        self, job: Job, end: Span | None, spent: Mapping[str, float | int] | None
-    ) -> Cost | None:
-        before = self._spent
-        if spent is None or before is None or end is None:
+    def _cost(self, job: Job, end: Span | None, spent: Mapping[str, float | int]) -> Cost | None:
+        before = self.without.spent
+        if self.uncosted or end is None:
             return None
         own = 0.0
         if job.deadline is not None:
             late_s = max(0.0, end.expected - self.unix(job.deadline))
             own = late_s * self.costs.late_per_s(job)
-        others = sum(spent[part] - before[part] for part in ("tardiness_cost", "move_cost")) - own
+        late = ("tardiness_cost", "move_cost")
+        after, without = sum(spent[part] for part in late), sum(before[part] for part in late)
+        others = after - without - own
+        if abs(others) < _ROUNDING * max(after, without):
+            others = 0.0
         return Cost(spent["energy_cost"] - before["energy_cost"], own, others)
 
 

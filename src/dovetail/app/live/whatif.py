@@ -12,7 +12,13 @@ from dovetail.app.daemon.spans import Span
 from dovetail.app.daemon.wording import clock_time, folded, labelled, lasting, number_of, span_text
 from dovetail.app.live.listing import Column, Row, clean, table
 from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
-from dovetail.app.live.submit import SubmitCommand, described_job, with_members, with_spec
+from dovetail.app.live.submit import (
+    SubmitCommand,
+    as_sent,
+    described_job,
+    with_members,
+    with_spec,
+)
 
 _IN_TIME = {
     "yes": "yes, in nine of ten cases or more",
@@ -43,7 +49,8 @@ def whatif(client: Client, ctx: click.Context, by: str | None, as_json: bool, **
 
 def _ask(client: Client, spec: Mapping[str, Any], by: str | None) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = client.post("/v1/whatif", {"spec": spec, "by": by})
+        asked = {"spec": as_sent(spec)["spec"], "by": by}
+        found: dict[str, Any] = client.post("/v1/whatif", asked)
     except Refused as error:
         members = with_members(client, spec) if error.status == 404 else spec
         if members != spec:
