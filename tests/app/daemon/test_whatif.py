@@ -199,7 +199,7 @@ def test_where_no_one_change_is_enough_two_are_tried_together() -> None:
     one = new(50, kinds=("gpu",), options=timed)
     found = asked(busy(lasting("3", 100, 2)), one, by=40.0, policy="priority")
     (best, *_) = found["alternatives"]
-    assert best["change"] == "with 2 GPUs instead of 1, at priority 1"
+    assert best["change"] == "with 2 GPUs, at priority 1"
     assert (best["field"], best["value"]) == ("gpus,priority", [2, 1.0])
     assert (best["in_time"], times(best)) == ("yes", (2.0, 32.0))
 

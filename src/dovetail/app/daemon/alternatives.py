@@ -106,7 +106,8 @@ class _Search:
             if thread_time() > self._until:
                 return
             change = proposal.change
-            text, value = f"{change.text}, at priority {first:g}", [change.value, first]
+            asked, _, _ = change.text.partition(" instead of")
+            text, value = f"{asked}, at priority {first:g}", [change.value, first]
             job = replace(proposal.job, priority=first)
             yield self._try(Proposal(Change(text, f"{change.field},priority", value), job))
 
