@@ -51,7 +51,7 @@ def whatif(service: Asked, job: Job, by: Seconds | None = None) -> dict[str, Any
         "as_asked": asked.row(),
         "alternatives": [one.row() for one in alternatives],
         "tried": search.tried,
-        "uncosted": prospect.uncosted,
+        "uncosted": asked.uncosted,
         "limited": "; ".join(filter(None, (asked.limited, search.limited))),
     }
 

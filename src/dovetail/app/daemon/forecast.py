@@ -30,6 +30,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
+from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience
@@ -443,7 +444,9 @@ def _run(
     ]
     if not going:
         return watch
-    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now)
+    # A job that was timed in several ways takes the time of the one that the policy chooses.
+    speed = by_kind_and_placement({}) if any(one.job.options for one in going) else None
+    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now, speed=speed)
     ahead = _Ahead(world, state, watch, likeness.held_until)
     try:
         run(ahead, [Housekeeping(), likeness.policy_on(state), ahead], state)

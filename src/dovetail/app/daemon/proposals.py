@@ -73,6 +73,7 @@ class Outcome:
     others: Delay
     rests_on: str
     limited: str
+    uncosted: str  # why the cost cannot be told
 
     def row(self) -> dict[str, Any]:
         return {
@@ -107,7 +108,7 @@ class Prospect:
         self._experience: Final = Experience(self.state.past)
         self._beliefs: Final = forecasts.beliefs_of(self.likeness.state())
         self.costs: Final = service.chosen.costs
-        self.uncosted = missing_costs(self.costs, self.state)
+        self._unsaid: Final = missing_costs(self.costs, self.state)
         self.without: Final = self._ahead(self.likeness, self._beliefs, 0)
 
     def outcome(self, proposal: Proposal, scenarios: int | None = None) -> Outcome:
@@ -123,10 +124,11 @@ class Prospect:
             end,
             self._late_s(job, end),
             self._in_time(end),
-            self._cost(job, end, found.spent),
+            self._cost(job, end, found),
             self._delay(found),
             belief.source,
             found.limited,
+            self._unsaid or self.without.uncosted or found.uncosted,
         )
 
     def with_intervals(self, outcome: Outcome) -> Outcome:
@@ -141,10 +143,8 @@ class Prospect:
     def _ahead(
         self, likeness: Likeness, beliefs: Mapping[JobId, Belief], scenarios: int | None
     ) -> Forecast:
-        costs = None if self.uncosted else self.costs
-        found = forecasts.made_of(likeness, self.unix, beliefs, scenarios, costs)
-        self.uncosted = self.uncosted or found.uncosted
-        return found
+        costs = None if self._unsaid else self.costs
+        return forecasts.made_of(likeness, self.unix, beliefs, scenarios, costs)
 
     def _with(self, proposal: Proposal, beliefs: Mapping[JobId, Belief]) -> Likeness:
         """The queue with the job in it; who is paused for it goes on when it has ended."""
@@ -162,17 +162,12 @@ class Prospect:
         return replace(likeness, held_until={paused: until})
 
     def _belief(self, job: Job) -> Belief:
-        """As it was timed; else from jobs of the same size; else as much work in all as asked for."""
-        timed = _timed(job)
-        usual = _timed(self.job)
-        if timed is None or usual is None:
-            if job.gpus == self.job.gpus or self._experience.knows(job):
-                return self._experience.whole(job)
-            timed, usual = self.job.gpus, job.gpus
-        belief = self._experience.whole(self.job)
-        if timed == usual:
-            return belief
-        return stretched(belief, timed / usual, f"{belief.source}, {_times(timed / usual)} as long")
+        """From jobs of the same size; else as much work in all as asked for. What was timed in several
+        ways is believed in one, and the simulated world knows of the others."""
+        if job.options or job.gpus == self.job.gpus or self._experience.knows(job):
+            return self._experience.whole(self.job if job.options else job)
+        belief, factor = self._experience.whole(self.job), self.job.gpus / job.gpus
+        return stretched(belief, factor, f"{belief.source}, {_times(factor)} as long")
 
     # ------------------------------------------------------------------------------- what it does
 
@@ -204,9 +199,9 @@ class Prospect:
 
     # ------------------------------------------------------------------------------ what it costs
 
-    def _cost(self, job: Job, end: Span | None, spent: Mapping[str, float | int]) -> Cost | None:
-        before = self.without.spent
-        if self.uncosted or end is None:
+    def _cost(self, job: Job, end: Span | None, found: Forecast) -> Cost | None:
+        before, spent = self.without.spent, found.spent
+        if self._unsaid or self.without.uncosted or found.uncosted or end is None:
             return None
         own = 0.0
         if job.deadline is not None:
@@ -228,12 +223,6 @@ def missing_costs(costs: Costs, state: State) -> str:
         unsaid.append("what electricity costs")
     told = " and ".join(unsaid)
     return f"the daemon was not told {told} (dovetail up --costs FILE)" if unsaid else ""
-
-
-def _timed(job: Job) -> Seconds | None:
-    """How long it takes in the way it asks for, where that was measured."""
-    option = job.option(job.kinds[0], job.gpus) if job.options else None
-    return None if option is None else option.seconds
 
 
 def _times(factor: float) -> str:
