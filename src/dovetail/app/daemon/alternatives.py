@@ -8,6 +8,7 @@ from math import inf
 from time import thread_time
 from typing import Any, Final, final
 
+from dovetail.app.daemon.changes import Change, might_give_way, names_of, sizes_below
 from dovetail.app.daemon.likeness import Asked
 from dovetail.app.daemon.proposals import (
     AS_ASKED,
@@ -19,7 +20,6 @@ from dovetail.app.daemon.proposals import (
     Proposal,
     Prospect,
 )
-from dovetail.app.daemon.whatif import Change, might_give_way, names_of, sizes_below
 from dovetail.app.daemon.wording import clock_time, number_of
 from dovetail.core.model import Job, Seconds
 

@@ -11,10 +11,10 @@ from typing import Any, Final, final
 
 from dovetail.app.daemon import forecast as forecasts
 from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.changes import Change
 from dovetail.app.daemon.forecast import Forecast
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.spans import Span
-from dovetail.app.daemon.whatif import Change
 from dovetail.core.entries import Held, Preempt, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds

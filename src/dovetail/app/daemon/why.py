@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, Final
 
 from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
 from dovetail.app.daemon.forecast import Forecast, forecast_with, gpus_of
 from dovetail.app.daemon.likeness import Asked, Likeness
@@ -18,7 +19,6 @@ from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
 from dovetail.app.daemon.spans import Span
 from dovetail.app.daemon.turns import turn_text
-from dovetail.app.daemon.whatif import Trial
 from dovetail.app.daemon.wording import (
     clock_time,
     folded,
