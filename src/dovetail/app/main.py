@@ -29,6 +29,11 @@ _SECTIONS = {
         "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
         "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
         "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),
+        "whatif": (
+            f"{_LIVE}.whatif",
+            "whatif",
+            "When would a job end, at what cost? Not handed in.",
+        ),
         "logs": (f"{_LIVE}.logs", "logs", "Show what a job prints."),
         "wait": (f"{_LIVE}.jobs", "wait", "Wait until jobs have ended."),
         "cancel": (f"{_LIVE}.jobs", "cancel", "End jobs."),

@@ -15,6 +15,7 @@ from dovetail.traces.cells import (
     Read,
     Row,
     blank_or,
+    clipped,
     column,
     distinct_column,
     duration,
@@ -51,11 +52,21 @@ def native(header: Header, context: Context) -> MakeArrival:
 
     def arrival(row: Row, row_number: int) -> Arrival:
         own_id = (job_id and job_id(row)) or str(row_number)
+        try:
+            return made(row, own_id)
+        except CellError as error:
+            if job_id is None:
+                raise
+            raise CellError(f"job {clipped(own_id)!r}: {error}") from None
+
+    def made(row: Row, own_id: str) -> Arrival:
         at = submitted(row)  # first, so that it decides whether the file has dates
         wishes = {field: value for field, read in asked if (value := read(row)) is not None}
         if "options" in wishes:
             wishes = _with_usual_option(wishes)
         job = Job(JobId(own_id), **wishes)
+        if job.deadline is not None and job.deadline < at:
+            raise CellError(f"it is due at {job.deadline:g}, before it comes at {at:g}")
         if not fate:
             return Arrival(at, job, lasting(row))
         told = {field: value for field, read in fate if (value := read(row)) is not None}

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.policy import Chosen, make, services_of
 from dovetail.core import still as stills
+from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
 from dovetail.core.model import Interruption, Job, JobId, Seconds
 from dovetail.core.orders import WaitingRow
@@ -54,6 +55,7 @@ class Likeness:
     left_out: int = 0  # waiting jobs that are not in it
     line: tuple[JobId, ...] = ()  # all that wait in the policy's order, where some were left out
     usage: Mapping[str, Usage] = field(default_factory=dict)
+    held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
 
     @property
     def now(self) -> Seconds:
@@ -61,6 +63,13 @@ class Likeness:
 
     def state(self, amended: Mapping[JobId, Job] = stills.NOTHING_AMENDED) -> State:
         return stills.revive(self.still, amended)
+
+    def after(self, *entries: JournalEntry) -> Likeness:
+        """As it would be if that happened now."""
+        state = self.state()
+        for entry in entries:
+            state.record(entry)
+        return replace(self, still=stills.take(state, self.now, state.tracks.values()))
 
     def policy_on(self, state: State) -> Policy:
         """A new one of the same kind; what it is to know of the past is taken over."""

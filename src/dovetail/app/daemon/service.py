@@ -24,9 +24,11 @@ from dovetail.app.daemon.submissions import (
     Member,
     Submission,
     as_here,
+    check_it_could_run,
     members,
 )
 from dovetail.app.spec import jobs as spec_jobs
+from dovetail.app.spec.model import JobSpec
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
@@ -39,7 +41,8 @@ from dovetail.core.entries import (
     Submitted,
     TenantSet,
 )
-from dovetail.core.model import JobId, Seconds, Tenant
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Job, JobId, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec, View
 
@@ -108,12 +111,26 @@ class Service:
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)
                 found = [self._with_known_others(member, view) for member in found]
+                check_it_could_run(found[0].job, view)
                 events += self.take_on(found, submission, caller, now)
                 number += 1
             self._parts.store.set_meta("next_job", str(number))
             return events, [event.job.id for event in events if isinstance(event, Submitted)]
 
         return self.change(change)
+
+    def proposed(self, spec: JobSpec, caller: Caller) -> Job:
+        """The job that would be taken on, under a number that none has."""
+        if spec.array is not None:
+            raise BadInput("array: what-if looks at one job; leave the array out")
+
+        def look(view: View, now: Seconds) -> Job:
+            found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
+            job = self._with_known_others(found[0], view).job
+            check_it_could_run(job, view)
+            return job
+
+        return self._look(look)
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))

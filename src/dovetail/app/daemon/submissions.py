@@ -19,7 +19,7 @@ from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.model import Job, JobId, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.view import View
 
@@ -52,6 +52,7 @@ def members(
     """The jobs that a submission stands for, numbered from its number."""
     if submission.spec.profile is not None:
         raise BadInput("profile: its file is read where the job is submitted; send options")
+    jobs.still_due(submission.spec.deadline, epoch + now)
     found = []
     for index, spec in jobs.expand(submission.spec):
         job_id = str(number) if index is None else f"{number}.{index}"
@@ -76,6 +77,17 @@ def as_here(job: Job, room: Room) -> Job:
     kinds = tuple([option.kind for option in usable if option.gpus == gpus])
     ranked = sorted(job.options, key=lambda o: (o.gpus != gpus or o.kind not in kinds, o))
     return replace(job, gpus=gpus, kinds=kinds, options=tuple(ranked))
+
+
+def why_never(job: Job, view: View) -> str:
+    """Why it could not run on this machine even if nobody else were there; "" if it could."""
+    tenant = job.tenant if view.room.tenants_matter else ""
+    return view.room.why_never(Shape(0, job, tenant))
+
+
+def check_it_could_run(job: Job, view: View) -> None:
+    if why := why_never(job, view):
+        raise BadInput(f"job {job.name!r} could never run here: {why}")
 
 
 class Book:

@@ -1,4 +1,5 @@
-"""The file that `dovetail profile` writes and that a job names: speeds, start-up and watts by kind and number of GPUs."""
+"""The file that `dovetail profile` writes and that a job names: speeds, start-up and watts by kind and
+number of GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from dovetail.core.model import Option, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How the job did with so many GPUs of a kind. Watts are of the GPUs that one job has, where they tell."""
+    """How the job did with so many GPUs of a kind. Watts are of the GPUs that one job has, where they
+    tell."""
 
     kind: str
     gpus: int

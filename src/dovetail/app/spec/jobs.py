@@ -10,6 +10,7 @@ from dovetail.app.spec import arrays
 from dovetail.app.spec.launch import short_name
 from dovetail.app.spec.model import JobSpec
 from dovetail.app.spec.timed import late_cost_per_s
+from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, Estimate, Job, JobId, Option, Seconds
 
 
@@ -74,3 +75,11 @@ def due(deadline: str | None, now: Seconds) -> Seconds | None:
     if deadline.startswith("+"):
         return now + float(deadline)
     return datetime.fromisoformat(deadline).timestamp()
+
+
+def still_due(deadline: str | None, now: Seconds, field: str = "deadline") -> Seconds | None:
+    """The same, for one that must not have passed."""
+    found = due(deadline, now)
+    if found is not None and found <= now:
+        raise BadInput(f"{field}: {deadline} has passed; give a later one, or none")
+    return found

@@ -161,8 +161,9 @@ class JobSpec(Part):
     priority: fields.Priority = Field(default=0.0, description="Higher goes first.")
     deadline: fields.Deadline | None = Field(
         default=None,
-        description="When it should be done: +2h from submission, or a local time.",
-        examples=["+2h", "2026-12-01 18:00", "2026-12-01T18:00:00Z"],
+        description="When it should be done: +2h from submission, or a local time; a day alone is "
+        "meant to its end.",
+        examples=["+2h", "friday", "2026-12-01 18:00", "2026-12-01T18:00:00Z"],
     )
     late_cost: fields.LateCost | None = Field(
         default=None,
