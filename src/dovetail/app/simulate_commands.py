@@ -18,6 +18,7 @@ from dovetail.app.experiment import (
     with_interruption_cost,
     with_time_error,
 )
+from dovetail.app.objectives import OBJECTIVES, Objective, judged, objective_of
 from dovetail.app.outputs import (
     REPORT,
     named,
@@ -42,6 +43,7 @@ from dovetail.traces.clusters import (
     read_tenants,
     split_by_tenants,
 )
+from dovetail.traces.cost_files import read_costs
 from dovetail.traces.instances import is_instance, read_instance
 from dovetail.traces.record import RunRecord
 
@@ -90,6 +92,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+        click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
         click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
         click.option("--carbon", metavar="X|FILE", help="Grams of CO2 per kWh, or a table."),
         click.option("--pue", type=float, help="Power of the site over that of its nodes: 1.33."),
@@ -144,14 +147,20 @@ def simulate(trace: str, policy: str, **options: Any) -> None:
         write_page(out, [record], _title(trace))
     if options["as_json"]:
         click.echo(json.dumps(dict(record.summary)))
+        _tell_refusals(record, err=True)
     else:
         _say([record], experiment, out)
 
 
 @click.command()
 @click.option("--policies", required=True, help="Separated by commas: fifo,srtf,las:quantum=600.")
+@click.option(
+    "--objective",
+    metavar="NAME",
+    help=f"Say who is on the Pareto front: {', '.join(OBJECTIVES)} (cost: against lateness).",
+)
 @_options
-def compare(trace: str, policies: str, **options: Any) -> None:
+def compare(trace: str, policies: str, objective: str | None, **options: Any) -> None:
     """Run the jobs of TRACE under several policies, in parallel, and compare them."""
     names = [name.strip() for name in policies.split(",") if name.strip()]
     if not names:
@@ -161,14 +170,18 @@ def compare(trace: str, policies: str, **options: Any) -> None:
         raise click.UsageError(f"--policies names {repeated[0]!r} twice")
     out = options["out"]
     experiment = _experiment(trace, options, names)
+    wanted = None if objective is None else objective_of(objective, experiment)
     folders = prepare_comparison(out, names, trace) if out else [None] * len(names)
     records = simulate_all(experiment, names, folders, quiet=options["as_json"])
+    if wanted is not None:
+        records = judged(records, wanted)
     if out:
-        write_comparison(out, records, _title(trace))
+        write_comparison(out, records, _title(trace), wanted)
     if options["as_json"]:
         click.echo(json.dumps([dict(record.summary) for record in records]))
+        _tell_refusals(records[0], err=True)
     else:
-        _say(records, experiment, out)
+        _say(records, experiment, out, wanted)
 
 
 def _title(trace: str) -> str:
@@ -220,6 +233,8 @@ def _given(
             raise click.UsageError(
                 f"{trace} is a folder with nodes of its own; leave --cluster out"
             )
+        if options["costs"]:
+            raise click.UsageError(f"{trace} is a folder with costs of its own; leave --costs out")
         instance = read_instance(trace)
         return instance.trace.arrivals, instance.nodes, instance.costs
     if not options["cluster"]:
@@ -230,7 +245,8 @@ def _given(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     nodes = read_cluster(options["cluster"])
-    return found.arrivals, nodes, Costs(rates_of(nodes))
+    known = read_costs(options["costs"]).costs(nodes) if options["costs"] else None
+    return found.arrivals, nodes, known or Costs(rates_of(nodes))
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:
@@ -316,15 +332,24 @@ def _failures(options: dict[str, Any]) -> NodeFailures | None:
     return random_failures(text, options["seed"]) if text is not None else None
 
 
-def _say(records: list[RunRecord], experiment: Experiment, out: Path | None) -> None:
-    click.echo(table([record.summary for record in records]))
+def _say(
+    records: list[RunRecord],
+    experiment: Experiment,
+    out: Path | None,
+    objective: Objective | None = None,
+) -> None:
+    click.echo(table([record.summary for record in records], objective))
     for line in told([record.policy for record in records], experiment.predictor):
         click.echo(line)
-    first = records[0]  # the cluster refuses, so it is the same for all policies
-    for refusal in first.refusals:
-        click.echo(refusal)
-    more = int(first.summary["refused"]) - len(first.refusals)
-    if first.refusals and more > 0:
-        click.echo(f"and {more} more")
+    _tell_refusals(records[0])
     if out:
         click.echo(f"\nReport: {(out / REPORT).resolve()}")
+
+
+def _tell_refusals(first: RunRecord, err: bool = False) -> None:
+    """The cluster refuses, so it is the same for all policies."""
+    for refusal in first.refusals:
+        click.echo(refusal, err=err)
+    more = int(first.summary["refused"]) - len(first.refusals)
+    if first.refusals and more > 0:
+        click.echo(f"and {more} more", err=err)

@@ -76,6 +76,7 @@ class Job:
     settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
+    settles: bool = False  # once begun it keeps its option: real processes cannot be told another
     last_step: int | None = None  # of a stage that trials share: where it ends
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
@@ -159,6 +160,7 @@ class Job:
             or self.interruption is not NO_INTERRUPTION_COST
             or self.late_cost_per_s is not None
             or self.options
+            or self.settles
             or self.last_step is not None
         )
 

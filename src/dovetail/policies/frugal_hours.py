@@ -38,7 +38,8 @@ def signal(costs: Costs, per_kg: float) -> Hourly | None:
         tables[0][hour % len(tables[0])] + per_kg * tables[1][hour % len(tables[1])] / GRAMS_IN_KG
         for hour in range(hours)
     ]
-    return Hourly(values, "price with carbon")
+    begins = carbon.begins if price.constant else price.begins
+    return Hourly(values, "price with carbon", begins)
 
 
 @final

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final, final
 
+from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, gpus_of
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import GRAMS_IN_KG, WATTS_IN_KW, Costs
-from dovetail.models.hourly import HOUR_S
+from dovetail.models.hourly import HOUR_S, Hourly
 
 _ON_TIME_S: Final = 1e-6  # later than that is late: sums of floats may miss a deadline by less
 
@@ -99,6 +100,13 @@ class Charges:
                 extra = busy * costs.extra_watts(model, kind, placement.limit)
                 self._extra[n] = self._extra[n] + extra if self._busy[n] else 0.0
 
+    def _settle_up_to(self, now: Seconds) -> None:
+        """Charge what is on and goes on."""
+        for n, busy in enumerate(self._busy):
+            if busy and now > self._since[n]:
+                self._charge(n, busy, self._since[n], now)
+                self._since[n] = now
+
     def _busy_by(self, placement: Placement, sign: int) -> list[tuple[int, int]]:
         """By node, how many more GPUs are busy than before."""
         if placement.share == WHOLE_GPU:
@@ -114,6 +122,7 @@ class Charges:
     def _charge(self, n: int, busy: int, start: Seconds, end: Seconds) -> None:
         if end <= start:
             return
+        self._check_table(self.costs.price, n, end)
         view, costs = self._view, self.costs
         assert view is not None
         node = view.room.nodes[n]
@@ -124,11 +133,14 @@ class Charges:
             self.energy_cost += costs.by_node.get(node.id, 0.0) * (end - start) / HOUR_S
         kilowatts = (costs.watts(node.kind, busy) + extra) / WATTS_IN_KW
         if kilowatts:
+            self._check_table(costs.carbon, n, end)
             self.energy_kwh += kilowatts * (end - start) / HOUR_S
             self.co2_kg += kilowatts * costs.carbon.total(start, end) / HOUR_S / GRAMS_IN_KG
 
-    def figures(self) -> Mapping[str, float | int]:
-        """For the summary of a run that is over."""
+    def figures(self, now: Seconds | None = None) -> Mapping[str, float | int]:
+        """For the summary of a run that is over, or up to now."""
+        if now is not None:
+            self._settle_up_to(now)
         move_cost = self.migrations * self.costs.move
         return {
             "energy_cost": self.energy_cost,
@@ -142,3 +154,12 @@ class Charges:
             "migrations": self.migrations,
             "switch_ons": self.switch_ons,
         }
+
+    def _check_table(self, table: Hourly, n: int, end: Seconds) -> None:
+        if end > table.ends:
+            assert self._view is not None
+            raise BadInput(
+                f"node {self._view.room.nodes[n].id!r} is in use until hour {int(end / HOUR_S)}, and "
+                f"the {table.what} has {len(table.values)} hours; give a longer one, or one of 24 "
+                "hours for every day"
+            )

@@ -44,7 +44,8 @@ class Books:
         self._note_leaving(track)
 
     def runs(self, track: Track) -> None:
-        """Nothing to note: the state has it."""
+        if track.job.settles:
+            self._menus.pop(track.job.id, None)
 
     def parks(self, track: Track) -> None:
         self._note_leaving(track)
@@ -72,8 +73,16 @@ class Books:
         if not job.options:
             return self._menu(room, track, self._predicted(track))
         if job.id not in self._menus:
-            self._menus[job.id] = self._menu(room, track, job.options)
+            self._menus[job.id] = self._menu(room, track, self._open_to(track))
         return self._menus[job.id]
+
+    def _open_to(self, track: Track) -> Sequence[Option]:
+        """Its options; of a job that keeps the one it began with, that one."""
+        job, placement = track.job, track.placement or track.left
+        if not job.settles or placement is None:
+            return job.options
+        kinds = {self._view.room.nodes[piece.node].kind for piece in placement.slices}
+        return [o for o in job.options if o.gpus == placement.gpus and o.kind in kinds]
 
     def _predicted(self, track: Track) -> Sequence[Option]:
         job, kinds = track.job, dict.fromkeys(pool.kind for pool in self._view.room.pools)
@@ -93,7 +102,8 @@ class Books:
             if pool.kind == option.kind and option.gpus <= pool.width and room.admits(pool, shape)
             for step in self._limits(track.job, option.kind)
         ]
-        return Menu(ways, options[0].seconds) if ways else None
+        reference_s = (track.job.options or options)[0].seconds
+        return Menu(ways, reference_s) if ways else None
 
     def _limits(self, job: Job, kind: str) -> Sequence[Limited]:
         """A deadline says until when time costs nothing; without one it is worth energy."""
