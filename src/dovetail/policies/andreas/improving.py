@@ -33,19 +33,19 @@ def _improved(problem: Problem, proxy: Proxy, solution: Solution) -> Solution:
 
 def _pairs(problem: Problem, assignment: Assignment) -> Iterator[tuple[int, int]]:
     """The most tardy with the most expensive, with the least pressing, and with the most pressing of
-    those that are postponed."""
-    demands, now = problem.demands, problem.now
-    running = list(assignment)
-    tardy = sorted(running, key=lambda i: -_late_cost(problem, assignment, i))[:LOOKED_AT]
-    dear = sorted(running, key=lambda i: -assignment[i].way.cost * demands[i].left)[:LOOKED_AT]
-    relaxed = sorted(running, key=lambda i: demands[i].pressure)[:LOOKED_AT]
+    those that are postponed. Where nobody is tardy there is nothing to exchange."""
+    demands, running = problem.demands, list(assignment)
+    late_costs = {i: _late_cost(problem, assignment, i) for i in running}
+    tardy = sorted([i for i in running if late_costs[i] > 0], key=lambda i: -late_costs[i])
+    if not tardy:
+        return
+    dear = sorted(running, key=lambda i: -assignment[i].way.cost * demands[i].left)
+    relaxed = sorted(running, key=lambda i: demands[i].pressure)
     waiting = [i for i in range(len(demands)) if i not in assignment]
-    pressing = sorted(waiting, key=lambda i: -demands[i].pressure)[:LOOKED_AT]
-    late = [
-        i for i in tardy if now + assignment[i].way.seconds * demands[i].left > demands[i].deadline
-    ]
-    for ones, others in ((tardy, dear), (tardy, relaxed), (late or relaxed, pressing)):
-        yield from ((one, other) for one in ones for other in others if one != other)
+    pressing = sorted(waiting, key=lambda i: -demands[i].pressure)
+    for others in (dear, relaxed, pressing):
+        for one in tardy[:LOOKED_AT]:
+            yield from ((one, other) for other in others[:LOOKED_AT] if one != other)
 
 
 def _late_cost(problem: Problem, assignment: Assignment, i: int) -> float:
