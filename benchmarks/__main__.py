@@ -13,7 +13,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live, tune_live, tune_vs_peers
+from benchmarks import (
+    decisions,
+    live,
+    predicted_cost,
+    price_and_power,
+    tune_live,
+    tune_vs_peers,
+)
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -268,9 +275,11 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "process": whole_process,
     "million": a_million_jobs,
     "plans": large_plans,
+    "price_and_power": price_and_power.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
+    "predicted_cost": predicted_cost.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

@@ -159,13 +159,13 @@ def test_a_way_that_switching_between_two_others_beats_is_left_out() -> None:
 
 
 def test_jobs_stay_where_they_are_though_the_draft_has_them_elsewhere() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: False)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 2)}
 
 
 def test_a_node_more_is_kept_on_where_moving_is_dearer() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: True)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 1)}
 
@@ -187,7 +187,7 @@ CHEAP_NIGHTS = Hourly([1.0] * 6 + [3.0] * 18, "price")
 
 def test_a_job_that_fits_into_the_cheap_hours_waits_for_them() -> None:
     seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
-    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5))
+    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5), pytest.approx(1 / 3))
 
 
 def test_in_the_cheap_hours_it_is_not_dear() -> None:

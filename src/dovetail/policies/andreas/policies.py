@@ -57,6 +57,10 @@ class AndreasRandomGreedy(Replanning):
     limit_s: Seconds = inf
     seed: int = 4010
 
+    def __post_init__(self) -> None:
+        if not self.limit_s > 0:
+            raise ValueError(f"limit_s={self.limit_s:g}: give a positive number of seconds")
+
     def decide(self, view: View) -> Sequence[Action]:
         return replanned(view, self.books, self.solve, self.place)
 
