@@ -87,8 +87,14 @@ def _say(figures: dict[str, Any], costs: dict[str, float]) -> None:
         if figures["optimum"] is not None:
             best, what = figures["optimum"], "the best schedule"
     for name, cost in costs.items():
-        above = f"{100 * (cost / best - 1):.1f} % above {what}" if best > 0 else ""
-        click.echo(f"{name:<32} {cost:>10.5g}  {above}")
+        click.echo(f"{name:<32} {cost:>10.5g}  {_distance(cost, best, what)}")
+
+
+def _distance(cost: float, best: float, what: str) -> str:
+    """A policy may be below a schedule in whole slots: its jobs need not end with a slot."""
+    if best <= 0:
+        return ""
+    return f"{100 * abs(cost / best - 1):.1f} % {'above' if cost >= best else 'below'} {what}"
 
 
 def _relaxed(least: float | None) -> str:
