@@ -42,6 +42,12 @@ _SECTIONS = {
         "requeue": (f"{_LIVE}.jobs", "requeue", "Let running jobs start over."),
         "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
         "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
+        "costs": (f"{_LIVE}.costs", "costs", "Say what running jobs has cost."),
+        "profile": (
+            "dovetail.app.profiling.command",
+            "profile",
+            "Measure how fast a job is on 1, 2, … GPUs.",
+        ),
     },
     "Studies": {
         "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),

@@ -249,6 +249,23 @@ class Past(BaseModel):
     jobs: list[JobRow]
 
 
+class CostsTold(BaseModel):
+    """Money is in the unit of the prices that the daemon was given."""
+
+    energy_cost: float
+    tardiness_cost: float
+    move_cost: float
+    total_cost: float
+    tardiness_s: float
+    deadline_misses: int
+    energy_kwh: float
+    co2_kg: float
+    migrations: int
+    switch_ons: int
+    since: float
+    file: str = Field(description="Where prices and watts were read; none if nowhere.")
+
+
 class Counts(BaseModel):
     running: int
     waiting: int

@@ -19,7 +19,14 @@ from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
-from dovetail.app.daemon.submissions import Book, Member, Submission, check_it_could_run, members
+from dovetail.app.daemon.submissions import (
+    Book,
+    Member,
+    Submission,
+    as_here,
+    check_it_could_run,
+    members,
+)
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import JobSpec
 from dovetail.backends.local.world import LocalMachine
@@ -129,7 +136,8 @@ class Service:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
 
     def _with_known_others(self, member: Member, view: View) -> Member:
-        """Jobs it comes after that have finished no longer matter; others must be known."""
+        """Jobs it comes after that have finished no longer matter; others must be known. Of its
+        options those count that this machine has."""
         wanted = []
         for other in member.job.after:
             phase = self._phase_of(other, view)
@@ -139,7 +147,8 @@ class Service:
                 raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
             if phase != "finished":
                 wanted.append(other)
-        return replace(member, job=replace(member.job, after=tuple(wanted)))
+        job = replace(member.job, after=tuple(wanted))
+        return replace(member, job=as_here(job, view.room))
 
     def _phase_of(self, job_id: str, view: View) -> str | None:
         if job_id in view.tracks:

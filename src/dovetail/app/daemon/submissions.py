@@ -20,6 +20,7 @@ from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.room import Room
 from dovetail.core.view import View
 
 LOG = "log"
@@ -49,6 +50,8 @@ def members(
     submission: Submission, number: int, user: str, now: Seconds, epoch: float
 ) -> list[Member]:
     """The jobs that a submission stands for, numbered from its number."""
+    if submission.spec.profile is not None:
+        raise BadInput("profile: its file is read where the job is submitted; send options")
     jobs.still_due(submission.spec.deadline, epoch + now)
     found = []
     for index, spec in jobs.expand(submission.spec):
@@ -58,6 +61,22 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
+
+
+def as_here(job: Job, room: Room) -> Job:
+    """The job, asking for the fewest GPUs of those options that this machine can give it; as it is if
+    there is none, and then it is refused."""
+    widest: dict[str, int] = {}
+    for n, node in enumerate(room.nodes):
+        if n not in room.gone:
+            widest[node.kind] = max(node.gpus, widest.get(node.kind, 0))
+    usable = [option for option in job.options if option.gpus <= widest.get(option.kind, 0)]
+    if not usable:
+        return job
+    gpus = min([option.gpus for option in usable])
+    kinds = tuple([option.kind for option in usable if option.gpus == gpus])
+    ranked = sorted(job.options, key=lambda o: (o.gpus != gpus or o.kind not in kinds, o))
+    return replace(job, gpus=gpus, kinds=kinds, options=tuple(ranked))
 
 
 def why_never(job: Job, view: View) -> str:

@@ -48,8 +48,16 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--memory", metavar="SIZE", help="Main memory: 32GB."),
         click.option("--priority", type=float, help="Higher goes first.  [0]"),
         text("--deadline", metavar="WHEN", help="+2h, friday, or '2026-12-01 18:00'."),
+        text("--late-cost", metavar="X/TIME", help="Money for the time beyond it: 0.5/h."),
         text("--time-limit", metavar="TIME", help="It is stopped after that: 2h30m."),
         text("--estimate", metavar="TIME", help="How long you think it will run."),
+        text(
+            "--option",
+            metavar="KIND:N=TIME",
+            multiple=True,
+            help="What it takes with N GPUs of a kind: H100:2=70m.",
+        ),
+        text("--profile", metavar="FILE[@STEPS]", help="The same, from dovetail profile."),
         text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
         text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
         click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
@@ -156,6 +164,10 @@ def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
 
 def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A description, and what of this shell belongs to it."""
+    if spec.get("profile") is not None:
+        from dovetail.app.profiling.naming import with_options
+
+        spec = with_options(spec)
     folder = spec.get("workdir")
     if isinstance(folder, str):
         spec = {**spec, "workdir": os.path.expanduser(folder)}
@@ -192,7 +204,7 @@ def _umask() -> int:
 
 
 _PLAIN = (
-    *("name", "priority", "deadline", "time_limit", "estimate", "array", "retries"),
+    *("name", "priority", "deadline", "late_cost", "time_limit", "estimate", "array", "retries"),
     *("tenant", "group", "workdir"),
 )
 _RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
@@ -213,8 +225,28 @@ def described(asked: Mapping[str, Any]) -> dict[str, Any]:
         "after": after,
         "envs": dict(map(_variable, asked["env"])),
         "preemptible": _preemptible(asked),
+        "options": _options(asked["option"]),
+        "profile": _profile(asked["profile"]),
     }
     return fields | {name: own for name, own in parts.items() if own not in ({}, [], None)}
+
+
+def _options(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        way, equals, time = text.partition("=")
+        kind, colon, gpus = way.rpartition(":")
+        if not (equals and colon):
+            raise click.BadParameter(f"--option {text}: write KIND:N=TIME, such as H100:2=70m")
+        found.setdefault(kind, {})[gpus] = time
+    return found
+
+
+def _profile(given: str | None) -> dict[str, str] | None:
+    if given is None:
+        return None
+    file, at, steps = given.rpartition("@")
+    return {"file": file, "steps": steps} if at else {"file": given}
 
 
 def _preemptible(asked: Mapping[str, Any]) -> bool | str | None:

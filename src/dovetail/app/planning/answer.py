@@ -115,8 +115,7 @@ def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]
         return list(policy.decide(state))
     draft = Draft(state, policy.books.of(state), movable=True)
     found = policy.search(draft.problem)
-    passes = f"{found.passes} pass{'' if found.passes == 1 else 'es'}"
-    notes.append(passes if found.in_time else f"time was up after {passes}: the best so far")
+    notes.append(str(found))
     return actions_of(state, draft, found.best, policy.place)
 
 
