@@ -10,6 +10,7 @@ from dovetail.core.entries import Action
 from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
 from dovetail.core.view import View
+from dovetail.models.cost import Costs
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
@@ -20,15 +21,16 @@ log = logging.getLogger("dovetail.daemon")
 DEFAULT = "fair-share"
 FALLBACK = "fifo-skip"  # asks nothing of anybody
 PREDICTOR = "history-mean"
+NOTHING_COSTS = Costs()
 
 
-def make(text: str, services: tuple[float, ...] = ()) -> Policy:
+def make(text: str, services: tuple[float, ...] = (), costs: Costs = NOTHING_COSTS) -> Policy:
     """The policy of that name, as a real scheduler may have it: no oracle, only history and users."""
     predictors: dict[str, Predictor] = {
         "history-mean": HistoryMean(),
         "user-estimate": UserEstimate(),
     }
-    knowledge = Knowledge(predictors, PREDICTOR, services)
+    knowledge = Knowledge(predictors, PREDICTOR, services, costs)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
 
@@ -44,11 +46,18 @@ class PolicyBroke(DovetailError):
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
 
-    def __init__(self, text: str, view: View, took: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        text: str,
+        view: View,
+        took: Callable[[float], None],
+        costs: Costs = NOTHING_COSTS,
+    ) -> None:
         self._took = took  # told the seconds of every decision
+        self.costs = costs
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view))
+        self._policy: Policy = make(text, services_of(view), costs)
 
     @property
     def policy(self) -> Policy:
@@ -56,7 +65,7 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view))
+        self._policy = make(text, services_of(view), self.costs)
         self.text, self.trouble = text, ""
 
     def give_up_on(self, error: Exception, view: View) -> None:
