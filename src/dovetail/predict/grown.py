@@ -12,7 +12,9 @@ from dovetail.predict.chronicle import NAMES, Known
 from dovetail.predict.memory import Lesson
 
 _GUESS = log1p(3600.0)
-_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_WEIGHTS = (0.25, 0.5)  # of trees on levels, where these pay
+_PAYS = 0.01  # more of the pairs in order: less is chance
+_FEWEST = 500  # jobs to judge by
 
 
 def recent(known: Known) -> float:
@@ -64,16 +66,19 @@ class Grown:
 
 def weighed(one: Grown, other: Grown, unseen: Sequence[Lesson]) -> float:
     """The weight of the other with which most pairs of jobs that neither has seen come out in the
-    right order; rather a small one."""
+    right order; none unless that pays."""
+    if len(unseen) < _FEWEST:
+        return 0.0
     truth = [lesson.log_seconds for lesson in unseen]
     said = [(one.of(lesson.known), other.of(lesson.known)) for lesson in unseen]
-    best, most = 0.0, -1
-    for weight in _WEIGHTS:
+
+    def right(weight: float) -> float:
         mixed = [a + weight * (b - a) for a, b in said]
-        right = sum((mixed[i] < mixed[j]) is (truth[i] < truth[j]) for i, j in _pairs(len(unseen)))
-        if right > most:
-            best, most = weight, right
-    return best
+        agree = [(mixed[i] < mixed[j]) is (truth[i] < truth[j]) for i, j in _pairs(len(unseen))]
+        return sum(agree) / len(agree)
+
+    best = max(_WEIGHTS, key=right)
+    return best if right(best) > right(0.0) + _PAYS else 0.0
 
 
 def _pairs(number: int) -> Iterator[tuple[int, int]]:
