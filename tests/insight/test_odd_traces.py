@@ -44,7 +44,7 @@ def test_an_odd_trace_is_told_about_and_breaks_nothing(what: str) -> None:
     trace: Sequence[Arrival] = ODD[what]
     features = features_of(trace)
     predicted = predictive(features, repeats=3, quick=True)
-    decided = decision(trace, CLUSTER, features=features, quick=True)
+    decided = decision(trace, CLUSTER, features=features, groups=("size", "user"), quick=True)
     assert predicted.not_measured
     assert decided.not_measured
     json.dumps([asdict(predicted), asdict(decided)], allow_nan=False)

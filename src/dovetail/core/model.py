@@ -87,6 +87,7 @@ class Job:
     settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
+    settles: bool = False  # once begun it keeps its option: real processes cannot be told another
     last_step: int | None = None  # of a stage that trials share: where it ends
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
@@ -170,6 +171,7 @@ class Job:
             or self.interruption is not NO_INTERRUPTION_COST
             or self.late_cost_per_s is not None
             or self.options
+            or self.settles
             or self.last_step is not None
         )
 
@@ -322,33 +324,49 @@ class Slice(NamedTuple):
 
 @final
 class Placement:
-    """Which GPUs, or which share of one, on which nodes. Nodes are named by their index."""
+    """Which GPUs, or which share of one, on which nodes. Nodes are named by their index.
 
-    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU) -> None:
+    `limit` is the watts that each GPU may draw; 0: as many as it can.
+    """
+
+    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU, limit: int = 0) -> None:
         self.slices: Final = slices
         self.share: Final = share
+        self.limit: Final = limit
         gpus, text = 0, f"[{share}"
         for n, mask in slices:
             gpus += mask.bit_count()
             text += f",[{n},{mask}]"
+        if limit:
+            text += f",{limit}"
         self.gpus: Final = gpus
-        self.text: Final = text + "]"  # as JSON: the share, then nodes and masks
+        self.text: Final = text + "]"  # as JSON: the share, nodes and masks, then any limit
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Placement)
             and self.slices == other.slices
             and self.share == other.share
+            and self.limit == other.limit
         )
 
     def __hash__(self) -> int:
-        return hash((self.slices, self.share))
+        return hash((self.slices, self.share, self.limit))
 
     def __repr__(self) -> str:
-        return f"Placement({self.slices!r}, share={self.share})"
+        return f"Placement({self.slices!r}, share={self.share}, limit={self.limit})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Placement, (self.slices, self.share)
+        return Placement, (self.slices, self.share, self.limit)
+
+    def row(self) -> list[Any]:
+        """What `text` says."""
+        pieces = [[piece.node, piece.mask] for piece in self.slices]
+        return [self.share, *pieces, self.limit] if self.limit else [self.share, *pieces]
+
+    def limited_to(self, watts: int) -> Placement:
+        """The same GPUs, with that power limit."""
+        return self if watts == self.limit else Placement(self.slices, self.share, watts)
 
 
 def gpus_of(placement: Placement) -> list[tuple[int, int]]:

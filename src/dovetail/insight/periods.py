@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _LENGTHS_S = (604_800.0, 86_400.0, 21_600.0, 3600.0)  # a week, or what gives enough of them
 _FEWEST_PERIODS = 4
-_MOST_PERIODS = 12
+_MOST_PERIODS, _MOST_PERIODS_QUICK = 12, 6
 _FEWEST_TO_LEARN, _FEWEST_TO_TEST = 30, 10
 _DRAWS = 2000
 
@@ -32,7 +32,7 @@ def period_length(features: Features) -> float:
     return next((s for s in _LENGTHS_S if span >= _FEWEST_PERIODS * s), span / 8)
 
 
-def periods_of(features: Features) -> list[Period]:
+def periods_of(features: Features, quick: bool = False) -> list[Period]:
     """Those with enough to learn from and to test; of many, the last."""
     import numpy as np
 
@@ -48,7 +48,7 @@ def periods_of(features: Features) -> list[Period]:
         past = np.flatnonzero(ended <= first + this * length)
         if len(rows) >= _FEWEST_TO_TEST and len(past) >= _FEWEST_TO_LEARN:
             found.append(Period(past, rows))
-    return found[-_MOST_PERIODS:]
+    return found[-(_MOST_PERIODS_QUICK if quick else _MOST_PERIODS) :]
 
 
 def _span(features: Features) -> float:

@@ -70,7 +70,7 @@ def predictive(
     progress: Progress | None = None,
 ) -> Predictive:
     """Every period is predicted by models that learnt only from jobs that had ended before it."""
-    periods = periods_of(features)
+    periods = periods_of(features, quick)
     missing = [f"{group} as a predictor: {why}" for group, why in features.left_out.items()]
     obstacle = _obstacle(features, periods)
     if obstacle:

@@ -200,9 +200,11 @@ class Measured:
         rows = []
         for column in columns:
             draws = [_filled(t) for key, t in self.arms.items() if key[:2] == (SHUFFLED, column)]
-            ratios = np.concatenate([blocks.means(t) / blocks.means(base) for t in draws])
-            ratio = float(np.mean([t.mean() for t in draws]) / base.mean()) if base.any() else 1.0
-            rows.append(Shuffled(str(column), ratio, *middle_95(ratios)))
+            usual = blocks.means(base)
+            drawn = np.concatenate([blocks.means(t)[usual > 0] / usual[usual > 0] for t in draws])
+            if len(drawn):  # else all durations are 0, and so are all completion times
+                ratio = float(np.mean([t.mean() for t in draws]) / base.mean())
+                rows.append(Shuffled(str(column), ratio, *middle_95(drawn)))
         return sorted(rows, key=lambda row: -abs(row.ratio - 1.0))
 
 

@@ -9,7 +9,7 @@ from typing import Final, final
 
 _JUDGED = 1_000  # the latest jobs, that the interval is held against
 _UNKNOWN = log(24.0)  # how far off an answer may be that nothing has confirmed yet
-_ENOUGH = 9  # jobs to be held against, for a tail of a tenth
+ENOUGH = 9  # jobs to be held against, for a tail of a tenth
 _PACE = 0.002  # how much one job moves what is aimed at
 _LEAST, _MOST = 0.005, 0.2  # that can be aimed at
 
@@ -44,7 +44,7 @@ class Side:
     def judge(self, far: float, after: int) -> None:
         """A job that lay so far beyond what was believed (negative: within), and was submitted when
         so many had been judged (negative: before the first)."""
-        if after >= _ENOUGH:  # else the width at its submission was none of ours
+        if after >= ENOUGH:  # else the width at its submission was none of ours
             missed = far > self._widths[after]
             self._aim = min(max(self._aim + _PACE * (self._tail - missed), _LEAST), _MOST)
         self._latest.append(far)
@@ -55,6 +55,6 @@ class Side:
 
     def _needed(self) -> float:
         number = len(self._sorted)
-        if number < _ENOUGH:
-            return max(_UNKNOWN, self._sorted[-1])
+        if number < ENOUGH:
+            return max(self._sorted[-1], 0.0) + _UNKNOWN * (1 - number / ENOUGH)
         return self._sorted[min(ceil((1 - self._aim) * (number + 1)), number) - 1]

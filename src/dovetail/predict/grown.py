@@ -1,9 +1,9 @@
-"""Trees over what is known of a job, and how to weigh two of them."""
+"""Trees over what is known of a job, and how far to trust several answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log1p
+from math import exp, log1p
 from statistics import median
 from typing import Final, final
 
@@ -12,7 +12,8 @@ from dovetail.predict.chronicle import NAMES, Known
 from dovetail.predict.memory import Lesson
 
 _GUESS = log1p(3600.0)
-_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_LATEST = 300  # jobs that trust rests on
+_CLEARLY = 0.03  # so much further off, in logarithms, is trusted by a factor of e less
 
 
 def recent(known: Known) -> float:
@@ -62,22 +63,21 @@ class Grown:
                 yield name, said - self._trees.of(otherwise)
 
 
-def weighed(one: Grown, other: Grown, unseen: Sequence[Lesson]) -> float:
-    """The weight of the other with which most pairs of jobs that neither has seen come out in the
-    right order; rather a small one."""
-    truth = [lesson.log_seconds for lesson in unseen]
-    said = [(one.of(lesson.known), other.of(lesson.known)) for lesson in unseen]
-    best, most = 0.0, -1
-    for weight in _WEIGHTS:
-        mixed = [a + weight * (b - a) for a, b in said]
-        right = sum((mixed[i] < mixed[j]) is (truth[i] < truth[j]) for i, j in _pairs(len(unseen)))
-        if right > most:
-            best, most = weight, right
-    return best
+@final
+class Trust:
+    """How far each of several answers is trusted: by how far off they were on the latest jobs."""
 
+    def __init__(self, number: int) -> None:
+        self._off: Final = [0.0] * number
+        self._judged = 0
 
-def _pairs(number: int) -> Iterator[tuple[int, int]]:
-    """Some near in time, some far."""
-    for apart in {1, number // 7, number // 3, number // 2} - {0}:
-        for i in range(number):
-            yield i, (i + apart) % number
+    def judge(self, answers: Sequence[float], truth: float) -> None:
+        self._judged += 1
+        newest = max(1 / self._judged, 1 / _LATEST)
+        for place, answer in enumerate(answers):
+            self._off[place] += newest * (abs(answer - truth) - self._off[place])
+
+    def weights(self) -> list[float]:
+        least = min(self._off)
+        shares = [exp((least - off) / _CLEARLY) for off in self._off]
+        return [share / sum(shares) for share in shares]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import expm1
 from typing import Final, final
 
@@ -11,6 +12,7 @@ from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, RECALLS, RUNS, WAITS, View
 from dovetail.predict.boosting import missing
 from dovetail.predict.chronicle import Known
+from dovetail.predict.duration import HistoryMean
 from dovetail.predict.intervals import Belief
 from dovetail.predict.learner import BOOSTED, MIXTURE, RECENT_MEAN, Learner
 from dovetail.predict.memory import Memory, Story
@@ -48,6 +50,20 @@ class Learned:
         followed = view.index(self)
         assert isinstance(followed, Followed)
         return followed, followed.known(job, view)
+
+
+@final
+class Told:
+    """What one that learns has said, where nothing is to be learned; of other jobs, what history
+    says."""
+
+    def __init__(self, seconds: Mapping[JobId, Seconds]) -> None:
+        self._seconds: Final = seconds
+        self._otherwise: Final = HistoryMean()
+
+    def duration_s(self, job: Job, view: View) -> Seconds:
+        found = self._seconds.get(job.id)
+        return self._otherwise.duration_s(job, view) if found is None else found
 
 
 @final

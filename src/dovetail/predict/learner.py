@@ -3,7 +3,7 @@
 There are four ways. `history-mean` and `recent-mean` go by what jobs of the same identity took: the
 plain mean, and a mean of logarithms in which the newer count more. `boosted` fits trees to everything
 known at submission. `mixture` begins with the recent mean, fits trees to what it misses, and mixes in
-those of `boosted` as far as they have proved better.
+those of `boosted`, each as far as it was right lately.
 
 Trees are fitted anew at fixed times, to the jobs that finished before. The interval is as wide as the
 latest jobs that its trees have not seen show that it must be. So an answer follows from the jobs
@@ -13,13 +13,14 @@ alone, whoever was asked what before, and a restart changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
 from dovetail.predict.calibration import Side
 from dovetail.predict.chronicle import Known
-from dovetail.predict.grown import Grown, mean, recent, weighed
+from dovetail.predict.grown import Grown, Trust, mean, recent
 from dovetail.predict.memory import Memory
 
 LEVEL: Final = 0.8
@@ -82,21 +83,14 @@ class Fit:
         self._upto: Final = upto
         learns = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
         self.lessons: Final = upto - self._first if learns else 0  # that its trees were fitted to
-        self._models: Final = self._middles() if learns else []
+        kinds = (True, False) if way == MIXTURE else (False,)
+        self._models: Final = [self._grown(upto, 0.5, r) for r in kinds] if learns else []
+        self._trust: Final = Trust(len(kinds) + 1)
+        self._trusted_upto = -1  # of the lessons; -1: not begun
         self._edges: tuple[Grown, Grown] | None = None
         self._below: Final = Side(_TAIL)
         self._above: Final = Side(_TAIL)
         self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
-
-    def _middles(self) -> list[tuple[float, Grown]]:
-        """What is mixed, with weights. Trees on differences and trees on levels err differently; how
-        far to trust the latter, the newest jobs decide."""
-        if self._way == BOOSTED:
-            return [(1.0, self._grown(self._upto, 0.5))]
-        one, other = (self._grown(self._seen, 0.5, relative) for relative in (True, False))
-        weight = weighed(one, other, self._memory.lessons[self._seen : self._upto])
-        weights = {True: 1 - weight, False: weight}
-        return [(w, self._grown(self._upto, 0.5, r)) for r, w in weights.items() if w > 0]
 
     def _grown(self, upto: int, quantile: float, relative: bool | None = None) -> Grown:
         lessons = self._memory.lessons[self._first : upto]
@@ -113,7 +107,28 @@ class Fit:
         """The logarithm of its seconds plus one."""
         if not self._models:
             return self._plain(known)
-        return sum([weight * grown.of(known) for weight, grown in self._models])
+        answers = self._answers(self._models, known)
+        return sum([w * answer for w, answer in zip(self._weights(), answers, strict=True)])
+
+    def _answers(self, models: Sequence[Grown], known: Known) -> list[float]:
+        """Of the parts: the trees, and what history says by itself."""
+        return [*(grown.of(known) for grown in models), recent(known)]
+
+    def _weights(self) -> list[float]:
+        """Trees that were right last week may be wrong now: the jobs that ended since decide, and
+        until there are some, those that were kept from likenesses of the trees."""
+        if self._way != MIXTURE:
+            return [1.0, 0.0]
+        lessons, trust = self._memory.lessons, self._trust
+        if self._trusted_upto < 0:
+            early = [self._grown(self._seen, 0.5, relative) for relative in (True, False)]
+            for known, truth, _ in lessons[self._seen : self._upto]:
+                trust.judge(self._answers(early, known), truth)
+            self._trusted_upto = self._upto
+        for known, truth, _ in lessons[self._trusted_upto :]:
+            trust.judge(self._answers(self._models, known), truth)
+        self._trusted_upto = len(lessons)
+        return trust.weights()
 
     def _plain(self, known: Known) -> float:
         return mean(known) if self._way == HISTORY_MEAN else recent(known)
@@ -163,7 +178,7 @@ class Fit:
         """What made the answer longer or shorter than it would be if that were as usual: the names of
         features and logarithms of factors, the largest first."""
         found: dict[str, float] = {}
-        for weight, grown in self._models:
+        for weight, grown in zip(self._weights(), self._models, strict=False):
             for name, far in grown.reasons(known):
                 found[name] = found.get(name, 0.0) + weight * far
         return sorted(found.items(), key=lambda one: -abs(one[1]))

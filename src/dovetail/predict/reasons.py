@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import exp, expm1
 
 from dovetail.core.model import Job, Seconds
+from dovetail.predict.calibration import ENOUGH
 from dovetail.predict.chronicle import MEANING, Known
 from dovetail.predict.identity import described
 from dovetail.predict.intervals import Belief
@@ -65,8 +66,8 @@ def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -
     if fit.lessons:
         lines.append(f"trees fitted to {fit.lessons:,} jobs{':' if told else ' change nothing'}")
     lines += [f"  {factor:.2g} times as long for {what}" for what, factor in told[:_REASONS]]
-    if fit.judged:
+    if fit.judged >= ENOUGH:
         lines.append(f"the interval: as wide as {fit.judged:,} jobs that ended lately needed")
     else:
-        lines.append("the interval: nothing has confirmed it yet")
+        lines.append(f"the interval: wide, since {fit.judged or 'no'} jobs have confirmed it yet")
     return lines

@@ -11,21 +11,26 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
+from dovetail.models.cost import Costs
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
-from dovetail.predict.duration import HistoryMean, Oracle, Predictor, UserEstimate
-from dovetail.predict.learned import LEARNED, Learned
+from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned, Told
 
 log = logging.getLogger("dovetail.daemon")
 
 DEFAULT = "fair-share"
 FALLBACK = "fifo-skip"  # asks nothing of anybody
 PREDICTOR = "history-mean"
+NOTHING_COSTS = Costs()
 
 
 def make(
-    text: str, services: tuple[float, ...] = (), told: Mapping[JobId, Seconds] | None = None
+    text: str,
+    services: tuple[float, ...] = (),
+    costs: Costs = NOTHING_COSTS,
+    told: Mapping[JobId, Seconds] | None = None,
 ) -> Policy:
     """The policy of that name, as a real scheduler may have it: no oracle, only history and users.
 
@@ -35,8 +40,8 @@ def make(
         "history-mean": HistoryMean(),
         "user-estimate": UserEstimate(),
     }
-    predictors |= {way: Oracle(told) if told else Learned(way) for way in LEARNED}
-    knowledge = Knowledge(predictors, PREDICTOR, services)
+    predictors |= {way: Told(told) if told else Learned(way) for way in LEARNED}
+    knowledge = Knowledge(predictors, PREDICTOR, services, costs)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
 
@@ -52,11 +57,18 @@ class PolicyBroke(DovetailError):
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
 
-    def __init__(self, text: str, view: View, took: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        text: str,
+        view: View,
+        took: Callable[[float], None],
+        costs: Costs = NOTHING_COSTS,
+    ) -> None:
         self._took = took  # told the seconds of every decision
+        self.costs = costs
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view))
+        self._policy: Policy = make(text, services_of(view), costs)
 
     @property
     def policy(self) -> Policy:
@@ -64,7 +76,7 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view))
+        self._policy = make(text, services_of(view), self.costs)
         self.text, self.trouble = text, ""
 
     def give_up_on(self, error: Exception, view: View) -> None:

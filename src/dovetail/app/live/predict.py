@@ -15,7 +15,7 @@ import click
 from dovetail.app.client import Client
 from dovetail.app.home import find_home
 from dovetail.app.live.reach import MOST_ROWS, as_json, print_json
-from dovetail.app.live.submit import SETTINGS, SubmitCommand, described, job_options, merged
+from dovetail.app.live.submit import SETTINGS, SubmitCommand, described, described_job, merged
 from dovetail.app.live.times import span
 from dovetail.app.spec.jobs import to_job
 from dovetail.app.spec.model import read
@@ -31,7 +31,7 @@ _WAYS = (MIXTURE, BOOSTED, RECENT_MEAN, HISTORY_MEAN)
 
 
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
-@job_options
+@described_job
 @click.option("--trace", metavar="FILE", help="Learn from this trace, not from the daemon.")
 @click.option("--user", help="Whose job it is.  [you; with --trace nobody's]")
 @click.option("--predictor", type=click.Choice(_WAYS), help="[mixture, or recent-mean without it]")

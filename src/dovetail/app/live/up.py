@@ -40,6 +40,11 @@ class DidNotStart(DovetailError):
     metavar="GB",
     help="Main memory that suspended jobs may take up.  [60 % of all]",
 )
+@click.option(
+    "--costs",
+    metavar="FILE",
+    help="TOML: prices and watts; none to forget them.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
@@ -53,6 +58,8 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     if named and not asked["policy"]:
         raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
     asked["policy"] = asked["policy"] and with_predictor(asked["policy"], named)
+    if asked["costs"] not in (None, "none"):
+        asked["costs"] = os.path.abspath(asked["costs"])  # the daemon runs elsewhere
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
