@@ -6,7 +6,8 @@ counter of energy. Its last output is in docs/energy_gpu.md.
 Needs a GPU, PyTorch, and of Dovetail nothing but its sources and what they import. Four trainings are
 profiled by the code of `dovetail profile`; twenty jobs of them, of different lengths, share the GPU one
 after the other. Then the power limit of the card is lowered, if that is allowed, and speed and watts are
-measured by limit. It takes six to eight minutes. `--dry` tries it all on a processor slot.
+measured by limit. It takes eight minutes, with all limits (`--limits`: only those) twelve. `--dry`
+tries it all on a processor slot.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="write the answer there, too")
     options.add_argument("--dry", action="store_true", help="on a processor slot, to try it")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--limits", action="store_true", help="nothing but the power limits")
     chosen = options.parse_args()
     lines = []
     with TemporaryDirectory(prefix="dovetail-energy-gpu-") as name:
@@ -63,6 +65,10 @@ def told(folder: Path, chosen: argparse.Namespace) -> Iterator[str]:
     yield f"- On {machine_told(node)}."
     yield f"- Idle: {idle_watts(uuids, 1.0 if chosen.dry else 4.0)}."
     warm_up(node, folder)
+    if chosen.limits:
+        named = [Training(model, (sys.executable, SCRIPT, model)) for model in MODELS]
+        yield from by_limit(named, node, folder, began)
+        return
     trainings = []
     yield ""
     yield "| training | steps a second | start-up s | ending s | watts at work | watts in start-up |"

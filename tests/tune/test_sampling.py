@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import BadInput
 from dovetail.tune import sampling
-from dovetail.tune.sampling import sobol
+from dovetail.traces import sobol
 from dovetail.tune.space import Choice, Float, Integer, Log, Settings, Space
 
 SPACE = Space(

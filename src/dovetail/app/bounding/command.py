@@ -12,6 +12,8 @@ from dovetail.app.bounding.simple import simple_bound
 from dovetail.core.errors import BadInput
 from dovetail.traces.instances import Instance, read_instance
 
+_QUICK = "frugal"  # has an answer where the solver ran out of time before it had any
+
 
 @click.command()
 @click.argument("instance")
@@ -62,6 +64,8 @@ def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool)
             "optimum_seconds": strict.seconds,
             "proven": strict.in_time,
         }
+        if isinf(strict.cost):
+            figures["best_known"] = _cost(found, _QUICK)
     return figures
 
 
@@ -84,11 +88,19 @@ def _say(figures: dict[str, Any], costs: dict[str, float]) -> None:
     what = "the bound"
     if "optimum" in figures:
         click.echo(_optimum(figures))
+        if "best_known" in figures:
+            click.echo(f"the best known, by {_QUICK:<17}{figures['best_known']:.5g}")
         if figures["optimum"] is not None:
             best, what = figures["optimum"], "the best schedule"
     for name, cost in costs.items():
-        above = f"{100 * (cost / best - 1):.1f} % above {what}" if best > 0 else ""
-        click.echo(f"{name:<32} {cost:>10.5g}  {above}")
+        click.echo(f"{name:<32} {cost:>10.5g}  {_distance(cost, best, what)}")
+
+
+def _distance(cost: float, best: float, what: str) -> str:
+    """A policy may be below a schedule in whole slots: its jobs need not end with a slot."""
+    if best <= 0:
+        return ""
+    return f"{100 * abs(cost / best - 1):.1f} % {'above' if cost >= best else 'below'} {what}"
 
 
 def _relaxed(least: float | None) -> str:
