@@ -15,6 +15,11 @@ Setting: TypeAlias = float | int | str | bool  # the value of one hyper-paramete
 WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
 
 
+def remade(value: Any) -> tuple[object, ...]:
+    """For pickling, said outright, because a compiled frozen dataclass does not unpickle by itself."""
+    return type(value), tuple(getattr(value, item.name) for item in fields(value) if item.init)
+
+
 @dataclass(frozen=True, slots=True)
 class Interruption:
     """What it costs to take the GPUs away from a job and to give them back later."""
@@ -22,6 +27,9 @@ class Interruption:
     save_s: Seconds = 0.0  # the GPUs stay busy that long after a preemption
     restore_s: Seconds = 0.0  # and that long after every later start
     lost_s: Seconds = inf  # work lost at most when it is killed without warning
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,9 @@ class Estimate:
     seconds: Seconds
     low: Seconds | None = None
     high: Seconds | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
 
 class Option(NamedTuple):
@@ -171,6 +182,9 @@ class Job:
                 return option
         return None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
+
     def text(self) -> str:
         """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
         if not self.simple:
@@ -258,8 +272,7 @@ class Node:
             )
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Said outright, because a compiled frozen dataclass does not unpickle by itself.
-        return Node, tuple(getattr(self, item.name) for item in fields(self))
+        return remade(self)
 
 
 @final
@@ -381,3 +394,6 @@ class Tenant:
                 f"tenant {self.name!r} has quota {self.gpu_quota:g} and weight {self.weight:g}; "
                 "give 0 or more GPUs and a positive weight"
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)

@@ -12,6 +12,8 @@ from dovetail.app.bounding.simple import simple_bound
 from dovetail.core.errors import BadInput
 from dovetail.traces.instances import Instance, read_instance
 
+_QUICK = "frugal"  # has an answer where the solver ran out of time before it had any
+
 
 @click.command()
 @click.argument("instance")
@@ -62,6 +64,8 @@ def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool)
             "optimum_seconds": strict.seconds,
             "proven": strict.in_time,
         }
+        if isinf(strict.cost):
+            figures["best_known"] = _cost(found, _QUICK)
     return figures
 
 
@@ -84,6 +88,8 @@ def _say(figures: dict[str, Any], costs: dict[str, float]) -> None:
     what = "the bound"
     if "optimum" in figures:
         click.echo(_optimum(figures))
+        if "best_known" in figures:
+            click.echo(f"the best known, by {_QUICK:<17}{figures['best_known']:.5g}")
         if figures["optimum"] is not None:
             best, what = figures["optimum"], "the best schedule"
     for name, cost in costs.items():

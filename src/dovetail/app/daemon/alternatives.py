@@ -93,9 +93,7 @@ class _Search:
         ):  # fmt: skip
             for proposal in kind():
                 if thread_time() > self._until:
-                    self.limited = (
-                        "not every alternative was tried, since there is so much to decide"
-                    )
+                    self.limited = _NOT_ALL
                     return
                 yield self._try(proposal)
 
@@ -123,15 +121,15 @@ class _Search:
         return _RANK[outcome.in_time], cost if self._prospect.by is not None else 0.0, end
 
     def _gains(self, outcome: Outcome) -> bool:
+        """Judged by what is expected, since intervals are worked out for the best ones only."""
         asked = self._asked
-        if outcome.end is None:
-            return False
-        if asked.end is None or _RANK[outcome.in_time] < _RANK[asked.in_time]:
-            return True
+        if outcome.end is None or asked.end is None:
+            return outcome.end is not None
         lasts = asked.end.expected - self._prospect.unix(self._prospect.likeness.now)
         if asked.end.expected - outcome.end.expected > max(1.0, _WORTH * lasts):
             return True
-        if outcome.proposal.paused is not None or outcome.in_time == NO != asked.in_time:
+        missed = self._is_in_time(asked) and not self._is_in_time(outcome)
+        if missed or outcome.proposal.paused is not None:
             return False
         cheaper = (
             outcome.cost is not None
@@ -139,6 +137,9 @@ class _Search:
             and outcome.cost.row()["total"] < (1 - _WORTH) * asked.cost.row()["total"]
         )
         return cheaper or outcome.others.jobs < asked.others.jobs
+
+    def _is_in_time(self, outcome: Outcome) -> bool:
+        return outcome.in_time in (YES, LIKELY, None)
 
     # ---------------------------------------------------------------------------- what it asks for
 

@@ -13,7 +13,7 @@ from dovetail.core.room import Pool, Room
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
-from dovetail.models.power import HASTE, Limited
+from dovetail.models.power import HASTE, UNLIMITED, Limited
 from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.predict.duration import Predictor
 
@@ -107,16 +107,20 @@ class Books:
 
     def _limits(self, job: Job, kind: str) -> Sequence[Limited]:
         """A deadline says until when time costs nothing; without one it is worth energy."""
+        if not self.costs.power:
+            return UNLIMITED
         if job.deadline is None:
             return self.costs.power.choices_in_haste(job.model, kind, self._haste)
         return self.costs.power.choices(job.model, kind)
 
     def _way(self, pool: int, option: Option, step: Limited, model: str) -> Way:
         kind, gpus, seconds = option
+        per_hour = self.costs.per_hour(kind, gpus)
+        if step.watts is None:
+            return Way(pool, gpus, seconds, per_hour * seconds)
         seconds *= step.slowdown
         extra = gpus * self.costs.extra_per_hour(model, kind, step.limit)
-        cost = (self.costs.per_hour(kind, gpus) + extra) * seconds
-        return Way(pool, gpus, seconds, cost, step.limit, extra)
+        return Way(pool, gpus, seconds, (per_hour + extra) * seconds, step.limit, extra)
 
 
 def _kind_and_number(option: Option) -> tuple[str, int]:
