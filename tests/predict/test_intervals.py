@@ -60,6 +60,14 @@ def test_an_estimate_of_the_user_counts_more_than_jobs_of_another_name() -> None
     assert belief.low < 50 < belief.high
 
 
+def test_what_a_predictor_has_said_goes_before_history() -> None:
+    told = {TRAIN.id: Belief(700.0, 600.0, 800.0, "trees")}
+    belief = Experience([ended(100.0)] * 9, told).remaining(fresh(TRAIN), 0.0)
+    assert (belief.seconds, belief.source) == (700.0, "trees")
+    later = Experience([], told).remaining(running(TRAIN, 0.0), 650.0)
+    assert 0 <= later.low < later.seconds < later.high < 200
+
+
 def test_without_any_knowledge_the_interval_is_huge() -> None:
     belief = believed([])
     assert belief.source == "a guess: no job has finished yet"

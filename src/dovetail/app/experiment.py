@@ -26,6 +26,7 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned
 from dovetail.traces.charges import Charges
 from dovetail.traces.outcomes import Outcomes, summarise
 from dovetail.traces.record import RunRecord
@@ -35,6 +36,9 @@ PREDICTORS: Mapping[str, str] = {
     "noisy-oracle": "the truth with errors",
     "history-mean": "what similar jobs took before",
     "user-estimate": "what users said",
+    "recent-mean": "what similar jobs took lately",
+    "boosted": "trees fitted to the past, every week anew",
+    "mixture": "what similar jobs took lately, and trees for what that misses",
 }
 
 
@@ -73,6 +77,7 @@ class Experiment:
             "history-mean": HistoryMean(),
             "user-estimate": UserEstimate(),
         }
+        predictors |= {way: Learned(way) for way in LEARNED}
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
         believed = self.charged() if self.believed is None else self.believed
         return Knowledge(predictors, self.predictor, _thinned(services), believed)

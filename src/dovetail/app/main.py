@@ -26,6 +26,7 @@ _SECTIONS = {
     "Jobs": {
         "submit": (f"{_LIVE}.submit", "submit", "Hand in a command, a YAML file or a script."),
         "run": (f"{_LIVE}.submit", "run", "The same, and follow it to its end."),
+        "predict": (f"{_LIVE}.predict", "predict", "Say how long a job would run, and why."),
         "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
         "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
         "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),

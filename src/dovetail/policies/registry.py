@@ -14,6 +14,7 @@ from dovetail.models.cost import Costs
 from dovetail.policies.catalogue import Catalogue, settable
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
+from dovetail.predict.learned import Learned
 
 _QUEUEING = "dovetail.policies.queueing"
 _ANDREAS = "dovetail.policies.andreas.policies"
@@ -66,12 +67,18 @@ class Knowledge:
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
     costs: Costs = Costs()  # what energy and lateness are believed to cost
 
+    def predictor_named(self, name: str) -> Predictor:
+        predictor: Predictor = _choose("predictor", self.predictors, name)
+        if isinstance(predictor, Learned):
+            predictor.require()
+        return predictor
+
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     """The policy that the text describes: its name, then `field=value` parts joined by colons."""
     readers: dict[str, Callable[[str], Any]] = {
         "place": partial(_choose, "placement", PLACEMENTS),
-        "predictor": partial(_choose, "predictor", knowledge.predictors),
+        "predictor": knowledge.predictor_named,
     }
     values = CATALOGUE.values(text, readers)
     for key in settable(find(text.partition(":")[0])):
@@ -95,7 +102,7 @@ def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledg
     if key == "place":
         values[key] = place
     elif key == "predictor":
-        values[key] = knowledge.predictors[knowledge.predictor]
+        values[key] = knowledge.predictor_named(knowledge.predictor)
     elif key == "services":
         values[key] = knowledge.services
     elif key == "costs":

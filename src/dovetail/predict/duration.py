@@ -9,6 +9,7 @@ from typing import Final, Protocol, final
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, RECALLS, View
+from dovetail.predict.identity import identities
 
 
 class Predictor(Protocol):
@@ -72,24 +73,18 @@ class _History:
     def ends(self, track: Track) -> None:
         if track.phase is not Phase.FINISHED:
             return
-        for key in _identities(track.job):
+        for key in identities(track.job):
             number, total = self._sums.get(key, (0, 0.0))
             self._sums[key] = (number + 1, total + track.executed_s)
 
     def mean(self, job: Job, of_its_name: bool) -> Seconds | None:
         """Of jobs of the same name, or of any by the same user or by anyone."""
-        identities = _identities(job)
-        for key in identities[:2] if of_its_name else identities[2:]:
+        keys = identities(job)
+        for key in keys[:2] if of_its_name else keys[2:]:
             number, total = self._sums.get(key, (0, 0.0))
             if number:
                 return total / number
         return None
-
-
-def _identities(job: Job) -> tuple[tuple[object, ...], ...]:
-    who = job.user or job.tenant
-    name = job.name if job.trial is None else (job.group,)  # never the same as a name
-    return ((who, name, job.gpus), (who, name), (who,), ())
 
 
 @final

@@ -15,8 +15,9 @@ from math import inf, log
 from statistics import NormalDist
 from typing import Final, final
 
-from dovetail.core.model import Job, Seconds
+from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
+from dovetail.predict.identity import described, identities
 
 _NORMAL = NormalDist()
 _TENTH = _NORMAL.inv_cdf(0.9)
@@ -72,11 +73,13 @@ def exactly(seconds: Seconds, source: str = "known") -> Belief:
 class Experience:
     """What jobs that finished have taken, by ever coarser identity."""
 
-    def __init__(self, past: Iterable[Track]) -> None:
+    def __init__(self, past: Iterable[Track], told: Mapping[JobId, Belief] | None = None) -> None:
+        """`told`: how long jobs are believed to take in all, by who knows better than history."""
+        self._told: Final[Mapping[JobId, Belief]] = told or {}
         samples: dict[tuple[object, ...], list[Seconds]] = {}
         for track in past:
             if track.phase is Phase.FINISHED:
-                for key in _identities(track.job):
+                for key in identities(track.job):
                     samples.setdefault(key, []).append(track.executed_s)
         for found in samples.values():
             found.sort()
@@ -98,7 +101,7 @@ class Experience:
 
     def knows(self, job: Job) -> bool:
         """Has one of the same name, owner and number of GPUs finished?"""
-        return _identities(job)[0] in self._samples
+        return identities(job)[0] in self._samples
 
     def _by_progress(self, track: Track, now: Seconds) -> Belief | None:
         """The job says itself how far it is."""
@@ -114,7 +117,9 @@ class Experience:
         return Belief(left, left * (1 - _PROGRESS), left * (1 + _PROGRESS), source)
 
     def _by_history(self, job: Job, done: Seconds) -> Belief:
-        same_size, same_name, same_user, everyone = _identities(job)
+        if job.id in self._told:
+            return _left_of(self._told[job.id], done)
+        same_size, same_name, same_user, everyone = identities(job)
         for key in (same_size, same_name):
             if key in self._samples:
                 return self._of_samples(key, job, done)
@@ -130,29 +135,13 @@ class Experience:
 
     def _of_samples(self, key: tuple[object, ...], job: Job, done: Seconds) -> Belief:
         samples = self._samples[key]
-        source = _source(job, len(key), len(samples))
+        source = described(job, len(key), len(samples))
         first = bisect_right(samples, done) if done > 0 else 0
         if first == len(samples):
             return _outlived(done, f"{source}, all of which it has outlived")
         middle = _quantile(samples, first, 0.5)
         low, high = _quantile(samples, first, 0.1), _quantile(samples, first, 0.9)
         return Belief(middle - done, max(min(low, middle) - done, 0.0), high - done, source)
-
-
-def _identities(job: Job) -> tuple[tuple[object, ...], ...]:
-    """The same as for `HistoryMean`; the length tells how coarse one is."""
-    who = job.user or job.tenant
-    return ((who, job.name, job.gpus), (who, job.name), (who,), ())
-
-
-def _source(job: Job, fineness: int, number: int) -> str:
-    who = job.user or job.tenant
-    by = f" by {who}" if who else ""
-    if fineness >= 2 and job.name:
-        size = "" if fineness == 3 else " with another number of GPUs"
-        return f"{number} run{'' if number == 1 else 's'} of {job.name}{by}{size}"
-    jobs = f"{number} job{'' if number == 1 else 's'}"
-    return f"{jobs}{by}" if fineness and who else f"{jobs} of all users"
 
 
 def _quantile(samples: Sequence[Seconds], first: int, part: float) -> Seconds:

@@ -58,6 +58,17 @@ def test_two_slots_and_three_jobs_under_srtf() -> None:
     assert found.gives_way == {"1": (EPOCH + 2.0, "3")}
 
 
+def test_under_a_policy_that_learns_the_forecast_rests_on_what_it_learned() -> None:
+    state = live(lasting("1", 100), lasting("2", 60), lasting("3", 30))
+    start(state, "1", 1)
+    start(state, "2", 2)
+    found = forecasts.forecast(FakeService(state, "qssf:predictor=recent-mean"))
+    assert {belief.source for belief in found.beliefs.values()} == {"its user's estimate"}
+    assert found.beliefs[JobId("3")].seconds == pytest.approx(30.0)
+    assert found.beliefs[JobId("3")].high > 30 * 10  # no job has ended that could confirm it
+    assert starts(found)["3"] == pytest.approx(62.0, abs=1.5)
+
+
 def test_time_that_has_passed_since_the_last_event_counts() -> None:
     state = live(lasting("1", 100), lasting("2", 100), lasting("3", 30))
     start(state, "1", 1)

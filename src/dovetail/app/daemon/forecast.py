@@ -51,6 +51,7 @@ _NORMAL = NormalDist()
 
 
 Beliefs: TypeAlias = Mapping[JobId, Belief]
+_NOTHING_TOLD: Beliefs = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def made_of(
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
-        beliefs = beliefs_of(state)
+        beliefs = beliefs_of(state, likeness.told)
     jobs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
     middle, charges = _middle(likeness, beliefs, jobs, costs)
     number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
@@ -189,8 +190,8 @@ def _middle(
     return watch, charges
 
 
-def beliefs_of(state: State) -> Beliefs:
-    experience = Experience(state.past)
+def beliefs_of(state: State, told: Beliefs = _NOTHING_TOLD) -> Beliefs:
+    experience = Experience(state.past, told)
     trials = beliefs_of_trials(state)
     return {
         track.job.id: trials.get(track.job.id) or experience.remaining(track, state.now)

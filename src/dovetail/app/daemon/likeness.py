@@ -24,6 +24,8 @@ from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import ListScheduler
+from dovetail.predict.intervals import Belief
+from dovetail.predict.learned import Learned
 
 MOST_WAITING = 2_000  # jobs that are taken
 _OF_EACH_SHAPE = 8  # at least, if there are as many: what is small may slip past what is large
@@ -55,6 +57,7 @@ class Likeness:
     left_out: int = 0  # waiting jobs that are not in it
     line: tuple[JobId, ...] = ()  # all that wait in the policy's order, where some were left out
     usage: Mapping[str, Usage] = field(default_factory=dict)
+    told: Mapping[JobId, Belief] = field(default_factory=dict)  # by a predictor that learns
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
 
     @property
@@ -112,8 +115,25 @@ def _likeness(
     view: View, now: Seconds, policy: Policy, text: str, costs: Costs, tracks: Iterable[Track]
 ) -> Likeness:
     usage = policy.usage(view) if isinstance(policy, FairShare) else {}
+    tracks = list(tracks)
+    told = _told(policy, view, tracks)
+    seconds = {job_id: belief.seconds for job_id, belief in told.items()}
     still = stills.take(view, max(now, view.now), tracks)
-    return Likeness(still, lambda state: make(text, services_of(state), costs), text, usage=usage)
+    return Likeness(
+        still,
+        lambda state: make(text, services_of(state), costs, seconds),
+        text,
+        usage=usage,
+        told=told,
+    )
+
+
+def _told(policy: Policy, view: View, tracks: Iterable[Track]) -> dict[JobId, Belief]:
+    """Asked here, once: in a likeness it would have to learn everything anew."""
+    predictor = getattr(policy, "predictor", None)
+    if not isinstance(predictor, Learned):
+        return {}
+    return {track.job.id: predictor.belief(track.job, view) for track in tracks}
 
 
 def scheduler_of(policy: Policy) -> ListScheduler | None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 from dovetail.core.entries import Action
 from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
 from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned, Told
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -24,12 +26,21 @@ PREDICTOR = "history-mean"
 NOTHING_COSTS = Costs()
 
 
-def make(text: str, services: tuple[float, ...] = (), costs: Costs = NOTHING_COSTS) -> Policy:
-    """The policy of that name, as a real scheduler may have it: no oracle, only history and users."""
+def make(
+    text: str,
+    services: tuple[float, ...] = (),
+    costs: Costs = NOTHING_COSTS,
+    told: Mapping[JobId, Seconds] | None = None,
+) -> Policy:
+    """The policy of that name, as a real scheduler may have it: no oracle, only history and users.
+
+    `told`: what a predictor that learns has said; it stands for it where nothing is to be learned.
+    """
     predictors: dict[str, Predictor] = {
         "history-mean": HistoryMean(),
         "user-estimate": UserEstimate(),
     }
+    predictors |= {way: Told(told) if told else Learned(way) for way in LEARNED}
     knowledge = Knowledge(predictors, PREDICTOR, services, costs)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 

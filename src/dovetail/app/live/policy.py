@@ -11,6 +11,15 @@ from dovetail.app.live.listing import Column, table
 from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
 from dovetail.app.live.rows import number
 
+predictor = click.option(
+    "--predictor", metavar="NAME", help="That tells the policy durations, such as mixture."
+)
+
+
+def with_predictor(policy: str, predictor: str | None) -> str:
+    """It is a parameter of policies that need durations."""
+    return f"{policy}:predictor={predictor}" if predictor else policy
+
 
 @click.group(invoke_without_command=True)
 @as_json
@@ -34,11 +43,12 @@ def _say_policy(client: Client, as_json: bool) -> None:
 
 @policy.command("set")
 @click.argument("name")
+@predictor
 @with_client
-def set_policy(client: Client, name: str) -> None:
+def set_policy(client: Client, name: str, predictor: str | None) -> None:
     """NAME is one of `dovetail policies`, with parameters if need be: las:quantum=600."""
     before = client.get("/v1/policy")["policy"]
-    now = client.put("/v1/policy", {"policy": name})["policy"]
+    now = client.put("/v1/policy", {"policy": with_predictor(name, predictor)})["policy"]
     click.echo(f"{now} decides now, in place of {before}.")
 
 

@@ -17,6 +17,7 @@ import click
 from dovetail.app.client import Client, Unreachable
 from dovetail.app.home import Home, find_home, home_in, system_home
 from dovetail.app.live.listing import counted
+from dovetail.app.live.policy import predictor, with_predictor
 from dovetail.app.live.reach import command_again
 from dovetail.app.live.times import span
 from dovetail.core.errors import BadInput, DovetailError
@@ -31,6 +32,7 @@ class DidNotStart(DovetailError):
 
 @click.command()
 @click.option("--policy", help="Who goes first, such as srtf.  [as last time, else fair-share]")
+@predictor
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
 @click.option(
     "--suspended-gb",
@@ -52,6 +54,10 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     """Start the daemon. Jobs of a daemon before it go on."""
     if asked["group"] and not system:
         raise click.UsageError("--group goes with --system")
+    named = asked.pop("predictor")
+    if named and not asked["policy"]:
+        raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
+    asked["policy"] = asked["policy"] and with_predictor(asked["policy"], named)
     if asked["costs"] not in (None, "none"):
         asked["costs"] = os.path.abspath(asked["costs"])  # the daemon runs elsewhere
     place = _place(home, system)

@@ -1,0 +1,133 @@
+"""Predictors that learn while jobs run: kept up to date by the view, the same after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import expm1
+from typing import Final, final
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.track import Phase, Track
+from dovetail.core.view import ENDS, RECALLS, RUNS, WAITS, View
+from dovetail.predict.boosting import missing
+from dovetail.predict.chronicle import Known
+from dovetail.predict.duration import HistoryMean
+from dovetail.predict.intervals import Belief
+from dovetail.predict.learner import BOOSTED, MIXTURE, RECENT_MEAN, Learner
+from dovetail.predict.memory import Memory, Story
+from dovetail.predict.reasons import belief_of
+
+LEARNED: Final = (RECENT_MEAN, BOOSTED, MIXTURE)
+
+
+@final
+class Learned:
+    """Answers in one of the ways of `Learner`. The trees of a policy's answers are fitted by the
+    thread that asks; those of intervals only when somebody wants one."""
+
+    def __init__(self, way: str) -> None:
+        self.way: Final = way
+
+    def require(self) -> None:
+        """Say what is missing before anything runs."""
+        if self.way in (BOOSTED, MIXTURE) and missing():
+            raise BadInput(missing())
+
+    def build(self, view: View) -> Followed:
+        return Followed(self.way)
+
+    def duration_s(self, job: Job, view: View) -> Seconds:
+        followed, known = self._asked(job, view)
+        return max(expm1(followed.learner.at(view.now).middle(known)), 0.0)
+
+    def belief(self, job: Job, view: View) -> Belief:
+        """How long it takes in all."""
+        followed, known = self._asked(job, view)
+        return belief_of(job, known, followed.learner.at(view.now))
+
+    def _asked(self, job: Job, view: View) -> tuple[Followed, Known]:
+        followed = view.index(self)
+        assert isinstance(followed, Followed)
+        return followed, followed.known(job, view)
+
+
+@final
+class Told:
+    """What one that learns has said, where nothing is to be learned; of other jobs, what history
+    says."""
+
+    def __init__(self, seconds: Mapping[JobId, Seconds]) -> None:
+        self._seconds: Final = seconds
+        self._otherwise: Final = HistoryMean()
+
+    def duration_s(self, job: Job, view: View) -> Seconds:
+        found = self._seconds.get(job.id)
+        return self._otherwise.duration_s(job, view) if found is None else found
+
+
+@final
+class Followed:
+    """The memory of a view: an index that takes in tracks when it is asked.
+
+    Everything is read from the tracks themselves, so that an index that is made after a restart, from
+    the tracks that are remembered, comes to the same.
+    """
+
+    def __init__(self, way: str) -> None:
+        self.watches = WAITS | RUNS | ENDS | RECALLS
+        self._memory: Final = Memory()
+        self.learner: Final = Learner(way, self._memory)
+        self._news: Final[dict[int, Track]] = {}  # by sequence
+        self._begun: Final[set[JobId]] = set()
+
+    def waits(self, track: Track) -> None:
+        self._news[track.sequence] = track
+
+    def runs(self, track: Track) -> None:
+        self._news[track.sequence] = track
+
+    def ends(self, track: Track) -> None:
+        self._news[track.sequence] = track
+
+    def recall(self, track: Track) -> None:
+        self._news[track.sequence] = track
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    @property
+    def memory(self) -> Memory:
+        """Up to date."""
+        if self._news:
+            news = [self._story(self._news[sequence]) for sequence in sorted(self._news)]
+            self._news.clear()
+            self._memory.take_in(news)
+        return self._memory
+
+    def known(self, job: Job, view: View) -> Known:
+        """At its submission; of one that is not submitted, now."""
+        known = self.memory.known(job.id)
+        if known is not None:
+            return known
+        track = view.tracks.get(job.id)
+        if track is None:
+            return self.memory.chronicle.now_of(job, view.now)
+        self.waits(track)  # whoever asks was told of it before this index
+        return self.known(job, view)
+
+    def _story(self, track: Track) -> Story:
+        """What is told of it; a start is told once."""
+        job_id, start = track.job.id, track.first_start_at
+        told = start < 0 or job_id in self._begun
+        if track.ended_at >= 0:
+            self._begun.discard(job_id)
+        elif not told:
+            self._begun.add(job_id)
+        return Story(
+            track.job,
+            track.submitted_at,
+            None if told else start,
+            track.ended_at if track.ended_at >= 0 else None,
+            track.executed_s if track.phase is Phase.FINISHED else None,
+        )

@@ -1,0 +1,184 @@
+"""Answers about durations, learned from jobs that finished, with an interval that is kept honest.
+
+There are four ways. `history-mean` and `recent-mean` go by what jobs of the same identity took: the
+plain mean, and a mean of logarithms in which the newer count more. `boosted` fits trees to everything
+known at submission. `mixture` begins with the recent mean, fits trees to what it misses, and mixes in
+those of `boosted`, each as far as it was right lately.
+
+Trees are fitted anew at fixed times, to the jobs that finished before. The interval is as wide as the
+latest jobs that its trees have not seen show that it must be. So an answer follows from the jobs
+alone, whoever was asked what before, and a restart changes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Final, NamedTuple, final
+
+from dovetail.core.model import Seconds
+from dovetail.predict.calibration import Side
+from dovetail.predict.chronicle import Known
+from dovetail.predict.grown import Grown, Trust, mean, recent
+from dovetail.predict.memory import Memory
+
+LEVEL: Final = 0.8
+HISTORY_MEAN, RECENT_MEAN, BOOSTED, MIXTURE = "history-mean", "recent-mean", "boosted", "mixture"
+DAY_S: Final = 86_400.0
+WEEK_S: Final = 7 * DAY_S
+
+_TAIL = (1 - LEVEL) / 2
+_DEVIATIONS = NormalDist().inv_cdf(1 - _TAIL)
+_WINDOW = 20_000  # the latest jobs, that trees are fitted to
+_LEAST = 100  # fewer are not worth it
+_SEEN = 0.8  # of the window, by the trees of the interval; it is held against the rest
+
+
+class Interval(NamedTuple):
+    """Logarithms of seconds plus one."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@final
+class Learner:
+    """One way to answer. What time it is decides which trees are in force."""
+
+    def __init__(self, way: str, memory: Memory) -> None:
+        self._way: Final = way
+        self._memory: Final = memory
+        self._fit: Fit | None = None
+        self._fitted_at = -1.0
+
+    def at(self, now: Seconds) -> Fit:
+        due = fitted_at(now)
+        if self._fit is None or due != self._fitted_at:
+            upto = bisect_left(self._memory.ended, due)
+            self._fit, self._fitted_at = Fit(self._way, self._memory, upto), due
+        return self._fit
+
+    def afresh(self) -> Fit:
+        """Trees fitted to all that has ended, for who asks once."""
+        return Fit(self._way, self._memory, len(self._memory.ended))
+
+
+def fitted_at(now: Seconds) -> Seconds:
+    """When the trees of that time were fitted: after one, two and four days, then every week."""
+    if now >= WEEK_S:
+        return now // WEEK_S * WEEK_S
+    return max([days * DAY_S for days in (0, 1, 2, 4) if days * DAY_S <= now], default=0.0)
+
+
+@final
+class Fit:
+    """What is in force for one period; the trees of the interval are fitted when asked for."""
+
+    def __init__(self, way: str, memory: Memory, upto: int) -> None:
+        self._way: Final = way
+        self._memory: Final = memory
+        self._first: Final = max(upto - _WINDOW, 0)
+        self._upto: Final = upto
+        learns = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
+        self.lessons: Final = upto - self._first if learns else 0  # that its trees were fitted to
+        kinds = (True, False) if way == MIXTURE else (False,)
+        self._models: Final = [self._grown(upto, 0.5, r) for r in kinds] if learns else []
+        self._trust: Final = Trust(len(kinds) + 1)
+        self._trusted_upto = -1  # of the lessons; -1: not begun
+        self._edges: tuple[Grown, Grown] | None = None
+        self._below: Final = Side(_TAIL)
+        self._above: Final = Side(_TAIL)
+        self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
+
+    def _grown(self, upto: int, quantile: float, relative: bool | None = None) -> Grown:
+        lessons = self._memory.lessons[self._first : upto]
+        return Grown(
+            lessons, quantile, relative=self._way == MIXTURE if relative is None else relative
+        )
+
+    @property
+    def _seen(self) -> int:
+        """Lessons before this one are seen by trees that are held against the rest."""
+        return self._first + int((self._upto - self._first) * _SEEN)
+
+    def middle(self, known: Known) -> float:
+        """The logarithm of its seconds plus one."""
+        if not self._models:
+            return self._plain(known)
+        answers = self._answers(self._models, known)
+        return sum([w * answer for w, answer in zip(self._weights(), answers, strict=True)])
+
+    def _answers(self, models: Sequence[Grown], known: Known) -> list[float]:
+        """Of the parts: the trees, and what history says by itself."""
+        return [*(grown.of(known) for grown in models), recent(known)]
+
+    def _weights(self) -> list[float]:
+        """Trees that were right last week may be wrong now: the jobs that ended since decide, and
+        until there are some, those that were kept from likenesses of the trees."""
+        if self._way != MIXTURE:
+            return [1.0, 0.0]
+        lessons, trust = self._memory.lessons, self._trust
+        if self._trusted_upto < 0:
+            early = [self._grown(self._seen, 0.5, relative) for relative in (True, False)]
+            for known, truth, _ in lessons[self._seen : self._upto]:
+                trust.judge(self._answers(early, known), truth)
+            self._trusted_upto = self._upto
+        for known, truth, _ in lessons[self._trusted_upto :]:
+            trust.judge(self._answers(self._models, known), truth)
+        self._trusted_upto = len(lessons)
+        return trust.weights()
+
+    def _plain(self, known: Known) -> float:
+        return mean(known) if self._way == HISTORY_MEAN else recent(known)
+
+    def interval(self, known: Known) -> Interval:
+        self._catch_up()
+        low, high = self._believed(known)
+        middle = self.middle(known)
+        return Interval(
+            min(low - self._below.width, middle), middle, max(high + self._above.width, middle)
+        )
+
+    def _catch_up(self) -> None:
+        """Hold the interval against the jobs that its trees have not seen."""
+        if self._judged_upto < 0:
+            self._judged_from = self._judged_upto = self._unseen_from()
+        memory = self._memory
+        for known, log_seconds, submitted_at in memory.lessons[self._judged_upto :]:
+            low, high = self._believed(known)
+            after = bisect_left(memory.ended, submitted_at) - self._judged_from
+            self._below.judge(low - log_seconds, after)
+            self._above.judge(log_seconds - high, after)
+        self._judged_upto = len(memory.lessons)
+
+    def _unseen_from(self) -> int:
+        if not self.lessons:
+            return self._first
+        tails = (_TAIL, 1 - _TAIL)
+        low, high = (self._grown(self._seen, tail) for tail in tails)
+        self._edges = low, high
+        return self._seen
+
+    def _believed(self, known: Known) -> tuple[float, float]:
+        if self._edges is None:
+            middle = self._plain(known)
+            far = _DEVIATIONS * known.spread if known.spread > 0 else 0.0
+            return middle - far, middle + far
+        low, high = (edge.of(known) for edge in self._edges)
+        return min(low, high), max(low, high)
+
+    @property
+    def judged(self) -> int:
+        """Jobs that the interval was held against."""
+        return self._above.judged
+
+    def reasons(self, known: Known) -> list[tuple[str, float]]:
+        """What made the answer longer or shorter than it would be if that were as usual: the names of
+        features and logarithms of factors, the largest first."""
+        found: dict[str, float] = {}
+        for weight, grown in zip(self._weights(), self._models, strict=False):
+            for name, far in grown.reasons(known):
+                found[name] = found.get(name, 0.0) + weight * far
+        return sorted(found.items(), key=lambda one: -abs(one[1]))

@@ -1,0 +1,73 @@
+"""How long a job will take, how sure that is, and because of what: to be read by people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, expm1
+
+from dovetail.core.model import Job, Seconds
+from dovetail.predict.calibration import ENOUGH
+from dovetail.predict.chronicle import MEANING, Known
+from dovetail.predict.identity import described
+from dovetail.predict.intervals import Belief
+from dovetail.predict.learner import LEVEL, Fit, Learner
+from dovetail.predict.memory import Memory
+
+_SLIGHT = 0.05  # factors nearer to one are not worth a word
+_REASONS = 3  # at most
+
+
+@dataclass(frozen=True)
+class Explained:
+    """An answer, and what it rests on. Without history it is a guess, and says so."""
+
+    predictor: str
+    seconds: Seconds
+    low: Seconds
+    high: Seconds
+    level: float
+    because: tuple[str, ...]
+
+
+def explained(
+    way: str, memory: Memory, job: Job, now: Seconds, span: Callable[[Seconds], str]
+) -> Explained:
+    """For a job that is submitted now; `span` writes durations."""
+    known, fit = memory.chronicle.now_of(job, now), Learner(way, memory).afresh()
+    belief = belief_of(job, known, fit)
+    return Explained(
+        way, belief.seconds, belief.low, belief.high, LEVEL, tuple(_because(job, known, fit, span))
+    )
+
+
+def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
+    """How long it takes in all."""
+    low, middle, high = (max(expm1(log), 0.0) for log in fit.interval(known))
+    rests = _rests(job, known)
+    source = f"{rests}, and trees fitted to {fit.lessons:,} jobs" if fit.lessons else rests
+    return Belief(middle, low, high, source)
+
+
+def _rests(job: Job, known: Known) -> str:
+    if known.fineness >= 0:
+        return described(job, known.fineness, known.number)
+    if job.estimate is not None:
+        return "its user's estimate"
+    return "a guess: no job like it has finished yet"
+
+
+def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -> list[str]:
+    lines = [_rests(job, known)]
+    if known.fineness >= 0:
+        lately, mean = span(expm1(known.recent)), span(expm1(known.mean))
+        lines[0] += f": lately about {lately}, {mean} on average"
+    told = [(MEANING[name], exp(far)) for name, far in fit.reasons(known) if abs(far) > _SLIGHT]
+    if fit.lessons:
+        lines.append(f"trees fitted to {fit.lessons:,} jobs{':' if told else ' change nothing'}")
+    lines += [f"  {factor:.2g} times as long for {what}" for what, factor in told[:_REASONS]]
+    if fit.judged >= ENOUGH:
+        lines.append(f"the interval: as wide as {fit.judged:,} jobs that ended lately needed")
+    else:
+        lines.append(f"the interval: wide, since {fit.judged or 'no'} jobs have confirmed it yet")
+    return lines

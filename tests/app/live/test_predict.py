@@ -1,0 +1,71 @@
+"""`dovetail predict`: how long, how sure, because of what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dovetail.app.live.predict import predict
+
+HEADER = "submit_s,duration_s,gpus,user,name\n"
+ROWS = "".join(f"{600 * n},{100 + n % 3},1,ann,train\n" for n in range(20))
+
+
+def asked(folder: Path, rows: str, *words: str) -> str:
+    trace = folder / "jobs.csv"
+    trace.write_text(HEADER + rows)
+    done = CliRunner().invoke(
+        predict,
+        ["--trace", str(trace), "--predictor", "recent-mean", *words],
+        catch_exceptions=False,
+    )
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_it_says_how_long_how_sure_and_because_of_what(tmp_path: Path) -> None:
+    said = asked(tmp_path, ROWS, "--user", "ann", "--name", "train", "--gpus", "1")
+    assert said.startswith("About 2 min; between ")
+    assert "in four cases of five" in said
+    assert "19 runs of train by ann: lately about 2 min" in said
+    assert "as wide as 19 jobs that ended lately needed" in said
+
+
+def test_a_command_has_the_name_that_it_would_be_submitted_with(tmp_path: Path) -> None:
+    said = asked(
+        tmp_path, ROWS.replace("train", "train.py"), "--user", "ann", "--", "python", "train.py"
+    )
+    assert "19 runs of train.py by ann" in said
+
+
+def test_others_jobs_are_told_apart_from_ones_own(tmp_path: Path) -> None:
+    said = asked(tmp_path, ROWS, "--user", "bob", "--gpus", "1")
+    assert "19 jobs of all users" in said
+
+
+def test_as_json_the_same_in_figures(tmp_path: Path) -> None:
+    found = json.loads(asked(tmp_path, ROWS, "--json", "--user", "ann", "--name", "train"))
+    assert found["low"] <= found["seconds"] <= found["high"]
+    assert (found["predictor"], found["level"], found["finished"]) == ("recent-mean", 0.8, 19)
+
+
+def test_a_job_must_be_named(tmp_path: Path) -> None:
+    trace = tmp_path / "jobs.csv"
+    trace.write_text(HEADER + ROWS)
+    done = CliRunner().invoke(predict, ["--trace", str(trace)])
+    assert done.exit_code == 2
+    assert "say which job" in done.output
+
+
+@pytest.mark.parametrize("way", ["boosted", "mixture"])
+def test_without_scikit_learn_one_line_says_how_to_get_it(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    done = CliRunner().invoke(predict, ["--predictor", way, "--gpus", "1"])
+    assert "pip install 'dovetail[predict]'" in str(done.exception)

@@ -1,0 +1,170 @@
+"""Predictors that learn from jobs that finished: what they see, what they say, how sure they are."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from heapq import heappop, heappush
+
+import pytest
+
+from dovetail.app.experiment import Experiment, simulate
+from dovetail.core.entries import Finished, JournalEntry, NodeJoined, Start, Started, Submitted
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Estimate, Job, JobId, Node, Placement, Slice
+from dovetail.core.snapshot import restore, take
+from dovetail.core.state import State
+from dovetail.models.workload import Arrival
+from dovetail.predict.boosting import fitted
+from dovetail.predict.calibration import Side
+from dovetail.predict.chronicle import Chronicle
+from dovetail.predict.learned import LEARNED, Learned
+from stand_in_months import months
+
+WIDE = 512
+
+
+def lived(arrivals: list[Arrival], until: float) -> list[JournalEntry]:
+    """The journal of a machine so wide that every job starts at once."""
+    entries: list[JournalEntry] = [NodeJoined(0.0, Node("n0", WIDE))]
+    free, running = list(range(WIDE)), list[tuple[float, str, Placement]]()
+    for arrival in arrivals:
+        while running and running[0][0] <= min(arrival.at, until):
+            end, job_id, placement = heappop(running)
+            entries.append(Finished(end, JobId(job_id)))
+            free += [g for g in range(WIDE) if placement.slices[0].mask >> g & 1]
+        if arrival.at > until:
+            break
+        mask = sum(1 << free.pop() for _ in range(arrival.job.gpus))
+        placement = Placement((Slice(0, mask),))
+        entries.append(Submitted(arrival.at, arrival.job))
+        entries.append(Start(arrival.job.id, placement))
+        entries.append(Started(arrival.at, arrival.job.id))
+        heappush(running, (arrival.at + arrival.work_s, arrival.job.id, placement))
+    return entries
+
+
+def answers(predictor: Learned, state: State) -> list[object]:
+    new = [Job(JobId(f"new{n}"), gpus, tenant="a") for n, gpus in enumerate((1, 2, 4, 8))]
+    jobs = [track.job for track in state.tracks.values()]
+    return [predictor.belief(job, state) for job in (*jobs, *new)]
+
+
+@pytest.mark.parametrize("way", LEARNED)
+def test_after_a_restart_a_predictor_says_what_it_would_have_said(way: str) -> None:
+    """One is asked all along, one is built from the replayed journal, one from a snapshot."""
+    if way != "recent-mean":
+        pytest.importorskip("sklearn")
+    state, copy, predictor = State(10_000), State(10_000), Learned(way)
+    for entry in lived(months(300, 3.0), until=2.5 * 86_400.0):
+        state.record(entry)
+        copy.record(entry)
+        if isinstance(entry, Submitted):
+            predictor.duration_s(entry.job, state)
+    assert len(state.past) > 200
+    said = answers(predictor, state)
+    assert answers(Learned(way), copy) == said
+    assert answers(Learned(way), restore(take(state), 10_000)) == said
+
+
+def test_a_submission_sees_what_ended_before_it_and_nothing_else() -> None:
+    job, early, late = (Job(JobId(name), user="ann", name="train") for name in ("a", "b", "c"))
+    chronicle = Chronicle()
+    chronicle.finishes(early, 10.0, 100.0)
+    chronicle.finishes(late, 20.0, 900.0)
+    assert chronicle.submits(job, 10.0).number == 0
+    assert chronicle.submits(job, 20.0).number == 1
+    assert chronicle.now_of(job, 20.0).number == 2
+
+
+def test_what_comes_later_changes_nothing_that_was_said_before() -> None:
+    pytest.importorskip("sklearn")
+    from dovetail.predict.rolling import _said
+
+    arrivals = months(400, 5.0)
+    changed = [*arrivals[:300], *(replace(a, work_s=a.work_s * 50) for a in arrivals[300:])]
+    one, other = (_said(own, ("boosted", "mixture"), 250, None) for own in (arrivals, changed))
+    for way, rows in one.items():
+        assert (rows[:50] == other[way][:50]).all()
+
+
+def test_newer_jobs_count_more_than_older_ones() -> None:
+    state, predictor = State(), Learned("recent-mean")
+    predictor.duration_s(Job(JobId("x"), tenant="a"), state)
+    arrivals = [
+        Arrival(1e4 * n, Job(JobId(str(n)), tenant="a"), 100.0 if n < 20 else 1000.0)
+        for n in range(31)
+    ]
+    for entry in lived(arrivals, until=3e5):
+        state.record(entry)
+    said = predictor.duration_s(Job(JobId("x"), tenant="a"), state)
+    assert 1.5 * (100.0**20 * 1000.0**10) ** (1 / 30) < said < 1000  # their geometric mean
+
+
+def test_a_users_word_counts_more_than_other_jobs_of_that_user() -> None:
+    state, predictor = State(10), Learned("recent-mean")
+    for entry in lived([Arrival(0.0, Job(JobId("1"), user="ann", name="x"), 50.0)], 0.0):
+        state.record(entry)
+    state.record(Finished(50.0, JobId("1")))
+    told = Job(JobId("2"), user="ann", name="y", estimate=Estimate(700.0))
+    assert predictor.duration_s(told, state) == pytest.approx(700.0)
+    assert predictor.duration_s(replace(told, name="x"), state) == pytest.approx(50.0)
+    assert predictor.belief(told, state).source == "its user's estimate"
+
+
+def test_without_history_the_answer_is_a_guess_and_says_so() -> None:
+    belief = Learned("recent-mean").belief(Job(JobId("x")), State())
+    assert belief.source == "a guess: no job like it has finished yet"
+    assert belief.high / belief.low > 100
+
+
+def test_one_row_is_answered_as_scikit_learn_answers_it() -> None:
+    """Trees are read out of the model, where scikit-learn gives no promise."""
+    numpy = pytest.importorskip("numpy")
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    chance = numpy.random.default_rng(0)
+    rows = chance.normal(size=(500, 4))
+    rows[chance.random(rows.shape) < 0.1] = numpy.nan
+    targets = numpy.nan_to_num(rows[:, 0]) * 2 + chance.normal(size=500)
+    kept = []
+    plain = ensemble.HistGradientBoostingRegressor.fit
+
+    class Watched(ensemble.HistGradientBoostingRegressor):  # type: ignore[name-defined,misc]
+        def fit(self, *given: object) -> object:
+            kept.append(self)
+            return plain(self, *given)
+
+    ensemble.HistGradientBoostingRegressor, before = Watched, ensemble.HistGradientBoostingRegressor
+    try:
+        trees = fitted(rows.tolist(), targets.tolist(), 0.5)
+    finally:
+        ensemble.HistGradientBoostingRegressor = before
+    said = [trees.of(row) for row in rows.tolist()]
+    assert said == pytest.approx(kept[0].predict(rows).tolist(), abs=1e-9)
+
+
+def test_without_scikit_learn_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    experiment = Experiment(months(20, 1.0), [Node("n0", 8)])
+    with pytest.raises(BadInput, match=r"scikit-learn; pip install 'dovetail\[predict\]'"):
+        experiment.policy("qssf:predictor=mixture")
+    assert simulate(experiment, "qssf:predictor=recent-mean").summary["finished"] == 20
+
+
+def test_a_side_that_is_missed_too_often_moves_outwards() -> None:
+    calm, missed = Side(0.1), Side(0.1)
+    for number in range(3000):
+        calm.judge(float(number % 10), number)
+        missed.judge(float(number % 10) + number / 100, number - 300)
+    assert calm.width == pytest.approx(8.0, abs=1.0)
+    assert missed.width > 3000 / 100 + 8
+
+
+def test_qssf_with_the_mixture_lies_between_the_oracle_and_fifo() -> None:
+    pytest.importorskip("sklearn")
+    experiment = Experiment(months(600, 6.0), [Node("n0", 8)])
+
+    def mean(policy: str) -> float:
+        return float(simulate(experiment, policy).summary["mean_jct_s"])
+
+    assert mean("qssf") < mean("qssf:predictor=mixture") < mean("fifo")
