@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 
@@ -26,3 +28,30 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def browsed(path: Path, charts: int = 0) -> str:
+    """The page as a browser has drawn it, with that many charts at least."""
+    options = (
+        "--headless --no-sandbox --disable-gpu --disable-background-networking "
+        "--disable-component-update --disable-sync --no-first-run --virtual-time-budget=5000 "
+        f"--dump-dom file://{path}"
+    )
+    for attempt in range(5):  # on a busy machine the browser may give up before the page is drawn
+        profile = f"--user-data-dir={path.parent / f'profile{attempt}'}"
+        shown = subprocess.run(
+            ["chromium", profile, *options.split()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        ).stdout
+        if 'data-ready="yes"' in shown and shown.count('<svg class="chart"') >= charts:
+            break
+    return shown
+
+
+def assert_drawn(shown: str, charts: int) -> None:
+    assert 'data-ready="yes"' in shown
+    assert 'id="failure" role="alert" hidden=""' in shown
+    assert shown.count('<svg class="chart"') >= charts

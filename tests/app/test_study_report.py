@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import time
 from math import isfinite
 from pathlib import Path
@@ -16,7 +15,7 @@ from dovetail.app.report.study import write_study
 from dovetail.app.report.study_data import MOST_POINTS, MOST_STINTS, best_over_time, data_of
 from dovetail.app.report.study_others import Others, others_of, recorded
 from dovetail.tune.board import Mirror
-from html_page import Elements, embedded_in
+from html_page import Elements, assert_drawn, browsed, embedded_in
 from study_samples import a_study, a_trial, in_the_middle
 from study_state import Lived, design
 
@@ -246,22 +245,4 @@ def test_a_policy_that_cannot_be_replayed_is_named(tmp_path: Path) -> None:
 )
 def test_a_browser_draws_the_page_without_an_error(tmp_path: Path, make: Any, charts: int) -> None:
     a_page(tmp_path, make())
-    options = (
-        "--headless --no-sandbox --disable-gpu --disable-background-networking "
-        "--disable-component-update --disable-sync --no-first-run --virtual-time-budget=5000 "
-        f"--dump-dom file://{tmp_path}/study.html"
-    )
-    for attempt in range(5):  # on a busy machine the browser may give up before the page is drawn
-        profile = f"--user-data-dir={tmp_path / f'profile{attempt}'}"
-        shown = subprocess.run(
-            ["chromium", profile, *options.split()],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        ).stdout
-        if 'data-ready="yes"' in shown and shown.count('<svg class="chart"') >= charts:
-            break
-    assert 'data-ready="yes"' in shown
-    assert 'id="failure" role="alert" hidden=""' in shown
-    assert shown.count('<svg class="chart"') >= charts
+    assert_drawn(browsed(tmp_path / "study.html", charts), charts)

@@ -19,6 +19,7 @@ from dovetail.core.journal import JournalWriter
 from dovetail.core.loop import Journal, Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
+from dovetail.core.view import IndexSpec
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
@@ -165,6 +166,7 @@ def simulate(
     rows: bool = False,
     journal: Path | None = None,
     progress: Callable[[int], object] | None = None,
+    watching: IndexSpec | None = None,
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
@@ -172,6 +174,8 @@ def simulate(
     charges = Charges(experiment.charged())
     state.index(outcomes)
     state.index(charges)
+    if watching is not None:
+        state.index(watching)
     with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
         began = process_time()
         run(world, [decider], state, write)

@@ -61,6 +61,11 @@ _SECTIONS = {
     "Simulation": {
         "simulate": ("dovetail.app.simulate_commands", "simulate", "Run a trace under one policy."),
         "compare": ("dovetail.app.simulate_commands", "compare", "Run it under several policies."),
+        "analyze": (
+            "dovetail.app.analyze.command",
+            "analyze",
+            "Say what matters for your jobs, and which policies to try.",
+        ),
         "plan": ("dovetail.app.planning.command", "plan", "Decide once, on a request in JSON."),
         "bound": ("dovetail.app.bounding.command", "bound", "How cheap could it be at all?"),
         "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),
@@ -107,6 +112,7 @@ def cli(ctx: click.Context, home: str | None) -> None:
     A queue for this machine:  dovetail up; dovetail submit -- python train.py
     Good hyper-parameters:     dovetail tune study.yaml
     Which policy for my jobs?  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
+    What matters for my jobs?  dovetail analyze jobs.csv --cluster 8x8
     """
     ctx.obj = home
 

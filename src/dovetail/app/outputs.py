@@ -25,16 +25,16 @@ def named(_: click.Context, __: click.Parameter, value: str | None) -> Path | No
 def prepare_run(out: Path, trace: str) -> Path:
     """The folder of one run, without what an earlier one left there."""
     _spare(Path(trace), out / JOBS)
-    return _cleared(_folder(out), (SUMMARY, JOBS, JOURNAL, REPORT))
+    return _cleared(folder(out), (SUMMARY, JOBS, JOURNAL, REPORT))
 
 
 def prepare_comparison(out: Path, policies: Sequence[str], trace: str = "") -> list[Path]:
     """One folder for each policy, without what an earlier comparison left there."""
-    _cleared(_folder(out), (SUMMARY, REPORT))
+    _cleared(folder(out), (SUMMARY, REPORT))
     folders = _folders_in(out, policies)
     for path in folders:
         _spare(Path(trace), path / JOBS)
-        _cleared(_folder(path), (SUMMARY, JOBS, JOURNAL))
+        _cleared(folder(path), (SUMMARY, JOBS, JOURNAL))
     return folders
 
 
@@ -49,7 +49,7 @@ def _cleared(path: Path, names: Iterable[str]) -> Path:
     return path
 
 
-def _folder(path: Path) -> Path:
+def folder(path: Path) -> Path:
     """Make the folder, or say why it cannot be used."""
     try:
         path.mkdir(parents=True, exist_ok=True)

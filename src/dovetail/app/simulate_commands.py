@@ -192,7 +192,7 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
     _check_none_empty(options)
     arrivals, nodes, known = _given(trace, options)
     if options["interruption_cost"]:
-        arrivals = with_interruption_cost(arrivals, *_interruption(options["interruption_cost"]))
+        arrivals = with_interruption_cost(arrivals, *interruption(options["interruption_cost"]))
     if options["time_error"]:
         arrivals = with_time_error(arrivals, options["time_error"], options["seed"])
     if options["tenants"]:
@@ -281,7 +281,27 @@ def _check_factors(options: dict[str, Any]) -> None:
             raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
 
 
-def _interruption(text: str) -> tuple[float, float]:
+<<<<<<< HEAD
+def interruption(text: str) -> tuple[float, float]:
+=======
+def _costs(options: dict[str, Any], known: Costs) -> Costs:
+    """What is known of costs, and what the options say beyond."""
+    from dovetail.traces.hourly_tables import read_hourly
+
+    said: dict[str, Any] = {}
+    for name in ("price", "carbon"):
+        if options[name] is not None:
+            said[name] = read_hourly(options[name], name)
+    for name, key in (("pue", "pue"), ("switch_on_cost", "switch_on"), ("move_cost", "move")):
+        if options[name] is not None:
+            said[key] = options[name]
+    if "price" in said and known.usual_price is None and known.price is not FREE:
+        said["usual_price"] = known.price.mean  # what the tables of money per hour were made with
+    return replace(known, **said)
+
+
+def interruption(text: str) -> tuple[float, float]:
+>>>>>>> analyze
     """`30` or `5/20` as seconds to save and to restore."""
     save, _, restore = text.rpartition("/")
     try:

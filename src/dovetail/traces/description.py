@@ -134,14 +134,14 @@ def _loads(
 def _sizes(arrivals: Iterable[Arrival]) -> Iterable[SizeClass]:
     classes: dict[tuple[int, str], list[Arrival]] = {}
     for arrival in arrivals:
-        classes.setdefault(_size(arrival), []).append(arrival)
+        classes.setdefault(size_class(arrival), []).append(arrival)
     for (_, label), members in sorted(classes.items()):
         durations = sorted(arrival.work_s for arrival in members)
         hours = sum(map(gpu_seconds, members)) / HOUR_S
         yield SizeClass(label, len(members), hours, percentile(durations, 50))
 
 
-def _size(arrival: Arrival) -> tuple[int, str]:
+def size_class(arrival: Arrival) -> tuple[int, str]:
     """A class and its place: none, part of one, 1, 2, 3-4, 5-8, 9-16 and so on."""
     gpus = arrival.job.gpus
     if gpus == 0:

@@ -22,7 +22,7 @@ from dovetail.traces.rows import (
     first_line,
 )
 from dovetail.traces.source import STDIN, opened
-from dovetail.traces.trace import Trace, count_from_first, put_in_order
+from dovetail.traces.trace import Trace, count_from_first, put_in_order, steps_back
 
 
 class Known(NamedTuple):
@@ -48,20 +48,22 @@ def read(
     format: str | None = None,
     skip_bad_rows: bool = False,
     durations: Mapping[str, Seconds] | None = None,
+    lacking: tuple[str, ...] = (),
 ) -> Trace:
     """The jobs of a file (or of `-`, standard input), in order of submission.
 
     `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application.
+    Needed columns named in `lacking` are not looked at: they are 0 for every job.
     """
     source = fspath(path)
     file, part = _file_and_part(source)
     if format is not None and format not in FORMATS:
         raise BadInput(f"there is no trace format {format!r}; known are {', '.join(FORMATS)}")
     complaints = Complaints(source, skip_bad_rows)
-    context = Context(durations=durations, part=part)
+    context = Context(durations=durations, part=part, lacking=lacking)
     with opened(file) as text:
         table = _table(file, text)
-        format = format or recognised(table.header)
+        format = format or ("dovetail" if lacking else recognised(table.header))
         if part is not None and format != "pollux":
             raise BadInput(f"{source!r}: only Pollux workloads have parts; name {file!r} alone")
         make = FORMATS[format].read(table.header, context)
@@ -69,10 +71,20 @@ def read(
         notes = context.notes + (table.notes() if format == "dovetail" else [])
     if not arrivals:
         raise BadInput(_nothing(source, complaints.messages))
-    if context.clock.dated:
-        count_from_first(arrivals)
+    began_at = count_from_first(arrivals) if context.clock.dated else None
+    back = steps_back(arrivals)
     put_in_order(arrivals)
-    return Trace(arrivals, source, format, tuple(complaints.messages), tuple(notes))
+    return Trace(
+        arrivals,
+        source,
+        format,
+        bad_rows=tuple(complaints.messages),
+        notes=tuple(notes),
+        began_at=began_at,
+        steps_back=back,
+        columns=table.header.names,
+        lacking=lacking,
+    )
 
 
 def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:

@@ -38,15 +38,14 @@ Fields = Sequence[tuple[str, Read[Any]]]
 
 
 def native(header: Header, context: Context) -> MakeArrival:
-    if missing(header):
+    if set(missing(header)) - set(context.lacking):
         raise BadInput(
             f"{refusal(header)}; submit_s and duration_s are needed, job_id and gpus are usual"
         )
     spelled, header = header, resolved(header)
     context.notes.extend(notes(spelled, header))
     job_id = distinct_column(header, "job_id", str.strip) if "job_id" in header else None
-    submitted = distinct_column(header, "submit_s", context.clock)
-    lasting = _lasting(header, context, submitted)
+    submitted, lasting = _times(header, context)
     asked = _asked(header, context)
     fate = _fate(header, context)
 
@@ -73,6 +72,21 @@ def native(header: Header, context: Context) -> MakeArrival:
         return Arrival(at, job, lasting(row), **told)
 
     return arrival
+
+
+def _times(header: Header, context: Context) -> tuple[Read[Seconds], Read[Seconds]]:
+    """When a job was submitted and how long it ran; 0 where that is let pass."""
+    submitted: Read[Seconds] = _zero
+    lasting: Read[Seconds] = _zero
+    if "submit_s" not in context.lacking:
+        submitted = distinct_column(header, "submit_s", context.clock)
+    if "duration_s" not in context.lacking:
+        lasting = _lasting(header, context, submitted)
+    return submitted, lasting
+
+
+def _zero(_: Row) -> Seconds:
+    return 0.0
 
 
 def _asked(header: Header, context: Context) -> Fields:

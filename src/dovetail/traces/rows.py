@@ -22,12 +22,14 @@ DELIMITERS = ",;\t"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a format may need besides the header: `durations` and `part` matter to Pollux only."""
+    """What a format may need besides the header: `durations` and `part` matter to Pollux only,
+    `lacking` (needed columns that may be absent or useless, and are then 0) to our own."""
 
     clock: Clock = field(default_factory=Clock)
     durations: Mapping[str, Seconds] | None = None
     part: str | None = None
     notes: list[str] = field(default_factory=list)
+    lacking: tuple[str, ...] = ()
 
 
 MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file

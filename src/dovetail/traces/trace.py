@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 
 from dovetail.core.model import Seconds
@@ -18,6 +19,10 @@ class Trace:
     format: str = "dovetail"
     bad_rows: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what the reader assumed or passed over, for the owner to see
+    began_at: Seconds | None = None  # the date of time 0, in seconds since 1970, if it has dates
+    steps_back: int = 0  # rows submitted before the row above them
+    columns: tuple[str, ...] = ()  # as the file names them
+    lacking: tuple[str, ...] = ()  # needed columns that were let pass; they are 0 for every job
 
 
 def put_in_order(arrivals: list[Arrival]) -> None:
@@ -27,11 +32,17 @@ def put_in_order(arrivals: list[Arrival]) -> None:
     arrivals.sort(key=attrgetter("at"))  # stable, so the order made above decides between equals
 
 
-def count_from_first(arrivals: list[Arrival]) -> None:
-    """Turn dates into seconds since the first submission, in place."""
+def steps_back(arrivals: list[Arrival]) -> int:
+    """How often a row was submitted before the one above it."""
+    return sum(after.at < before.at for before, after in pairwise(arrivals))
+
+
+def count_from_first(arrivals: list[Arrival]) -> Seconds:
+    """Turn dates into seconds since the first submission, in place; that date."""
     first = min((arrival.at for arrival in arrivals), default=0.0)
     for index, arrival in enumerate(arrivals):
         arrivals[index] = _earlier(arrival, first)
+    return first
 
 
 def _earlier(arrival: Arrival, by: Seconds) -> Arrival:

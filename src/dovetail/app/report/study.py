@@ -24,8 +24,8 @@ from dovetail.app.report.study_data import data_of
 from dovetail.app.report.study_others import Others, others_of
 
 SCRIPTS = (
-    "dom.js", "units.js", "tables.js", "study_chart.js", "study_curves.js", "study_parts.js",
-    "study_main.js",
+    "dom.js", "units.js", "tables.js", "axes.js", "study_chart.js", "study_curves.js",
+    "study_parts.js", "study_main.js",
 )  # fmt: skip
 
 

@@ -1,0 +1,88 @@
+"""Stretches of a trace: a part to simulate, and the blocks that are resampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from dovetail.core.model import Seconds
+from dovetail.core.track import FINISHED, Track
+from dovetail.core.view import ENDS, View
+from dovetail.models.workload import Arrival
+
+LENGTHS = (("week", 604_800.0), ("day", 86_400.0), ("hour", 3600.0))
+ENOUGH = 4  # blocks; fewer say too little, so shorter ones are taken
+WINDOWS = 40  # places at which a stretch may begin
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Equal lengths of time from the first submission on."""
+
+    start_s: Seconds
+    length_s: Seconds
+    number: int
+    text: str
+
+    def place(self, at: Seconds) -> int:
+        """The block that a time lies in."""
+        return min(max(int((at - self.start_s) // self.length_s), 0), self.number - 1)
+
+
+@final
+class Ends:
+    """Completion times of finished jobs, added up by the block of their submission."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.watches = ENDS
+        self._blocks: Final = blocks
+        self.sums: Final = [0.0] * blocks.number
+        self.counts: Final = [0] * blocks.number
+
+    def build(self, view: View) -> Ends:
+        return self
+
+    def waits(self, track: Track) -> None:
+        """Not watched."""
+
+    def runs(self, track: Track) -> None:
+        """Not watched."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def ends(self, track: Track) -> None:
+        if track.phase is FINISHED:
+            place = self._blocks.place(track.submitted_at)
+            self.sums[place] += track.ended_at - track.submitted_at
+            self.counts[place] += 1
+
+
+def blocks_of(arrivals: Sequence[Arrival]) -> Blocks:
+    """Weeks; days or hours where there are too few weeks; else equal parts of what there is."""
+    first, last = arrivals[0].at, arrivals[-1].at
+    span = last - first
+    for noun, length in LENGTHS:
+        number = int(span // length) + 1
+        if number >= ENOUGH:
+            return Blocks(first, length, number, f"{number} {noun}s")
+    if span <= 0:
+        return Blocks(first, 1.0, 1, "one moment")
+    return Blocks(first, span / ENOUGH, ENOUGH, f"{ENOUGH} equal parts of the trace")
+
+
+def stretch(arrivals: list[Arrival], most: int) -> list[Arrival]:
+    """At most so many jobs that follow each other, where the load is closest to that of them all."""
+    if len(arrivals) <= most:
+        return arrivals
+    at = np.array([arrival.at for arrival in arrivals])
+    service = np.cumsum([0.0, *(arrival.work_s * arrival.job.gpus for arrival in arrivals)])
+    starts = np.unique(np.linspace(0, len(arrivals) - most, WINDOWS).astype(np.int64))
+    spans = np.maximum(at[starts + most - 1] - at[starts], 1e-9)
+    loads = (service[starts + most] - service[starts]) / spans
+    usual = service[-1] / max(at[-1] - at[0], 1e-9)
+    start = int(starts[np.argmin(np.abs(np.log(np.maximum(loads, 1e-12) / max(usual, 1e-12))))])
+    return arrivals[start : start + most]

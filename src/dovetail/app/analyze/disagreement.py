@@ -1,0 +1,104 @@
+"""Where measurements disagree, which is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dovetail.app.analyze.choice import choices, percent
+from dovetail.app.analyze.contenders import COMPARED
+from dovetail.app.analyze.contest import Contest
+from dovetail.insight.decision import Decision
+from dovetail.insight.factors import Factors
+from dovetail.insight.predictive import Predictive
+from dovetail.predict.rolling import Rolling
+from dovetail.traces.description_text import span
+
+CLEARLY = 0.02  # of the mean completion time
+
+
+def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
+    predictive: Predictive | None = results["predictive"]
+    decision: Decision | None = results["decision"]
+    told = [row.group for row in predictive.importance if row.low > 0] if predictive else []
+    paid = [row.group for row in decision.shapley if row.low > 0] if decision else []
+    if predictive and decision and predictive.importance and decision.shapley:
+        if told and paid and told[0] != paid[0]:
+            yield (
+                f"{told[0]} predicts durations best, but {paid[0]} is worth most in the schedule: "
+                "what predicts the many is not what sorts the few large jobs."
+            )
+        for group in told[:3]:
+            if group not in paid and group in decision.groups:
+                yield f"{group} predicts durations, yet knowing it shortens the schedule by nothing."
+        for group in paid[:3]:
+            if group not in told:
+                yield f"{group} hardly predicts durations, yet the schedule is shorter for it."
+    dropped = {row.group: row for row in predictive.dropped} if predictive else {}
+    for group in told[:3]:
+        if group in dropped and dropped[group].high <= 0.1 * _mean_of(predictive, group):
+            yield (
+                f"Shuffling {group} hurts predictions, training without it does not: other features "
+                "say the same."
+            )
+    for row in decision.shapley if decision else ():
+        if row.high < 0:
+            yield (
+                f"Knowing {row.group} makes the schedule longer on average ({span(-row.seconds)} of the "
+                "mean completion time, over all sets of other features): what it tells misleads."
+            )
+    yield from _order_against_outcome(results)
+    yield from _by_trace_and_by_model(results)
+
+
+def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
+    """Predictors that order more pairs rightly, but the few large jobs worse."""
+    rolling: Rolling | None = results["rolling"]
+    contest: Contest | None = results["contest"]
+    order = rolling.whole.order if rolling and rolling.whole else {}
+    runs = {row.predictor: row for row in contest.kept if row.policy == COMPARED} if contest else {}
+    known = sorted((name for name in order if name in runs), key=lambda name: -order[name])
+    fastest = min(known, key=lambda name: runs[name].predicted_s, default="")
+    if known and runs[fastest].predicted_s < (1 - CLEARLY) * runs[known[0]].predicted_s:
+        yield (
+            f"{known[0]} orders more pairs of jobs rightly than {fastest} "
+            f"({percent(order[known[0]])} against {percent(order[fastest])}), yet {COMPARED} is "
+            f"faster with {fastest} (mean {span(runs[fastest].predicted_s)} against "
+            f"{span(runs[known[0]].predicted_s)}): pairs count alike, but a schedule hangs on the "
+            "few jobs that hold most of the GPUs."
+        )
+
+
+def _first(rows: Sequence[tuple[str, float]]) -> str:
+    """The name with the largest sum."""
+    total: dict[str, float] = {}
+    for name, value in rows:
+        total[name] = total.get(name, 0.0) + value
+    return max(total, key=lambda name: total[name])
+
+
+def _mean_of(predictive: Predictive | None, group: str) -> float:
+    rows = predictive.importance if predictive else ()
+    return next((row.mean for row in rows if row.group == group), 0.0)
+
+
+def _by_trace_and_by_model(results: Mapping[str, Any]) -> Iterator[str]:
+    """The made-up workloads against this one, and two ways to look at them."""
+    factors: Factors | None = results["factors"]
+    if factors is not None and factors.morris and factors.sobol:
+        steep = _first([(row.factor, row.mu_star) for row in factors.morris])
+        wide = _first([(row.factor, row.total) for row in factors.sobol])
+        if steep != wide:
+            yield (
+                f"On made-up workloads {steep} has the largest effects one step at a time (Morris), "
+                f"{wide} explains most of what varies (Sobol): the effect of {steep} hangs on the "
+                "others, or the intervals are too wide to tell."
+            )
+    chosen = choices(results["contest"])
+    flips = [flip for flip in factors.flips if flip.best_changes and flip.sure] if factors else []
+    if flips and chosen:
+        names = ", ".join(flip.factor for flip in flips)
+        yield (
+            f"On made-up workloads the best policy changes with {names}: what holds on this trace "
+            "need not hold when that changes."
+        )

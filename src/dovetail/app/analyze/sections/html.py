@@ -1,0 +1,130 @@
+"""What sections are made of: figures, tables, lists. Everybody's text is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+
+@dataclass
+class Drawn:
+    """The charts of a page; the script draws each where its number stands."""
+
+    charts: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def figure(
+        self, title: str, chart: Mapping[str, Any], hint: str = "", wide: bool = False
+    ) -> str:
+        """`title` says what is seen; `chart` is told to the script."""
+        self.charts.append(chart)
+        below = f'<p class="hint">{escape(hint)}</p>' if hint else ""
+        return (
+            f"<figure{_class('wide' if wide else '')}><figcaption>{escape(title)}</figcaption>"
+            f'<div data-chart="{len(self.charts) - 1}"></div>{below}</figure>'
+        )
+
+
+def section(name: str, title: str, *parts: str, style: str = "") -> str:
+    return (
+        f'<section id="{name}" aria-labelledby="h-{name}"{_class(style)}>'
+        f'<h2 id="h-{name}">{escape(title)}</h2>{"".join(parts)}</section>'
+    )
+
+
+def charts(*figures: str) -> str:
+    return f'<div class="charts">{"".join(figures)}</div>' if any(figures) else ""
+
+
+def paragraph(text: str, style: str = "") -> str:
+    return f"<p{_class(style)}>{escape(text)}</p>"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def unmeasured(lines: Iterable[str]) -> str:
+    """What this section does not show, and why."""
+    told = "".join(f"<p>Not measured: {escape(line)}</p>" for line in lines)
+    return f'<div class="unmeasured">{told}</div>' if told else ""
+
+
+def finding(lines: Iterable[str]) -> str:
+    told = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return f'<div class="found-out">{told}</div>' if told else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown, and the number it is sorted by."""
+
+    shown: str
+    value: float | None = None
+    html: bool = False  # made by us: not to be escaped
+
+    def text(self) -> str:
+        return self.shown if self.html else escape(self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    unit: str = ""
+    is_text: bool = False
+
+
+def table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[tuple[Sequence[Cell], str]],
+    style: str = "",
+) -> str:
+    """Rows with the name of their kind; the first cell names the row."""
+    head = "".join(_head(column) for column in columns)
+    body = "".join(_row(cells, columns, kind) for cells, kind in rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="sortable {style}"><caption class="unseen">{escape(caption)}</caption>'
+        f'<thead><tr class="keys">{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _head(column: Column) -> str:
+    unit = f' <span class="unit">{escape(column.unit)}</span>' if column.unit else ""
+    return f'<th scope="col"{_class("text" if column.is_text else "")}>{escape(column.name)}{unit}</th>'
+
+
+def _row(cells: Sequence[Cell], columns: Sequence[Column], kind: str) -> str:
+    first = f'<th scope="row"{_sorted_by(cells[0])}>{cells[0].text()}</th>'
+    others = "".join(
+        f"<td{_class('text' if column.is_text else '')}{_sorted_by(cell)}>{cell.text()}</td>"
+        for cell, column in zip(cells[1:], columns[1:], strict=True)
+    )
+    return f"<tr{_class(kind)}>{first}{others}</tr>"
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _sorted_by(cell: Cell) -> str:
+    return "" if cell.value is None else f' data-value="{cell.value!r}"'
+
+
+def policy_link(text: str, shown: str = "") -> str:
+    """A policy's name, linked to what it does at the end of the page."""
+    name = text.partition(":")[0]
+    inside = f"<code>{escape(shown or text)}</code>"
+    return f'<a href="#policy-{escape(name)}" title="{escape(text)}">{inside}</a>'
+
+
+def at(value: float | None, low: float | None = None, high: float | None = None) -> Any:
+    """One value of a row, with its interval."""
+    if value is None or value != value:
+        return None
+    if low is None or high is None or low != low or high != high:
+        return {"at": value}
+    return {"at": value, "low": low, "high": high}

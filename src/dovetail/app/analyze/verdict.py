@@ -1,0 +1,101 @@
+"""The verdict in plain words, from whatever could be measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dovetail.app.analyze.advice import Advice, advice
+from dovetail.app.analyze.choice import Choice, choices, percent
+from dovetail.app.analyze.disagreement import disagreements
+from dovetail.app.analyze.dominant import dominant, moving
+from dovetail.app.analyze.question import Question
+from dovetail.predict.boosting import missing
+from dovetail.traces.description_text import span
+
+LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
+CLOSE = 1.05  # means up to so many times the best are called as good
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    dominant: tuple[str, ...]
+    disagreements: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    sureness: tuple[str, ...]
+    worth_knowing: tuple[str, ...]  # what better predictions could bring at most
+    record: tuple[Advice, ...]
+
+
+def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
+    work, table = results["workload"], results["catalogue"]
+    contest = results["contest"]
+    return Verdict(
+        dominant=(
+            *dominant(work, results["predictive"], results["decision"]),
+            *moving(work, results["factors"]),
+        ),
+        disagreements=tuple(disagreements(results)),
+        choices=choices(contest),
+        sureness=tuple(_sureness(question, results)),
+        worth_knowing=tuple(_worth_knowing(contest)),
+        record=tuple(advice(table)),
+    )
+
+
+def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
+    contest = results["contest"]
+    if contest is None or not contest.tried:
+        yield "No policy could be simulated on this trace, so none is recommended."
+        return
+    extent = "the whole trace" if contest.whole else "a stretch of the trace with the usual load"
+    yield (
+        f"Every policy was simulated on {extent} ({contest.jobs:,} jobs, load "
+        f"{percent(contest.load)}); intervals are from resampling {contest.blocks}."
+    )
+    fair = [row for row in contest.tried if not row.reference]
+    yield _lead(fair)
+    if not any(a.job.interruption.restore_s for a in question.trace.arrivals):
+        yield (
+            f"The trace records no cost of interruption; {question.save_s:g} s to save and "
+            f"{question.restore_s:g} s to restore are assumed. More speaks for policies that "
+            "interrupt nobody."
+        )
+    if question.quick:
+        yield "This is the quick analysis: fewer jobs and repeats, wider intervals."
+
+
+def _lead(rows: Sequence[Any]) -> str:
+    first = rows[0]
+    close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
+    sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
+    if not close:
+        return f"{sure}, with a clear lead."
+    return (
+        f"{sure}; {', '.join(close[:4])} {'is' if len(close) == 1 else 'are'} as good within 5 %."
+    )
+
+
+def _worth_knowing(contest: Any) -> Iterator[str]:
+    for kept in contest.kept if contest else ():
+        gain = 1.0 - kept.oracle_s / kept.baseline_s if kept.baseline_s else 0.0
+        if kept.share is None or gain < LITTLE:
+            yield (
+                f"{kept.policy} with the truth gains next to nothing over {kept.baseline} here "
+                f"({percent(max(gain, 0.0))}), so predictions have nothing to keep."
+            )
+            continue
+        around = (
+            f" (95 % interval {percent(kept.low)} to {percent(kept.high)})"
+            if kept.low is not None
+            else ""
+        )
+        yield (
+            f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}{around} "
+            f"of the oracle's gain over {kept.baseline}: mean completion time {span(kept.baseline_s)} "
+            f"under {kept.baseline}, {span(kept.predicted_s)} with predictions, "
+            f"{span(kept.oracle_s)} with the truth."
+        )
+    if contest and contest.kept and missing():
+        yield f"Predictions are means of the recent past: {missing()}."

@@ -1,0 +1,57 @@
+"""The load that jobs put on a cluster, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dovetail.core.model import Seconds
+from dovetail.models.workload import Arrival
+from dovetail.traces.description import HOUR_S, gpu_seconds
+
+MOST_BINS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """GPUs that would be busy if no job ever had to wait, over time."""
+
+    bin_s: Seconds
+    gpus: tuple[float, ...]  # the mean in each bin
+    cluster_gpus: int
+    overall: float  # as a part of the cluster
+    above: float  # part of the time in which more is wanted than there is
+
+
+def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
+    """Between the first and the last submission: what runs on after it says nothing of the load."""
+    starts = np.array([arrival.at for arrival in arrivals])
+    works = np.array([arrival.work_s for arrival in arrivals])
+    gpus = np.array([gpu_seconds(a) / a.work_s if a.work_s else 0.0 for a in arrivals])
+    first, last = float(starts.min()), float(starts.max())
+    if last <= first or not cluster_gpus:
+        return None
+    bins = int(min(MOST_BINS, max(1, (last - first) // HOUR_S)))
+    edges = np.linspace(first, last, bins + 1)
+    held = _held_until(edges, starts, gpus) - _held_until(edges, starts + works, gpus)
+    means = np.maximum(np.diff(held) * bins / (last - first), 0.0)
+    return Loaded(
+        bin_s=(last - first) / bins,
+        gpus=tuple(float(f"{mean:.5g}") for mean in means),
+        cluster_gpus=cluster_gpus,
+        overall=float((gpus * works).sum() / (cluster_gpus * (last - first))),
+        above=float(np.mean(means > cluster_gpus)),
+    )
+
+
+def _held_until(edges: np.ndarray, times: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+    """For each edge, GPUs times the seconds since each earlier time, summed."""
+    order = np.argsort(times, kind="stable")
+    times, gpus = times[order], gpus[order]
+    place = np.searchsorted(times, edges)
+    count = np.concatenate([[0.0], np.cumsum(gpus)])
+    moment = np.concatenate([[0.0], np.cumsum(gpus * times)])
+    found: np.ndarray = count[place] * edges - moment[place]
+    return found
