@@ -122,9 +122,9 @@ def worth_of_durations(load: float, c2: float) -> tuple[Decision, float]:
 
 
 def test_knowing_durations_is_worth_nothing_where_they_are_all_equal() -> None:
-    _, equal = worth_of_durations(load=1.0, c2=0.0)
-    _, spread = worth_of_durations(load=1.0, c2=10.0)
-    assert abs(equal) < 0.01
+    _, equal = worth_of_durations(load=1.5, c2=0.0)
+    _, spread = worth_of_durations(load=1.5, c2=10.0)
+    assert equal == pytest.approx(0.0, abs=1e-9)
     assert spread > 0.2
 
 

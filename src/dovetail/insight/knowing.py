@@ -60,7 +60,8 @@ def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.nda
     if len(past) >= _FEWEST_TO_LEARN:
         model = learned(BOOSTED, features, own.names, past, own.quick)
         guess = model.predict(matrix(features, own.names, rows))
-        believed[lesson] = np.maximum(np.expm1(guess), 1.0)
+        # Whole seconds: the last digits of a float are no reason to put one job before another.
+        believed[lesson] = np.maximum(np.round(np.expm1(guess)), 1.0)
 
 
 def left_after(whole: np.ndarray, done_s: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,20 @@ def test_without_anything_to_run_it_says_so(box: Box) -> None:
     said = box("whatif", "--by", "friday")
     assert said.code == 2
     assert "say what to run: -- COMMAND, or a file" in said.err
+
+
+def test_with_prices_and_watts_it_says_what_the_job_costs(
+    make_box: Callable[[Path], Box], tmp_path: Path
+) -> None:
+    costs = tmp_path / "costs.toml"
+    costs.write_text("price = 0.3\n[watts]\ncpu = [1000, 1500]\n")
+    own = make_box(tmp_path / "home")
+    own.well("up", "--slots", 2, "--costs", costs)
+    described = ("--estimate", "2h", "--option", "cpu:1=2h", "--option", "cpu:2=90m")
+    found = own.json("whatif", *described, "--by", "+100m", "--", "true")
+    assert found["as_asked"]["cost"]["energy"] == pytest.approx(2 * 1.0 * 0.3, rel=0.01)
+    assert found["as_asked"]["in_time"] == "perhaps"
+    (timed,) = [row for row in found["alternatives"] if row["field"] == "gpus"]
+    assert timed["in_time"] == "likely"
+    assert timed["cost"]["energy"] == pytest.approx(1.5 * 1.5 * 0.3, rel=0.01)
+    assert "cost       0.6: 0.6 for energy" in own.well("whatif", *described, "--", "true")

@@ -54,4 +54,5 @@ def plan(
         found = planned(read_request(request), policy, LONGEST_S)
     except BadRequest as error:
         return Answer({"ERROR CODE": error.code, "error": str(error)}, 400)
-    return Answer(found.answer, headers={"Dovetail-Note": "; ".join(found.notes)})
+    note = "; ".join(found.notes).encode("ascii", "backslashreplace").decode()
+    return Answer(found.answer, headers={"Dovetail-Note": note})

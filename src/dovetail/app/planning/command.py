@@ -20,8 +20,8 @@ from dovetail.traces.source import opened
 @click.option("--limit", type=float, help="Seconds for a search; then the best so far is told.")
 def plan(request_file: str, policy: str | None, limit: float | None) -> None:
     """Say what to run where for REQUEST.json (- for standard input), and print it as JSON."""
-    if limit is not None and not limit >= 0:
-        raise BadInput(f"--limit {limit:g}: give seconds, 0 or more")
+    if limit is not None and not limit > 0:
+        raise BadInput(f"--limit {limit:g}: give a positive number of seconds")
     with opened(request_file) as text:
         try:
             data = json.load(text)

@@ -25,9 +25,7 @@ class Way(NamedTuple):
     seconds: Seconds
     cost: float  # a node with so many busy GPUs for so many seconds
     limit: int = 0  # watts that each GPU may draw; 0: as many as it can
-    extra: float = (
-        0.0  # money per hour beyond what the node costs by its busy GPUs; may be negative
-    )
+    extra: float = 0.0  # money per hour that the node costs beyond its busy GPUs, or less
 
 
 @final
