@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from dovetail.models.cost import Costs
 from dovetail.policies.catalogue import Catalogue, settable
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
 _ANDREAS = "dovetail.policies.andreas.policies"
@@ -47,8 +48,10 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
     "frugal": ("dovetail.policies.frugal", "Frugal"),
+    "model-similarity": ("dovetail.policies.similar", "ModelSimilarity"),
 }
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
+_ASKED = ("predictor", "speeds")  # filled in, unless the text names another by its name
 CATALOGUE = Catalogue(
     "policy", "dovetail policies", "dovetail.policies", BUILTIN, "decide", unlisted=_GIVEN
 )
@@ -65,6 +68,8 @@ class Knowledge:
     predictor: str  # the one to use unless the policy's text names another
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
     costs: Costs = Costs()  # what energy and lateness are believed to cost
+    speeds: Mapping[str, SpeedPredictor] = field(default_factory=lambda: {"none": SameEverywhere()})
+    speed: str = "none"  # the one of them to use unless the policy's text names another
 
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
@@ -72,6 +77,7 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     readers: dict[str, Callable[[str], Any]] = {
         "place": partial(_choose, "placement", PLACEMENTS),
         "predictor": partial(_choose, "predictor", knowledge.predictors),
+        "speeds": partial(_choose, "speeds", knowledge.speeds),
     }
     values = CATALOGUE.values(text, readers)
     for key in settable(find(text.partition(":")[0])):
@@ -100,6 +106,8 @@ def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledg
         values[key] = knowledge.services
     elif key == "costs":
         values[key] = knowledge.costs
+    elif key == "speeds":
+        values[key] = knowledge.speeds[knowledge.speed]
 
 
 def _choose(what: str, choices: Mapping[str, Any], value: str) -> Any:
@@ -119,7 +127,7 @@ class Description:
 def describe(name: str) -> Description:
     """The name, the first sentence and the parameters with their defaults."""
     parameters = CATALOGUE.parameters(name)
-    for key in ("place", "predictor", *_GIVEN):
+    for key in ("place", *_ASKED, *_GIVEN):
         parameters.pop(key, None)
-    needs = tuple(key for key in settable(find(name)) if key in ("predictor", "services"))
+    needs = tuple(key for key in settable(find(name)) if key in (*_ASKED, "services"))
     return Description(name, CATALOGUE.summary(name), parameters, needs)
