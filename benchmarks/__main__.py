@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live, tune_live, tune_vs_peers
+from benchmarks import decisions, live, similarity, tune_live, tune_vs_peers
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -263,6 +263,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
+    "similarity": similarity.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

@@ -97,6 +97,12 @@ def sources(text: str, predictor: str) -> list[str]:
     return found
 
 
+def speeds_of(text: str, usual: str) -> str | None:
+    """What the policy is told of speeds; None: it does not ask."""
+    known = settable(find(text.partition(":")[0]))
+    return CATALOGUE.given(text, known).get("speeds", usual) if "speeds" in known else None
+
+
 def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledge) -> None:
     if key == "place":
         values[key] = place

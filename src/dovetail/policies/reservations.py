@@ -145,7 +145,9 @@ class Reservations:
         self._made.clear()
         self._starts.clear()
         self._due.clear()
-        self._pools = [Profile(now, free_in(room, pool), self._releases(pool)) for pool in room.pools]
+        self._pools = [
+            Profile(now, free_in(room, pool), self._releases(pool)) for pool in room.pools
+        ]
         self._quotas = {
             tenant.name: Profile(
                 now,

@@ -157,7 +157,9 @@ class _Turn:
         if not shape.gpus:
             self._plan.start(track)
             return
-        seats = [self._seat(track, number, pool) for number, pool in enumerate(room.eligible(shape))]
+        seats = [
+            self._seat(track, number, pool) for number, pool in enumerate(room.eligible(shape))
+        ]
         best = min(seats, default=None)
         if best is None or best.end == inf:
             return
@@ -186,7 +188,8 @@ class _Turn:
     def _later(self, pool: Pool, amount: int, length_s: Seconds) -> Seconds:
         """When as much of the pool should be free; infinity: nobody can say."""
         start = self._profile(pool).earliest(amount, length_s, self._view.now)
-        return start if start > self._view.now else inf  # free by the count, and yet it does not fit
+        # What is free by the count and yet does not fit must not be waited for.
+        return start if start > self._view.now else inf
 
     def _profile(self, pool: Pool) -> Profile:
         profile = self._profiles.get(pool.index)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log, log2
 from statistics import median
 from typing import Final, NamedTuple
@@ -89,9 +90,7 @@ def guess(
 ) -> Guess | None:
     """How many times as fast it runs in one setting as in the other; None: nobody was measured."""
     ratios = {
-        own: ratio
-        for own in table.speeds
-        if (ratio := table.ratio(own, one, other)) is not None
+        own: ratio for own in table.speeds if (ratio := table.ratio(own, one, other)) is not None
     }
     if not ratios:
         return None
@@ -167,7 +166,7 @@ def left_out(
     pairs = [(a, b) for i, a in enumerate(kinds) for b in kinds[i + 1 :]]
     for model, rows in table.speeds.items():
         try:
-            others = table.without(lambda own, model=model: hides(model, own))
+            others = table.without(partial(hides, model))
         except ValueError:  # there are no others
             continue
         for gpus in counts:
@@ -179,3 +178,30 @@ def left_out(
                 if found is not None:
                     truth = rows[one] / rows[other]
                     yield Miss(model, gpus, found.ratio, found.of_everyone, truth)
+
+
+class Choice(NamedTuple):
+    """The GPU kind that a type was thought to be fastest on, its own measurements hidden."""
+
+    model: ModelType
+    kind: str
+    regret: float  # the part of the best kind's speed that it loses there
+
+    @property
+    def right(self) -> bool:
+        return self.regret == 0.0
+
+
+def choices(table: SpeedTable, hides: Hides, gpus: int = 1) -> Iterator[Choice]:
+    for model in table.speeds:
+        others = table.without(partial(hides, model))
+        usual = Setting(table.reference, gpus)
+        truth, predicted = {}, {}
+        for kind in table.kinds:
+            known = table.ratio(model, Setting(kind, gpus), usual)
+            found = guess(others, model, Setting(kind, gpus), usual)
+            if known is not None and found is not None:
+                truth[kind], predicted[kind] = known, found.ratio
+        if truth:
+            kind = max(predicted, key=lambda own: predicted[own])
+            yield Choice(model, kind, 1.0 - truth[kind] / max(truth.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 from typing import Any, Final, Protocol, final
 
@@ -77,7 +78,7 @@ class SimilarModels:
     def _seen_by(self, wanted: ModelType) -> SpeedTable | None:
         if wanted not in self._tables:
             try:
-                table = self._table.without(lambda own: self._hides(wanted, own))
+                table = self._table.without(partial(self._hides, wanted))
             except ValueError:  # nothing is left of it
                 table = None
             self._tables[wanted] = table
@@ -132,7 +133,8 @@ def _told(found: Guess) -> dict[str, Any]:
         "speed": found.ratio,
         "median_of_all": found.of_everyone,
         "neighbours": [
-            {"model": str(n.model), "likeness": n.weight, "speed": n.ratio} for n in found.neighbours
+            {"model": str(n.model), "likeness": n.weight, "speed": n.ratio}
+            for n in found.neighbours
         ],
     }
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from os import PathLike, fspath
 from os.path import exists
-from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import ModelType, Setting, SpeedTable, model_type, plain
@@ -124,18 +123,14 @@ def _gavel_json(file: str) -> Iterator[Measured]:
         for key, speeds in types.items() if isinstance(types, dict) else ():
             found = _GAVEL_KEY.fullmatch(key)
             alone = speeds.get("null") if isinstance(speeds, dict) else None
-            if found is None or not _is_speed(alone):
+            if found is None or not isinstance(alone, int | float):
                 raise BadInput(
                     f"{file}: {kind!r}, {key!r}: not as in Gavel's tables, where a key such as "
-                    "\"('A3C', 1)\" has steps a second under \"null\""
+                    '"(\'A3C\', 1)" has steps a second under "null"'
                 )
             measured = _as_gavel(model_type(found["model"]), kind, int(found["gpus"]), alone)
             if measured is not None:
                 yield measured
-
-
-def _is_speed(value: Any) -> bool:
-    return isinstance(value, int | float) and value >= 0
 
 
 def _as_gavel(model: ModelType, kind: str, gpus: int, speed: float) -> Measured | None:
@@ -193,5 +188,3 @@ def _nothing(row: Row) -> int | None:
 
 def _no_text(row: Row) -> str:
     return ""
-
-

@@ -103,7 +103,8 @@ def _likeness(
 ) -> Likeness:
     usage = policy.usage(view) if isinstance(policy, FairShare) else {}
     still = stills.take(view, max(now, view.now), tracks)
-    return Likeness(still, lambda state: make(text, services_of(state)), text, usage=usage)
+    speeds = getattr(policy, "speeds", None)  # of the few that ask for them
+    return Likeness(still, lambda state: make(text, services_of(state), speeds), text, usage=usage)
 
 
 def scheduler_of(policy: Policy) -> ListScheduler | None:

@@ -39,6 +39,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
 from dovetail.policies.housekeeping import Housekeeping
+from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
 
 PAST = 5_000  # ended jobs that policies and predictors may learn from
@@ -57,6 +58,7 @@ class Settings:
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
     group: str | None = None  # whose members may use the system's daemon
+    speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
 
 
 class Daemon:
@@ -80,7 +82,10 @@ class Daemon:
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
         self.chosen: Final = Chosen(
-            settings.policy or self.state.policy or DEFAULT, self.state, self.tally.decisions.add
+            settings.policy or self.state.policy or DEFAULT,
+            self.state,
+            self.tally.decisions.add,
+            self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
         self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
@@ -104,6 +109,18 @@ class Daemon:
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
+
+    def _speeds(self) -> SpeedPredictor | None:
+        """By the table asked for, else that of last time."""
+        path = self.settings.speed_table or self.store.meta("speed_table")
+        if not path:
+            return None
+        from dovetail.predict.speed import SimilarModels
+        from dovetail.traces.speed_tables import read_speed_table
+
+        speeds = SimilarModels(read_speed_table(path))
+        self.store.set_meta("speed_table", path)
+        return speeds
 
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""

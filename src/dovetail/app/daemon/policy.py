@@ -14,6 +14,7 @@ from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
 from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -22,13 +23,21 @@ FALLBACK = "fifo-skip"  # asks nothing of anybody
 PREDICTOR = "history-mean"
 
 
-def make(text: str, services: tuple[float, ...] = ()) -> Policy:
-    """The policy of that name, as a real scheduler may have it: no oracle, only history and users."""
+def make(
+    text: str, services: tuple[float, ...] = (), speeds: SpeedPredictor | None = None
+) -> Policy:
+    """The policy of that name, as a real scheduler may have it: no oracle, only history and users,
+    and speeds as far as they were measured."""
     predictors: dict[str, Predictor] = {
         "history-mean": HistoryMean(),
         "user-estimate": UserEstimate(),
     }
-    knowledge = Knowledge(predictors, PREDICTOR, services)
+    known: dict[str, SpeedPredictor] = {"none": SameEverywhere()}
+    if speeds is not None:
+        known["similar"] = speeds
+    knowledge = Knowledge(
+        predictors, PREDICTOR, services, speeds=known, speed="similar" if speeds else "none"
+    )
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
 
@@ -44,11 +53,18 @@ class PolicyBroke(DovetailError):
 class Chosen:
     """Stands where a policy stands, and does what the chosen one says."""
 
-    def __init__(self, text: str, view: View, took: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        text: str,
+        view: View,
+        took: Callable[[float], None],
+        speeds: SpeedPredictor | None = None,
+    ) -> None:
         self._took = took  # told the seconds of every decision
+        self._speeds = speeds
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view))
+        self._policy: Policy = make(text, services_of(view), speeds)
 
     @property
     def policy(self) -> Policy:
@@ -56,7 +72,7 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view))
+        self._policy = make(text, services_of(view), self._speeds)
         self.text, self.trouble = text, ""
 
     def give_up_on(self, error: Exception, view: View) -> None:

@@ -38,6 +38,11 @@ class DidNotStart(DovetailError):
     metavar="GB",
     help="Main memory that suspended jobs may take up.  [60 % of all]",
 )
+@click.option(
+    "--speed-table",
+    metavar="FILE",
+    help="CSV model,kind,gpus,steps_per_s: for policies that know speeds.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
@@ -47,6 +52,8 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     """Start the daemon. Jobs of a daemon before it go on."""
     if asked["group"] and not system:
         raise click.UsageError("--group goes with --system")
+    if asked["speed_table"]:
+        asked["speed_table"] = os.path.abspath(asked["speed_table"])  # the daemon lives elsewhere
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
