@@ -16,7 +16,7 @@ from statistics import mean, median
 
 from benchmarks.lines import Line
 from dovetail.app.experiment import Experiment, simulate
-from dovetail.core.model import Job, JobId, Node
+from dovetail.core.model import Interruption, Job, JobId, Node
 from dovetail.models.speed_table import ModelType, Setting, SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.predict.similarity import (
@@ -38,6 +38,7 @@ CLUSTER = "1x8:V100+1x8:P100+1x8:K80"  # a policy that takes no notice fills the
 JOBS = 120
 SEEDS = 20
 LOADS = (0.0, 0.7, 1.2)  # of the cluster; 0: everything is there at the beginning
+MOVING = Interruption(save_s=10.0, restore_s=30.0)
 KNOWING = ("none", "strangers", "similar", "oracle")
 GRID = [
     Scales(other_family=family, layer_work=work, everyone=everyone)
@@ -205,7 +206,7 @@ def _gavel_job(table: SpeedTable, chance: Random, number: int) -> Arrival:
     low, high = (1.5, 3.0) if chance.random() < 0.8 else (3.0, 4.0)
     return Arrival(
         0.0,
-        Job(JobId(f"j{number}"), gpus, model=str(model)),
+        Job(JobId(f"j{number}"), gpus, model=str(model), interruption=MOVING),
         60.0 * 10.0 ** chance.uniform(low, high),
     )
 

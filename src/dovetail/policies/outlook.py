@@ -20,7 +20,7 @@ EndRow: TypeAlias = tuple[Seconds, int, Track]  # expected end, sequence
 
 def time_left(track: Track, duration_s: Seconds) -> Seconds:
     """How long the waiting job would hold its GPUs."""
-    left = believable(duration_s, track.executed_s) - track.executed_s
+    left = _believable(track, duration_s) - track.executed_s
     return left + track.restore_s if track.resumed else left
 
 
@@ -30,13 +30,13 @@ def expected_end(track: Track, duration_s: Seconds) -> Seconds:
         begins = track.started_at
         if 0 <= track.first_start_at < begins:
             begins += track.restore_s
-    return begins + (believable(duration_s, track.executed_s) - track.executed_s) / track.speed
+    return begins + (_believable(track, duration_s) - track.executed_s) / track.speed
 
 
-def believable(duration_s: Seconds, executed_s: Seconds) -> Seconds:
+def _believable(track: Track, duration_s: Seconds) -> Seconds:
     """The estimate, extended if the job has done more already."""
-    if executed_s > 0:
-        while duration_s <= executed_s:
+    if track.executed_s > 0:
+        while duration_s <= track.executed_s:
             duration_s = _extended(duration_s)
     return duration_s
 

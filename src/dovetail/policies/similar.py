@@ -1,8 +1,10 @@
 """Mixed GPU kinds: each job goes where it is expected to end first.
 
-Rule v1 of our reading of the model-similarity policy (Thanapol et al., ACIIDS 2023): in order of
-submission, to the free GPU kind on which models like this one run fastest; if a faster one is taken,
-the job waits for it exactly if that is expected to cost less than running on the slower one.
+Our reading of the model-similarity policy (Thanapol et al., ACIIDS 2023; Appl. Sci. 2024): in order
+of submission, to the free GPU kind on which models like this one run fastest; if a faster one is
+taken, the job waits for it exactly if that is expected to cost less than running on the slower one.
+Their later version also moves jobs, round by round; ours moves one when a faster kind is free that
+nobody waits for, since nothing changes between events.
 """
 
 from __future__ import annotations
@@ -17,70 +19,15 @@ from dovetail.core.entries import Action, Wake
 from dovetail.core.model import Placement, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
-from dovetail.core.track import Track
-from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
-from dovetail.policies.backlog import Backlog
-from dovetail.policies.narrowing import Narrowed
-from dovetail.policies.outlook import believable, pool_of, time_left
+from dovetail.core.track import STARTING, Track
+from dovetail.core.view import View
+from dovetail.policies.hopes import Hopes, HopesBy
+from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
 from dovetail.policies.profile import Profile
 from dovetail.policies.reservations import free_in
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SameEverywhere, SpeedPredictor
-
-_LEAST_S: Final = 1.0  # what a running job is expected to need yet, whatever was predicted
-
-
-@final
-class Hopes:
-    """How long each job was expected to run when it began to wait, at speed 1."""
-
-    def __init__(self, view: View, predictor: Predictor) -> None:
-        self.watches = WAITS | RUNS | ENDS | PARKS
-        self._view: Final = view
-        self._predictor: Final = predictor
-        self.backlog: Final = Backlog()
-        self.narrowed: Final = Narrowed()
-        self._duration_s: Final[dict[int, Seconds]] = {}  # by sequence
-
-    def waits(self, track: Track) -> None:
-        self.backlog.add(track, time_left(track, self._expect(track)))
-
-    def runs(self, track: Track) -> None:
-        self.backlog.remove(track.sequence)
-        if track.sequence not in self._duration_s:
-            self._expect(track)
-
-    def ends(self, track: Track) -> None:
-        self.backlog.remove(track.sequence)
-        self._duration_s.pop(track.sequence, None)
-
-    def parks(self, track: Track) -> None:
-        self.ends(track)
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
-    def _expect(self, track: Track) -> Seconds:
-        found = self._predictor.duration_s(track.job, self._view)
-        self._duration_s[track.sequence] = found
-        return found
-
-    def left_s(self, track: Track) -> Seconds:
-        """What the running job has yet to do, at speed 1."""
-        done = track.executed_by(self._view.now)
-        return max(believable(self._duration_s[track.sequence], done) - done, _LEAST_S)
-
-
-@final
-class HopesBy:
-    """The spec of the index."""
-
-    def __init__(self, predictor: Predictor) -> None:
-        self._predictor: Final = predictor
-
-    def build(self, view: View) -> Hopes:
-        return Hopes(view, self._predictor)
 
 
 class Seat(NamedTuple):
@@ -97,31 +44,39 @@ class Seat(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class ModelSimilarity:
     """First come, first served on several GPU kinds: each job goes where, by the speed of similar
-    models, it should end first, and waits for a faster kind if that pays; those that do not fit are
-    skipped.
+    models, it should end first, waits for a faster kind if that pays, and moves to one that nobody
+    waits for.
 
     What it knows of speeds is `speeds`: in a simulation `similar` (each model as others that are like
-    it), `strangers` (without any measurement of that model), `oracle` or `none`. Where all kinds are
-    equally fast it is fifo-skip. Our reading of Thanapol et al., ACIIDS 2023, whose formulas are not
-    public; jobs are not moved once they run.
+    it), `strangers` (without any measurement of that model), `oracle` or `none`. Jobs that do not fit
+    are skipped: where all kinds are equally fast it is fifo-skip. A running job moves if that saves
+    `move_gain` of the time it should need yet; 1: never. Our reading of Thanapol et al. (ACIIDS 2023,
+    Appl. Sci. 2024), whose formulas are not public.
     """
 
     place: Place = consolidated
     predictor: Predictor
     speeds: SpeedPredictor = SameEverywhere()
+    move_gain: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.move_gain <= 1.0:
+            raise ValueError(f"move_gain is {self.move_gain:g}; give more than 0, at most 1")
 
     @cached_property
     def _spec(self) -> HopesBy:
         return HopesBy(self.predictor)
 
     def decide(self, view: View) -> Sequence[Action]:
-        if not view.waiting_count:
+        moves = self.move_gain < 1.0 and len(view.room.pools) > 1 and bool(view.running)
+        if not view.waiting_count and not moves:
             return ()
-        hopes = view.index(self._spec)
-        assert isinstance(hopes, Hopes)
+        hopes = self._spec.of(view)
         turn = _Turn(view, hopes, self.place, self.speeds)
         for track in hopes.backlog.after(-1):
             turn.consider(track)
+        if moves:
+            turn.move(self.move_gain)
         return turn.actions()
 
 
@@ -139,10 +94,15 @@ class _Turn:
         self._profiles: Final[dict[int, Profile]] = {}  # by pool
         self._started: Final[list[tuple[Seconds, Pool, int]]] = []
         self._some_wait = False  # has anybody let a free GPU go by?
+        self._some_move = False
+        self._wanted: Final[set[int]] = set()  # pools that somebody waits for
 
     def actions(self) -> Sequence[Action]:
-        """With a wake-up, if somebody waits for GPUs that should be free by then."""
+        """With a wake-up: at once if jobs move, for what they leave; or when GPUs that somebody waits
+        for should be free."""
         actions = self._plan.actions
+        if self._some_move:
+            return [*actions, Wake(self._view.now)]
         if not self._some_wait:
             return actions
         at = min((end for end, _, _ in self._ends()), default=inf)
@@ -168,6 +128,7 @@ class _Turn:
             self._plan.start_at(track, best.placement)
             self._started.append((best.end, best.pool, amount))
         else:
+            self._wanted.add(best.pool.index)
             self._some_wait = self._some_wait or any(seat.placement for seat in seats)
         if best.pool.index in self._profiles:
             self._profiles[best.pool.index].take(best.start, best.end, amount)
@@ -184,6 +145,44 @@ class _Turn:
         length_s = left_s / self._speeds.speed(track.job, pool.kind, nodes)
         start = now if placement else self._later(pool, shape.gpus * shape.share, length_s)
         return Seat(start + length_s, placement is None, number, start, pool, placement)
+
+    def move(self, gain: float) -> None:
+        """Take jobs to faster GPUs that nobody waits for, those that need longest yet first."""
+        staying = [(self._stays_s(track), track) for track in self._view.running.values()]
+        for stays_s, track in sorted(staying, key=lambda row: (-row[0], row[1].sequence)):
+            if not self._room.most_free():
+                return
+            placement = self._faster(track, stays_s * (1.0 - gain)) if _may_move(track) else None
+            if placement is not None:
+                self._plan.stop(track)
+                self._plan.start_at(track, placement)
+                self._some_move = True
+
+    def _stays_s(self, track: Track) -> Seconds:
+        placement = track.placement
+        assert placement is not None
+        kind = pool_of(self._room, placement).kind
+        speed = self._speeds.speed(track.job, kind, len(placement.slices))
+        return self._hopes.left_s(track) / speed
+
+    def _faster(self, track: Track, within_s: Seconds) -> Placement | None:
+        """Where else it would be done by then, all costs of moving included."""
+        room, shape, here = self._room, track.shape, track.placement
+        assert here is not None
+        if room.tenants and not room.within_quota(shape):
+            return None
+        cost_s = track.job.interruption.save_s + track.restore_s
+        left_s, best = self._hopes.left_s(track), None
+        for pool in room.eligible(shape):
+            if pool is pool_of(room, here) or pool.index in self._wanted or pool.free < shape.gpus:
+                continue
+            placement = self._place(room, self._hopes.narrowed.to(room, track, pool))
+            if placement is None or pool_of(room, placement) is not pool:
+                continue
+            speed = self._speeds.speed(track.job, pool.kind, len(placement.slices))
+            if left_s / speed + cost_s < within_s:
+                best, within_s = placement, left_s / speed + cost_s
+        return best
 
     def _later(self, pool: Pool, amount: int, length_s: Seconds) -> Seconds:
         """When as much of the pool should be free; infinity: nobody can say."""
@@ -209,9 +208,11 @@ class _Turn:
         for track in self._view.running.values():
             placement = track.placement
             assert placement is not None
-            pool = pool_of(room, placement)
-            speed = self._speeds.speed(track.job, pool.kind, len(placement.slices))
-            end = self._view.now + self._hopes.left_s(track) / speed
+            pool, end = pool_of(room, placement), self._view.now + self._stays_s(track)
             gpus = sum([mask.bit_count() for n, mask in placement.slices if room.open[n]])
             found.append((end, pool, gpus * placement.share))
         return found
+
+
+def _may_move(track: Track) -> bool:
+    return not track.pinned and track.phase is not STARTING and track.shape.plain
