@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ import click
 from dovetail.app.table import aligned
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import model_type
+
+_WIDTH = 100
 
 
 @click.command()
@@ -40,7 +43,8 @@ def speeds(model: str, speed_table: str, batch: int | None, gpus: int, as_json: 
 
 def page(found: dict[str, Any]) -> str:
     """What `explained` found, for people."""
-    return "\n".join([_headline(found), "", *_table(found), "", *_whence(found)])
+    told = [line for sentence in _whence(found) for line in textwrap.wrap(sentence, _WIDTH)]
+    return "\n".join([*textwrap.wrap(_headline(found), _WIDTH), "", *_table(found), "", *told])
 
 
 def _headline(found: dict[str, Any]) -> str:

@@ -16,18 +16,23 @@ from math import inf
 from typing import Final, NamedTuple, final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import Placement, Seconds
+from dovetail.core.model import Placement, Seconds, Shape
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.policies.hopes import Hopes, HopesBy
+from dovetail.policies.keys import BySubmission
+from dovetail.policies.listing import ListScheduler
 from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
 from dovetail.policies.profile import Profile
 from dovetail.policies.reservations import free_in
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SameEverywhere, SpeedPredictor
+
+# Jobs in front whose wait is worked out; who stands behind them is taken to wait as long as the last.
+_AHEAD: Final = 200
 
 
 class Seat(NamedTuple):
@@ -67,8 +72,14 @@ class ModelSimilarity:
     def _spec(self) -> HopesBy:
         return HopesBy(self.predictor)
 
+    @cached_property
+    def _where_kinds_do_not_differ(self) -> ListScheduler:
+        return ListScheduler(BySubmission(), self.place)
+
     def decide(self, view: View) -> Sequence[Action]:
-        moves = self.move_gain < 1.0 and len(view.room.pools) > 1 and bool(view.running)
+        if len(view.room.pools) < 2:
+            return self._where_kinds_do_not_differ.decide(view)
+        moves = self.move_gain < 1.0 and bool(view.running)
         if not view.waiting_count and not moves:
             return ()
         hopes = self._spec.of(view)
@@ -93,6 +104,7 @@ class _Turn:
         self._plan: Final = Plan(view, place)
         self._profiles: Final[dict[int, Profile]] = {}  # by pool
         self._started: Final[list[tuple[Seconds, Pool, int]]] = []
+        self._waiting = 0  # jobs that were found no place now
         self._some_wait = False  # has anybody let a free GPU go by?
         self._some_move = False
         self._wanted: Final[set[int]] = set()  # pools that somebody waits for
@@ -117,6 +129,8 @@ class _Turn:
         if not shape.gpus:
             self._plan.start(track)
             return
+        if self._waiting >= _AHEAD and not self._has_gpus_for(shape):
+            return
         seats = [
             self._seat(track, number, pool) for number, pool in enumerate(room.eligible(shape))
         ]
@@ -128,10 +142,15 @@ class _Turn:
             self._plan.start_at(track, best.placement)
             self._started.append((best.end, best.pool, amount))
         else:
+            self._waiting += 1
             self._wanted.add(best.pool.index)
             self._some_wait = self._some_wait or any(seat.placement for seat in seats)
-        if best.pool.index in self._profiles:
+        if best.pool.index in self._profiles and self._waiting < _AHEAD:
             self._profiles[best.pool.index].take(best.start, best.end, amount)
+
+    def _has_gpus_for(self, shape: Shape) -> bool:
+        room = self._room
+        return bool(room.shares) or any(p.free >= shape.gpus for p in room.eligible(shape))
 
     def _seat(self, track: Track, number: int, pool: Pool) -> Seat:
         room, now, shape = self._room, self._view.now, track.shape
