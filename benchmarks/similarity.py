@@ -17,7 +17,7 @@ from statistics import mean, median
 from benchmarks.lines import Line
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Interruption, Job, JobId, Node
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.predict.similarity import (
     Miss,
@@ -201,7 +201,7 @@ def gavel_jobs(
 
 def _gavel_job(table: SpeedTable, chance: Random, number: int) -> Arrival:
     model: ModelType = chance.choice(sorted(table.speeds))
-    several = any(setting.gpus > 1 for setting in table.speeds[model])
+    several = any(hardware.gpus > 1 for hardware in table.speeds[model])
     gpus = chance.choices(COUNTS, (0.7, 0.1, 0.15, 0.05))[0] if several else 1
     low, high = (1.5, 3.0) if chance.random() < 0.8 else (3.0, 4.0)
     return Arrival(
@@ -213,10 +213,10 @@ def _gavel_job(table: SpeedTable, chance: Random, number: int) -> Arrival:
 
 def _power(table: SpeedTable, nodes: Sequence[Node]) -> float:
     """GPUs of the cluster, each counted as fast as the median model is on it."""
-    usual = Setting(table.reference)
+    usual = Hardware(table.reference)
     total = 0.0
     for node in nodes:
-        own = Setting(table.kind_of(node.kind))
+        own = Hardware(table.kind_of(node.kind))
         ratios = [table.ratio(model, own, usual) for model in table.speeds]
         total += node.gpus * median(ratio for ratio in ratios if ratio)
     return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable, plain
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, plain
 from dovetail.predict.known_models import known_models
 
 GAVEL = Path(__file__).parents[2] / "shared/data/gavel"
@@ -35,7 +35,7 @@ def made_up_table() -> SpeedTable:
     return SpeedTable(
         {
             model: {
-                Setting(kind, gpus): speed(model, kind) * gpus**0.9
+                Hardware(kind, gpus): speed(model, kind) * gpus**0.9
                 for kind in KINDS
                 for gpus in (1, 2, 4)
             }

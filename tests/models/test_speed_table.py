@@ -1,4 +1,4 @@
-"""Measured speeds by model type and setting."""
+"""Measured speeds by model type and hardware."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.speed import by_kind_and_placement, by_table
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable, model_type
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.testing import job, placement
 
 RESNET = ModelType("resnet50", 64)
 TABLE = SpeedTable(
     {
         RESNET: {
-            Setting("k80", 1): 1.0,
-            Setting("v100", 1): 8.0,
-            Setting("v100", 2): 14.0,
-            Setting("v100", 2, 2): 7.0,
-            Setting("k80", 2): 0.0,
+            Hardware("k80", 1): 1.0,
+            Hardware("v100", 1): 8.0,
+            Hardware("v100", 2): 14.0,
+            Hardware("v100", 2, 2): 7.0,
+            Hardware("k80", 2): 0.0,
         },
-        ModelType("a3c"): {Setting("k80", 1): 2.0, Setting("v100", 1): 4.0},
+        ModelType("a3c"): {Hardware("k80", 1): 2.0, Hardware("v100", 1): 4.0},
     }
 )
 NODES = (Node("n0", 4, kind="V100"), Node("n1", 4, kind="V100"), Node("n2", 4, kind="Tesla K80"))
@@ -53,9 +53,9 @@ def test_a_kind_is_found_in_the_long_name_that_a_node_gives_it() -> None:
 
 
 def test_a_number_of_gpus_that_was_not_measured_on_both_kinds_takes_the_nearest_that_was() -> None:
-    assert TABLE.ratio(RESNET, Setting("k80", 2), Setting("v100", 2)) == 1 / 8
-    assert TABLE.ratio(RESNET, Setting("v100", 2, 2), Setting("v100", 2)) == 0.5
-    assert TABLE.ratio(RESNET, Setting("t4"), Setting("v100")) is None
+    assert TABLE.ratio(RESNET, Hardware("k80", 2), Hardware("v100", 2)) == 1 / 8
+    assert TABLE.ratio(RESNET, Hardware("v100", 2, 2), Hardware("v100", 2)) == 0.5
+    assert TABLE.ratio(RESNET, Hardware("t4"), Hardware("v100")) is None
 
 
 def test_another_batch_size_of_a_model_stands_in_for_one_that_was_not_measured() -> None:

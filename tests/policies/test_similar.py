@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Interruption, Node
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import BUILTIN
 from dovetail.testing import arrival, policy_for, random_world, run_world
@@ -23,8 +23,8 @@ from speed_samples import made_up_table
 # `picky` is ten times as fast on the large GPU, `easy` hardly.
 TABLE = SpeedTable(
     {
-        ModelType("picky"): {Setting("small"): 1.0, Setting("large"): 10.0},
-        ModelType("easy"): {Setting("small"): 9.0, Setting("large"): 10.0},
+        ModelType("picky"): {Hardware("small"): 1.0, Hardware("large"): 10.0},
+        ModelType("easy"): {Hardware("small"): 9.0, Hardware("large"): 10.0},
     }
 )
 NODES = (Node("s", 1, kind="small"), Node("l", 1, kind="large"))

@@ -7,7 +7,7 @@ from statistics import mean, median
 
 import pytest
 
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable, model_type
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.predict.known_models import known_models
 from dovetail.predict.similarity import (
     choices,
@@ -23,7 +23,7 @@ from dovetail.traces.speed_tables import read_speed_table
 from speed_samples import GAVEL, made_up_table
 
 TABLE = made_up_table()
-K80, V100 = Setting("k80"), Setting("v100")
+K80, V100 = Hardware("k80"), Hardware("v100")
 
 
 def tables() -> Iterator[SpeedTable]:
@@ -45,11 +45,11 @@ def test_every_known_model_says_where_its_figures_come_from() -> None:
 
 def test_what_was_measured_is_told_as_measured() -> None:
     for table in tables():
-        usual = Setting(table.reference)
+        usual = Hardware(table.reference)
         for model in table.speeds:
             for kind in table.kinds:
-                truth = table.ratio(model, Setting(kind), usual)
-                found = guess(table, model, Setting(kind), usual)
+                truth = table.ratio(model, Hardware(kind), usual)
+                found = guess(table, model, Hardware(kind), usual)
                 assert found is not None
                 assert truth is None or (found.measured and found.ratio == truth), (model, kind)
 
@@ -58,7 +58,7 @@ def test_a_model_with_the_very_features_of_another_is_ranked_as_that_one_is() ->
     """`imagenet` is another name of ResNet-50: nothing tells the two apart."""
     known = ModelType("resnet50", 32)
     for kind in TABLE.kinds:
-        found = guess(TABLE, ModelType("imagenet", 32), Setting(kind), V100)
+        found = guess(TABLE, ModelType("imagenet", 32), Hardware(kind), V100)
         assert found is not None
         assert found.neighbours[0].model == known
         assert found.neighbours[0].weight == 1.0

@@ -8,7 +8,7 @@ import pytest
 
 from dovetail import traces
 from dovetail.core.errors import BadInput
-from dovetail.models.speed_table import ModelType, Setting
+from dovetail.models.speed_table import Hardware, ModelType
 from dovetail.traces.speed_tables import read_speed_table
 from speed_samples import GAVEL
 
@@ -34,10 +34,10 @@ bert,aws-t4(default),21,4,1.3333333333333333,0.2
 OWN = "model,kind,gpus,steps_per_s,batch,nodes\nbert,T4,1,2,8,\nbert,H200,2,30,8,2\n"
 RESNET = ModelType("resnet50", 16)
 GAVELS = {
-    Setting("k80"): 2.5,
-    Setting("v100"): 10.0,
-    Setting("v100", 2): 16.0,
-    Setting("v100", 2, 2): 8.0,
+    Hardware("k80"): 2.5,
+    Hardware("v100"): 10.0,
+    Hardware("v100", 2): 16.0,
+    Hardware("v100", 2, 2): 8.0,
 }
 
 
@@ -54,18 +54,20 @@ def test_gavels_tables_give_jobs_alone_on_their_gpus_in_both_forms(tmp_path: Pat
 
 def test_a_part_of_a_file_with_several_tables_is_named_after_it(tmp_path: Path) -> None:
     found = read_speed_table(f"{saved(tmp_path, FLAT)}#physical")
-    assert found.speeds == {ModelType("a3c"): {Setting("k80"): 3.0}}
+    assert found.speeds == {ModelType("a3c"): {Hardware("k80"): 3.0}}
 
 
 def test_pollux_placements_are_averaged_by_gpus_and_nodes(tmp_path: Path) -> None:
     found = read_speed_table(saved(tmp_path, POLLUX))
     speeds = found.speeds[ModelType("bert", 4)]
-    assert speeds == {Setting("t4"): 2.0, Setting("t4", 3, 2): pytest.approx((1.25 + 0.75) / 2)}
+    assert speeds == {Hardware("t4"): 2.0, Hardware("t4", 3, 2): pytest.approx((1.25 + 0.75) / 2)}
 
 
 def test_our_own_table_has_a_row_for_each_model_kind_and_number_of_gpus(tmp_path: Path) -> None:
     found = read_speed_table(saved(tmp_path, OWN))
-    assert found.speeds == {ModelType("bert", 8): {Setting("t4"): 2.0, Setting("h200", 2, 2): 30.0}}
+    assert found.speeds == {
+        ModelType("bert", 8): {Hardware("t4"): 2.0, Hardware("h200", 2, 2): 30.0}
+    }
 
 
 @pytest.mark.parametrize(

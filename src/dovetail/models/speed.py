@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dovetail.core.model import Job, Node, Placement
-from dovetail.models.speed_table import Setting, SpeedTable, model_type
+from dovetail.models.speed_table import Hardware, SpeedTable, model_type
 
 Speed = Callable[[Job, Placement, Sequence[Node]], float]
 
@@ -52,8 +52,8 @@ def _measured(table: SpeedTable, model: str, kind: str, gpus: int, nodes: int) -
     own = table.nearest(model_type(model)) if model and gpus else None
     if own is None:
         return None
-    usual = Setting(table.reference, gpus)
-    return table.ratio(own, Setting(table.kind_of(kind), gpus, nodes), usual)
+    usual = Hardware(table.reference, gpus)
+    return table.ratio(own, Hardware(table.kind_of(kind), gpus, nodes), usual)
 
 
 def same_for_all_pairs(pair_speed: float) -> Callable[[Job, Job], float]:

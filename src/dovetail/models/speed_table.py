@@ -22,7 +22,7 @@ class ModelType(NamedTuple):
         return f"{self.model}@{self.batch}" if self.batch else self.model
 
 
-class Setting(NamedTuple):
+class Hardware(NamedTuple):
     """GPUs of one kind, and over how many nodes they are spread."""
 
     kind: str
@@ -44,20 +44,20 @@ def model_type(text: str) -> ModelType:
 
 @final
 class SpeedTable:
-    """Steps a second, or anything in proportion to them, for each model type and setting.
+    """Steps a second, or anything in proportion to them, for each model type and hardware.
 
     Speed 1 is that on `reference`, the kind on which durations of jobs are told: the one that most
     models are fastest on, unless another is named.
     """
 
     def __init__(
-        self, speeds: Mapping[ModelType, Mapping[Setting, float]], reference: str = ""
+        self, speeds: Mapping[ModelType, Mapping[Hardware, float]], reference: str = ""
     ) -> None:
         if not any(speeds.values()):
             raise ValueError("the speed table has no speeds")
         self.speeds: Final = {kind: dict(rows) for kind, rows in speeds.items() if rows}
         self.kinds: Final = tuple(
-            dict.fromkeys(setting.kind for rows in self.speeds.values() for setting in rows)
+            dict.fromkeys(hardware.kind for rows in self.speeds.values() for hardware in rows)
         )
         self.reference: Final = self._reference(reference)
         self._same_kind: Final[dict[str, str]] = {}  # as nodes call it, as the table does
@@ -73,7 +73,7 @@ class SpeedTable:
     def _times_fastest(self, kind: str) -> int:
         number = 0
         for rows in self.speeds.values():
-            fastest = max(rows, key=lambda setting: rows[setting] if setting.gpus == 1 else 0.0)
+            fastest = max(rows, key=lambda hardware: rows[hardware] if hardware.gpus == 1 else 0.0)
             number += fastest.kind == kind
         return number
 
@@ -100,14 +100,14 @@ class SpeedTable:
             return sorted(same)[len(same) // 2] if same else None
         return min(same, key=lambda own: abs(log2((own.batch or 1) / wanted.batch)), default=None)
 
-    def ratio(self, model: ModelType, one: Setting, other: Setting) -> float | None:
-        """How many times as fast the type runs in one setting as in the other. Where that number of
+    def ratio(self, model: ModelType, one: Hardware, other: Hardware) -> float | None:
+        """How many times as fast the type runs on one hardware as on the other. Where that number of
         GPUs was not measured on both, that of the nearest number; None: not measured at all."""
         rows = self.speeds[model]
         if one.gpus != other.gpus:
             return _quotient(rows.get(one), rows.get(other))
         best, nearest = None, inf
-        for gpus in {setting.gpus for setting in rows}:
+        for gpus in {hardware.gpus for hardware in rows}:
             found = _quotient(
                 _speed(rows, one._replace(gpus=gpus)), _speed(rows, other._replace(gpus=gpus))
             )
@@ -117,8 +117,8 @@ class SpeedTable:
         return best
 
 
-def _speed(rows: Mapping[Setting, float], wanted: Setting) -> float | None:
-    """Of the setting, else of the most similar number of nodes; one GPU is never spread."""
+def _speed(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
+    """Of that hardware, else of the most similar number of nodes; one GPU is never spread."""
     if wanted.gpus == 1:
         wanted = wanted._replace(nodes=1)
     if wanted in rows or wanted.nodes == 1:

@@ -16,7 +16,7 @@ from math import exp, log, log2
 from statistics import median
 from typing import Final, NamedTuple
 
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.predict.known_models import KnownModel, known_models
 
 
@@ -86,9 +86,9 @@ def _layer_work(model: ModelType, known: KnownModel) -> float:
 
 
 def guess(
-    table: SpeedTable, model: ModelType, one: Setting, other: Setting, scales: Scales = USUAL
+    table: SpeedTable, model: ModelType, one: Hardware, other: Hardware, scales: Scales = USUAL
 ) -> Guess | None:
-    """How many times as fast it runs in one setting as in the other; None: nobody was measured."""
+    """How many times as fast it runs on one hardware as on the other; None: nobody was measured."""
     ratios = {
         own: ratio for own in table.speeds if (ratio := table.ratio(own, one, other)) is not None
     }
@@ -171,7 +171,7 @@ def left_out(
             continue
         for gpus in counts:
             for a, b in pairs:
-                one, other = Setting(a, gpus), Setting(b, gpus)
+                one, other = Hardware(a, gpus), Hardware(b, gpus)
                 if not (rows.get(one) and rows.get(other)):
                     continue
                 found = guess(others, model, one, other, scales)
@@ -195,11 +195,11 @@ class Choice(NamedTuple):
 def choices(table: SpeedTable, hides: Hides, gpus: int = 1) -> Iterator[Choice]:
     for model in table.speeds:
         others = table.without(partial(hides, model))
-        usual = Setting(table.reference, gpus)
+        usual = Hardware(table.reference, gpus)
         truth, predicted = {}, {}
         for kind in table.kinds:
-            known = table.ratio(model, Setting(kind, gpus), usual)
-            found = guess(others, model, Setting(kind, gpus), usual)
+            known = table.ratio(model, Hardware(kind, gpus), usual)
+            found = guess(others, model, Hardware(kind, gpus), usual)
             if known is not None and found is not None:
                 truth[kind], predicted[kind] = known, found.ratio
         if truth:

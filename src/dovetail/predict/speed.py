@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Final, Protocol, final
 
 from dovetail.core.model import Job
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable, model_type
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.predict.similarity import (
     Guess,
     Hides,
@@ -71,8 +71,8 @@ class SimilarModels:
         table = self._seen_by(wanted)
         if table is None or not own_kind:
             return 1.0
-        usual = Setting(self._table.reference, gpus)
-        found = guess(table, wanted, Setting(own_kind, gpus, nodes), usual)
+        usual = Hardware(self._table.reference, gpus)
+        found = guess(table, wanted, Hardware(own_kind, gpus, nodes), usual)
         return found.ratio if found is not None and isfinite(found.ratio) else 1.0
 
     def _seen_by(self, wanted: ModelType) -> SpeedTable | None:
@@ -124,7 +124,7 @@ def explained(table: SpeedTable, model: ModelType, gpus: int = 1) -> dict[str, A
 
 
 def _on_kind(table: SpeedTable, model: ModelType, kind: str, gpus: int) -> dict[str, Any]:
-    found = guess(table, model, Setting(kind, gpus), Setting(table.reference, gpus))
+    found = guess(table, model, Hardware(kind, gpus), Hardware(table.reference, gpus))
     return {"kind": kind, **({"speed": None} if found is None else _told(found))}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.models.speed_table import Setting, model_type
+from dovetail.models.speed_table import Hardware, model_type
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import (
     CellError,
@@ -51,7 +51,7 @@ def gavel(header: Header, context: Context) -> MakeArrival:
 
     def lasting(job: Job, number: float) -> Seconds:
         rows = table.speeds.get(model_type(job.model), {})
-        speed = rows.get(Setting(table.reference, job.gpus))
+        speed = rows.get(Hardware(table.reference, job.gpus))
         if speed is None:
             raise CellError(
                 f"the speed table has no {clipped(job.model)!r} on {job.gpus} {table.reference}"

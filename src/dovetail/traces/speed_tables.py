@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from os.path import exists
 
 from dovetail.core.errors import BadInput
-from dovetail.models.speed_table import ModelType, Setting, SpeedTable, model_type, plain
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type, plain
 from dovetail.traces.cells import (
     CellError,
     Header,
@@ -30,7 +30,7 @@ _APART = "_unconsolidated"  # Gavel's word for a gang that is spread over nodes
 _GAVEL_KEY = re.compile(r"\('(?P<model>.*)', (?P<gpus>\d+)\)")
 _OWN = "model,kind,gpus,steps_per_s"
 
-Measured = tuple[ModelType, Setting, float]
+Measured = tuple[ModelType, Hardware, float]
 
 
 def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTable:
@@ -38,12 +38,12 @@ def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTab
     are averaged; 0 stands for what was not measured."""
     source = fspath(path)
     file, part = _file_and_part(source)
-    sums: dict[ModelType, dict[Setting, list[float]]] = {}
-    for model, setting, speed in _rows(file, part):
+    sums: dict[ModelType, dict[Hardware, list[float]]] = {}
+    for model, hardware, speed in _rows(file, part):
         if speed > 0:
-            sums.setdefault(model, {}).setdefault(setting, []).append(speed)
+            sums.setdefault(model, {}).setdefault(hardware, []).append(speed)
     speeds = {
-        model: {setting: sum(found) / len(found) for setting, found in rows.items()}
+        model: {hardware: sum(found) / len(found) for hardware, found in rows.items()}
         for model, rows in sums.items()
     }
     try:
@@ -90,7 +90,7 @@ def _own(header: Header) -> Read[Measured | None]:
     def measured(row: Row) -> Measured:
         own = model(row)
         own = own._replace(batch=batch(row) or own.batch)
-        return own, Setting(kind(row), gpus(row), nodes(row) or 1), speed(row)
+        return own, Hardware(kind(row), gpus(row), nodes(row) or 1), speed(row)
 
     return measured
 
@@ -137,7 +137,7 @@ def _as_gavel(model: ModelType, kind: str, gpus: int, speed: float) -> Measured 
     apart = kind.endswith(_APART)
     if gpus < 1 or (apart and gpus == 1):
         return None  # one GPU is not spread, whatever the table says of it
-    return model, Setting(plain(kind.removesuffix(_APART)), gpus, 2 if apart else 1), speed
+    return model, Hardware(plain(kind.removesuffix(_APART)), gpus, 2 if apart else 1), speed
 
 
 def _pollux(header: Header) -> Read[Measured | None]:
@@ -152,7 +152,7 @@ def _pollux(header: Header) -> Read[Measured | None]:
         if not seconds:
             return None
         own = model(row)._replace(batch=batch(row))
-        return own, Setting(plain(kind), sum(where), len(where)), 1.0 / seconds
+        return own, Hardware(plain(kind), sum(where), len(where)), 1.0 / seconds
 
     return measured
 

@@ -31,7 +31,7 @@ from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
 from dovetail.core.entries import JournalEntry, PolicySet
-from dovetail.core.errors import DovetailError, IllegalEntry
+from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import decode, encode
 from dovetail.core.loop import run
 from dovetail.core.model import Node, Seconds
@@ -111,14 +111,21 @@ class Daemon:
         self._failures = 0
 
     def _speeds(self) -> SpeedPredictor | None:
-        """By the table asked for, else that of last time."""
-        path = self.settings.speed_table or self.store.meta("speed_table")
+        """By the table asked for, else by that of last time, if it is still there."""
+        asked = self.settings.speed_table
+        path = asked or self.store.meta("speed_table")
         if not path:
             return None
         from dovetail.predict.speed import SimilarModels
         from dovetail.traces.speed_tables import read_speed_table
 
-        speeds = SimilarModels(read_speed_table(path))
+        try:
+            speeds = SimilarModels(read_speed_table(path))
+        except BadInput as error:
+            if asked:
+                raise
+            log.warning("no speeds of models: %s", error)
+            return None
         self.store.set_meta("speed_table", path)
         return speeds
 
