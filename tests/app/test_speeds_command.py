@@ -60,6 +60,18 @@ def test_the_same_as_json(files: tuple[str, str]) -> None:
     assert [(one["kind"], one["speed"]) for one in found["kinds"]] == [("k80", 0.125), ("v100", 1)]
 
 
+def test_a_gang_over_nodes_is_compared_with_one_in_a_single_node(tmp_path: Path) -> None:
+    path = tmp_path / "speeds.csv"
+    rows = ["resnet50,T4,1,1,4", "resnet50,T4,4,1,3", "resnet50,T4,4,2,1.5"]
+    path.write_text("\n".join(["model,kind,gpus,nodes,steps_per_s", *rows]))
+    asked = ["speeds", "resnet50", "--speed-table", str(path), "--gpus", "4"]
+    done = typed(*asked, "--nodes", "2", "--json")
+    (only,) = json.loads(done.stdout)["kinds"]
+    assert (only["speed"], only["of_one_gpu"]) == (0.5, 0.375)
+    assert "on 4 GPUs, 2 nodes" in typed(*asked, "--nodes", "2").stdout
+    assert typed(*asked, "--nodes", "5").exit_code == 2
+
+
 def test_what_is_not_known_is_said(files: tuple[str, str]) -> None:
     done = typed("speeds", "mine", "--speed-table", files[0])
     assert "nothing is known of this model but its name" in done.stdout

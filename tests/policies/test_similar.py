@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, log
 from random import Random
 from statistics import mean
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Interruption, Node
+from dovetail.core.model import Interruption, Job, Node
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import BUILTIN
-from dovetail.testing import arrival, policy_for, random_world, run_world
+from dovetail.policies.similar import ModelSimilarity
+from dovetail.predict.duration import UserEstimate
+from dovetail.testing import arrival, check_policy, policy_for, random_world, run_world
 from speed_samples import made_up_table
 
 # `picky` is ten times as fast on the large GPU, `easy` hardly.
@@ -100,6 +103,19 @@ def test_where_all_kinds_are_equally_fast_it_is_fifo_skip(chance: Random) -> Non
     base = run_world(world, policy_for(world, "fifo-skip"))
     assert ours.ends_at == base.ends_at
     assert ours.first_starts == base.first_starts
+
+
+class OldIsSlow:
+    """A belief about the kinds of `random_world`, true or not."""
+
+    def speed(self, job: Job, kind: str, nodes: int) -> float:
+        return (0.2 if kind == "old" else 1.0) / nodes
+
+
+@pytest.mark.parametrize("move_gain", [0.1, 1.0])
+def test_the_contract_holds_whatever_is_believed_of_speeds(move_gain: float) -> None:
+    beliefs: dict[str, Any] = {"predictor": UserEstimate(10.0), "speeds": OldIsSlow()}
+    check_policy(lambda: ModelSimilarity(**beliefs, move_gain=move_gain), worlds=150)
 
 
 def drawn(table: SpeedTable, seed: int, jobs: int = 50) -> list[Arrival]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dovetail.app.table import aligned
+from dovetail.app.table import aligned, counted
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import model_type
 
@@ -25,18 +25,25 @@ _WIDTH = 100
 )
 @click.option("--batch", type=click.IntRange(1), help="Its batch size on one GPU.")
 @click.option("--gpus", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--nodes", type=click.IntRange(1), default=1, help="Over which they are spread.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-def speeds(model: str, speed_table: str, batch: int | None, gpus: int, as_json: bool) -> None:
+def speeds(
+    model: str, speed_table: str, batch: int | None, gpus: int, nodes: int, as_json: bool
+) -> None:
     """Say how fast MODEL (resnet50, resnet50@64) should run on each GPU kind of a table, by its own
     measurements or by those of similar models."""
     from dovetail.predict.speed import explained
     from dovetail.traces.speed_tables import read_speed_table
 
+    if nodes > gpus:
+        raise click.UsageError(
+            f"--nodes {nodes}: {counted(gpus, 'GPU')} cannot be on so many; give more --gpus"
+        )
     wanted = model_type(model)
     if not wanted.model:
         raise BadInput(f"{model!r} names no model; give one, such as resnet50@64")
     found = explained(
-        read_speed_table(speed_table), wanted._replace(batch=batch or wanted.batch), gpus
+        read_speed_table(speed_table), wanted._replace(batch=batch or wanted.batch), gpus, nodes
     )
     click.echo(json.dumps(found, indent=1) if as_json else page(found))
 
@@ -58,36 +65,42 @@ def _headline(found: dict[str, Any]) -> str:
 
 
 def _table(found: dict[str, Any]) -> list[str]:
-    number = "1 GPU" if found["gpus"] == 1 else f"{found['gpus']} GPUs"
-    rows = [[f"on {number}", "speed", "median of all"]]
+    several = found["gpus"] > 1
+    rows = [[f"on {_gpus(found)}", "speed", "median of all", *(["of one GPU"] if several else [])]]
     for one in found["kinds"]:
-        told = [_times(one["speed"]), _times(one["median_of_all"])] if one["speed"] else ["?", "?"]
-        rows.append([one["kind"], *told])
+        told = [one["speed"], one.get("median_of_all"), *([one["of_one_gpu"]] if several else [])]
+        rows.append([one["kind"], *map(_times, told)])
     return aligned(rows)
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}"
+def _gpus(found: dict[str, Any]) -> str:
+    number = counted(found["gpus"], "GPU")
+    return number if found["nodes"] == 1 else f"{number}, {found['nodes']} nodes"
+
+
+def _times(ratio: float | None) -> str:
+    return "?" if ratio is None else f"{ratio:.2f}"
 
 
 def _whence(found: dict[str, Any]) -> list[str]:
-    lines = [f"1 is the speed on {found['reference']}."]
+    where = "" if found["gpus"] == 1 else " with as many GPUs in one node"
+    lines = [f"1 is the speed on {found['reference']}{where}."]
     if found["measured"]:
         return [*lines, "It was measured itself; nothing is predicted."]
     lines.append(_neighbours(found))
+    ratios = "ratios between kinds" if found["nodes"] == 1 else "ratios of GPUs apart and together"
     for key, what in (("error_left_out", "type"), ("error_model_left_out", "whole model")):
         if found[key] is not None:
             lines.append(
-                f"When a {what} of this table is left out, ratios between kinds are missed by "
+                f"When a {what} of this table is left out, {ratios} are missed by "
                 f"{found[key]:.0%} (median)."
             )
     return lines
 
 
 def _neighbours(found: dict[str, Any]) -> str:
-    """Of the kind that is furthest from the reference: on that one they are told apart best."""
     told = [one for one in found["kinds"] if one.get("neighbours")]
-    other = [one for one in told if one["kind"] != found["reference"]]
+    other = [one for one in told if one["kind"] != found["reference"]] or told
     if not other:
         return "No model like it was measured: it is taken for the median of all."
     near = other[0]["neighbours"]

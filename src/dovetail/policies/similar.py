@@ -84,7 +84,10 @@ class ModelSimilarity:
             return ()
         hopes = self._spec.of(view)
         turn = _Turn(view, hopes, self.place, self.speeds)
+        some_want_no_gpu = any(not lane.shape.gpus for lane in hopes.backlog.lanes.values())
         for track in hopes.backlog.after(-1):
+            if turn.is_full() and not some_want_no_gpu:
+                break
             turn.consider(track)
         if moves:
             turn.move(self.move_gain)
@@ -120,9 +123,12 @@ class _Turn:
         at = min((end for end, _, _ in self._ends()), default=inf)
         return [*actions, Wake(at)] if at < inf else actions
 
+    def is_full(self) -> bool:
+        return not self._room.shares and not self._room.most_free()
+
     def consider(self, track: Track) -> None:
         room, shape = self._room, track.shape
-        if shape.gpus and not room.shares and not room.most_free():
+        if shape.gpus and self.is_full():
             return
         if room.tenants and not room.within_quota(shape):
             return

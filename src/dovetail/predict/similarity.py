@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from math import exp, log, log2
 from statistics import median
 from typing import Final, NamedTuple
@@ -159,25 +160,30 @@ def left_out(
     hides: Hides,
     counts: Sequence[int] = (1,),
     scales: Scales = USUAL,
-    kinds: Sequence[str] = (),
+    nodes: int = 1,
 ) -> Iterator[Miss]:
-    """Each type predicted from the others, for every pair of GPU kinds and number of GPUs."""
-    kinds = kinds or table.kinds
-    pairs = [(a, b) for i, a in enumerate(kinds) for b in kinds[i + 1 :]]
+    """Each type predicted from the others, for every pair of GPU kinds and number of GPUs; or, where
+    they are spread over nodes, for being spread or not."""
     for model, rows in table.speeds.items():
         try:
             others = table.without(partial(hides, model))
         except ValueError:  # there are no others
             continue
         for gpus in counts:
-            for a, b in pairs:
-                one, other = Hardware(a, gpus), Hardware(b, gpus)
+            for one, other in _pairs(table, gpus, nodes):
                 if not (rows.get(one) and rows.get(other)):
                     continue
                 found = guess(others, model, one, other, scales)
                 if found is not None:
                     truth = rows[one] / rows[other]
                     yield Miss(model, gpus, found.ratio, found.of_everyone, truth)
+
+
+def _pairs(table: SpeedTable, gpus: int, nodes: int) -> list[tuple[Hardware, Hardware]]:
+    together = [Hardware(kind, gpus) for kind in table.kinds]
+    if nodes > 1:
+        return [(own._replace(nodes=nodes), own) for own in together]
+    return list(combinations(together, 2))
 
 
 class Choice(NamedTuple):

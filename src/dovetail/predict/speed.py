@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from math import isfinite
+from statistics import median
 from typing import Any, Final, Protocol, final
 
 from dovetail.core.model import Job
@@ -108,24 +110,30 @@ def predictors(table: SpeedTable | None) -> dict[str, SpeedPredictor]:
 # ---------------------------------------------------------------------------------------- explained
 
 
-def explained(table: SpeedTable, model: ModelType, gpus: int = 1) -> dict[str, Any]:
+def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1) -> dict[str, Any]:
     """What is believed of a model on each GPU kind, from whom, and how far off that usually is."""
     known = describe(model)
     return {
         "model": str(model),
         "known": None if known is None else known._asdict(),
         "gpus": gpus,
+        "nodes": nodes,
         "reference": table.reference,
         "measured": model in table.speeds,
-        "kinds": [_on_kind(table, model, kind, gpus) for kind in table.kinds],
-        "error_left_out": _median_error(list(left_out(table, same_type, (gpus,)))),
-        "error_model_left_out": _median_error(list(left_out(table, same_model, (gpus,)))),
+        "kinds": [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds],
+        "error_left_out": _median_error(left_out(table, same_type, (gpus,), nodes=nodes)),
+        "error_model_left_out": _median_error(left_out(table, same_model, (gpus,), nodes=nodes)),
     }
 
 
-def _on_kind(table: SpeedTable, model: ModelType, kind: str, gpus: int) -> dict[str, Any]:
-    found = guess(table, model, Hardware(kind, gpus), Hardware(table.reference, gpus))
-    return {"kind": kind, **({"speed": None} if found is None else _told(found))}
+def _on_kind(table: SpeedTable, model: ModelType, own: Hardware) -> dict[str, Any]:
+    found = guess(table, model, own, Hardware(table.reference, own.gpus))
+    alone = guess(table, model, own, Hardware(own.kind))
+    return {
+        "kind": own.kind,
+        "of_one_gpu": None if alone is None else alone.ratio,
+        **({"speed": None} if found is None else _told(found)),
+    }
 
 
 def _told(found: Guess) -> dict[str, Any]:
@@ -139,7 +147,6 @@ def _told(found: Guess) -> dict[str, Any]:
     }
 
 
-def _median_error(misses: list[Miss]) -> float | None:
-    from statistics import median
-
-    return median(miss.error for miss in misses) if misses else None
+def _median_error(misses: Iterable[Miss]) -> float | None:
+    errors = [miss.error for miss in misses]
+    return median(errors) if errors else None
