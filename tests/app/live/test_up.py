@@ -163,5 +163,11 @@ def test_a_table_of_speeds_is_remembered_and_a_wrong_one_told(
     box.well("down")
     table.unlink()
     assert "policy model-similarity" in box.well("up")
-    assert "no speeds of models: cannot read" in (tmp_path / "home" / "daemon.log").read_text()
+    log = tmp_path / "home" / "daemon.log"
+    assert log.read_text().count("no speeds of models: cannot read") == 1
+    box.well("down")
+    box.well("up", "--speed-table", "none")
+    box.well("down")
+    box.well("up")
+    assert log.read_text().count("no speeds of models: cannot read") == 1
     box.well("down")

@@ -45,6 +45,7 @@ from dovetail.tune.live import Exchanging
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
+NO_TABLE = "none"  # instead of a file with speeds: forget the one of last time
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
@@ -114,7 +115,8 @@ class Daemon:
         """By the table asked for, else by that of last time, if it is still there."""
         asked = self.settings.speed_table
         path = asked or self.store.meta("speed_table")
-        if not path:
+        if not path or path == NO_TABLE:
+            self.store.set_meta("speed_table", NO_TABLE)
             return None
         from dovetail.predict.speed import SimilarModels
         from dovetail.traces.speed_tables import read_speed_table

@@ -41,7 +41,8 @@ class DidNotStart(DovetailError):
 @click.option(
     "--speed-table",
     metavar="FILE",
-    help="CSV model,kind,gpus,steps_per_s: for policies that know speeds.  [as last time]",
+    help="CSV model,kind,gpus,steps_per_s: for policies that know speeds; none to forget it.  "
+    "[as last time]",
 )
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
@@ -52,7 +53,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     """Start the daemon. Jobs of a daemon before it go on."""
     if asked["group"] and not system:
         raise click.UsageError("--group goes with --system")
-    if asked["speed_table"]:
+    if asked["speed_table"] not in (None, "none"):
         asked["speed_table"] = os.path.abspath(asked["speed_table"])  # the daemon lives elsewhere
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
