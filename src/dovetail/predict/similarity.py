@@ -3,8 +3,9 @@
 Our reading of the model-similarity policy (Thanapol et al., ACIIDS 2023); the papers' formulas are
 not public. Two model types are alike by `exp(-distance)`. The distance grows when they are different
 models, when their families differ, with the operations of a layer in one step (small ones leave a
-large GPU idle) and a little with the parameters. The scales were chosen on Gavel's table, where
-`python -m benchmarks similarity` shows the errors, also with scales chosen without the model at hand.
+large GPU idle) and a little with the parameters. The scales were chosen with Gavel's tables in view,
+where `python -m benchmarks similarity` shows the errors, also with scales chosen without the model
+at hand.
 """
 
 from __future__ import annotations
