@@ -40,9 +40,12 @@ SEEDS = 20
 LOADS = (0.0, 0.7, 1.2)  # of the cluster; 0: everything is there at the beginning
 MOVING = Interruption(save_s=10.0, restore_s=30.0)
 KNOWING = ("none", "strangers", "similar", "oracle")
+# Far around ours, so that a choice made without a model can also go wrong.
 GRID = [
-    Scales(other_family=family, layer_work=work, everyone=everyone)
-    for family, work, everyone in product((1.0, 2.0, 4.0), (0.05, 0.1, 0.2), (0.5, 1.0, 2.0))
+    Scales(other_family=family, layer_work=work, neighbours=number, everyone=everyone)
+    for family, work, number, everyone in product(
+        (0.0, 2.0, 4.0), (0.02, 0.1, 0.5), (1, 3), (0.1, 1.0, 4.0)
+    )
 ]
 
 
