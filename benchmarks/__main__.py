@@ -13,7 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import decisions, live, similarity, tune_live, tune_vs_peers
+from benchmarks import (
+    decisions,
+    live,
+    predicted_cost,
+    price_and_power,
+    similarity,
+    tune_live,
+    tune_vs_peers,
+)
 from benchmarks.lines import Line
 
 ROOT = Path(__file__).parent.parent
@@ -252,6 +260,14 @@ def large_plans() -> Iterator[Line]:
                 f"under {1000 * limit_s:.0f} ms",
                 seconds < limit_s,
             )
+    for nodes, jobs, limit_s in ((100, 450, 0.5), (1000, 10_000, 1.0)):
+        seconds, found, no_worse = decisions.limited(nodes, jobs, limit_s)
+        yield Line(
+            f"random greedy, {limit_s:g} s for {nodes:,} nodes, {jobs:,} jobs",
+            f"{seconds:.2f} s, {found.passes:,} of {found.wanted:,} passes",
+            f"under {1.5 * limit_s:g} s, no worse than greedy",
+            seconds < 1.5 * limit_s and no_worse,
+        )
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
@@ -260,10 +276,12 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "process": whole_process,
     "million": a_million_jobs,
     "plans": large_plans,
+    "price_and_power": price_and_power.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "live": a_live_daemon,
     "similarity": similarity.measured,
+    "predicted_cost": predicted_cost.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from dovetail.app.client import Client
@@ -102,13 +101,13 @@ def study_killed_half_way(
         return _studied(client.get(f"/v1/studies/{name}"), began)
 
 
-def switching_s(home: Path) -> tuple[float, float]:
-    """Mean seconds of giving way and of coming back, as the journal has them."""
+def switching_s(home: Path) -> tuple[list[float], list[float]]:
+    """Seconds of each giving way and of each coming back, as the journal has them."""
     with closing(Reader(home_in(home).journal)) as reader:
         entries = [decode(line) for _, line in reader.lines_after(0)]
     away = [entry.seconds for entry in entries if isinstance(entry, Saved)]
     back = [entry.seconds for entry in entries if isinstance(entry, Restored)]
-    return fmean(away or [0.0]), fmean(back or [0.0])
+    return away, back
 
 
 def hand_in(client: Client, spec: Mapping[str, Any], environment: Mapping[str, str]) -> None:

@@ -767,3 +767,34 @@ def test_ctrl_c_ends_a_long_run_at_once_and_leaves_nothing_behind(
 
 def cpus() -> int:
     return len(os.sched_getaffinity(0))
+
+
+def test_power_limits_and_wrong_beliefs_are_options(typed: Type, tmp_path: Path) -> None:
+    jobs, power = tmp_path / "jobs.csv", tmp_path / "power.csv"
+    jobs.write_text("job_id,submit_s,duration_s,gpus,model\na,0,3600,1,net\nb,0,3600,1,net\n")
+    power.write_text("model,power_limit,time,watts\nnet,250,10,200\nnet,150,10.5,120\n")
+    command = ["simulate", str(jobs), "--cluster", "2x1:V100", "--price", "0.2", "--json"]
+    table = ["--power-table", f"V100={power}"]
+    full = summary_of(typed(*command, *table, "--policy", "fifo"))
+    less = summary_of(typed(*command, *table, "--policy", "frugal", "--price-error", "0.5"))
+    assert full["energy_kwh"] == pytest.approx(2 * 0.2)
+    assert less["energy_kwh"] == pytest.approx(2 * 0.12 * 1.05)
+    assert less["mean_jct_s"] == pytest.approx(1.05 * 3600)
+    said = typed(*command, "--policy", "fifo", "--power-table", f"T4={power}")
+    assert said.code == 1
+    assert f"{power}:2: no node has GPUs of kind 'T4'; there is V100" in said.err
+    assert (
+        "--carbon-error 3: give 0 to 0.99"
+        in typed(*command, "--policy", "fifo", "--carbon-error", "3").err
+    )
+
+
+def test_a_power_table_of_other_models_is_noted(typed: Type, jobs: Path, tmp_path: Path) -> None:
+    power = tmp_path / "power.csv"
+    power.write_text("kind,model,power_limit,time,watts\ngpu,net,250,10,200\n")
+    said = typed(
+        *("simulate", str(jobs), "--cluster", "1x4", "--policy", "fifo"),
+        *("--power-table", str(power)),
+    )
+    assert said.code == 0
+    assert "no job of the trace has a model of the power table, such as 'net'" in said.err

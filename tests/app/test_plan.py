@@ -136,7 +136,11 @@ def test_the_command_prints_the_answer_the_passes_and_the_codes(tmp_path: Path) 
     said = typed({"request": REQUEST})
     assert said.exit_code == 0
     assert spots(json.loads(said.stdout)) == {"a": (1, "n1"), "b": (1, "n1")}
-    assert "note: 4 passes" in said.stderr
+    assert "note: the best of 4 passes" in said.stderr
+    said = typed(REQUEST, "--limit", "0")
+    assert spots(json.loads(said.stdout)) == {"a": (1, "n1"), "b": (1, "n1")}
+    assert "note: time is up after 1 of 4 passes; the best so far" in said.stderr
+    assert "give seconds" in str(typed(REQUEST, "--limit", "-1").exception)
     said = typed(request_with(nodes=None))
     assert (said.exit_code, json.loads(said.stdout)) == (1, {"ERROR CODE": 424})
     assert "no 'nodes'" in said.stderr

@@ -1,5 +1,7 @@
 """Prices and carbon by the hour."""
 
+from math import nan
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +43,14 @@ def test_a_run_beyond_the_table_is_told_which_hour_is_missing() -> None:
 def test_a_missing_hour_is_named() -> None:
     with pytest.raises(BadInput, match="no value for hour 2"):
         of_every_hour([(0.0, 1.0), (HOUR_S, 1.0), (3 * HOUR_S, 1.0)], "price")
+    with pytest.raises(BadInput, match="no value for hour 1"):
+        of_every_hour([(0.0, 1.0), (HOUR_S, nan)], "price")
+
+
+def test_the_first_hour_may_have_begun_before_the_run() -> None:
+    table = Hourly([1.0] * 12 + [3.0] * 12, begins=-11.5 * HOUR_S)
+    assert table.at(0.0) == 1.0
+    assert table.changes_after(0.0) == 0.5 * HOUR_S
+    assert table.at(0.5 * HOUR_S) == 3.0
+    assert table.total(0.0, HOUR_S) == pytest.approx(2.0 * HOUR_S)
+    assert Hourly([1.0, 2.0, 3.0], begins=-HOUR_S).ends == 2 * HOUR_S

@@ -28,7 +28,7 @@ from dovetail.policies.andreas.problem import (
     busy_by_node,
     proxy,
 )
-from dovetail.policies.andreas.random_greedy import random_greedy
+from dovetail.policies.andreas.random_greedy import Solution, random_greedy
 from dovetail.traces.instances import read_instance, timed_job
 from policies.andreas_reference import total_cost
 
@@ -142,6 +142,24 @@ def test_local_search_and_path_relinking_are_legal_and_never_worse(seed: int) ->
         assert is_legal(given_, better.assignment)
         assert better.cost == pytest.approx(proxy(given_, better.assignment))
         assert better.cost <= elite[0].cost
+
+
+def test_local_search_leaves_alone_what_makes_nobody_late() -> None:
+    """As in the authors' results: their local search costs what their random greedy does."""
+    wide = [demand(str(i), (1, 4000.0), (2, 2800.0), (4, 2500.0)) for i in range(6)]
+    elite = random_greedy(problem(*wide), Random(1), passes=50, elite=10).elite
+    assert local_search(problem(*wide), elite) == elite[0]
+
+
+def test_local_search_gives_a_tardy_job_the_place_of_a_relaxed_one() -> None:
+    tardy = demand("a", (1, 3000.0), (4, 1000.0), deadline=1500.0)
+    relaxed = demand("b", (1, 3000.0), (4, 1000.0), deadline=9000.0)
+    rates = [COSTS.per_hour("big", k) for k in range(5)]
+    given_ = Problem(0.0, [tardy, relaxed], [NodePool("big", [0, 1], [1, 4], [3, 0], rates)])
+    slow, fast = tardy.menu.ways
+    bad = {0: Spot(slow, 0), 1: Spot(slow, 1)}
+    better = local_search(given_, [Solution(proxy(given_, bad), bad)])
+    assert better.assignment == {0: Spot(fast, 1), 1: Spot(slow, 0)}
 
 
 def test_a_time_limit_ends_the_search_and_the_passes_are_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, inf
+from math import inf
 from random import Random
 
 import pytest
@@ -159,13 +159,13 @@ def test_a_way_that_switching_between_two_others_beats_is_left_out() -> None:
 
 
 def test_jobs_stay_where_they_are_though_the_draft_has_them_elsewhere() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: False)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 2)}
 
 
 def test_a_node_more_is_kept_on_where_moving_is_dearer() -> None:
-    seats = [Seat(0, 0, 0, 1, (0, 2)), Seat(1, 0, 0, 1, (0, 2)), Seat(2, 0, 0, 1, (0, 1))]
+    seats = [Seat(0, 0, 0, 1, 2), Seat(1, 0, 0, 1, 2), Seat(2, 0, 0, 1, 1)]
     found = settled([Seats(BIG, 4)] * 3, seats, lambda near, far: True)
     assert found == {0: (0, 2), 1: (0, 2), 2: (0, 1)}
 
@@ -187,7 +187,7 @@ CHEAP_NIGHTS = Hourly([1.0] * 6 + [3.0] * 18, "price")
 
 def test_a_job_that_fits_into_the_cheap_hours_waits_for_them() -> None:
     seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
-    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5))
+    assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5), pytest.approx(1 / 3))
 
 
 def test_in_the_cheap_hours_it_is_not_dear() -> None:
@@ -260,54 +260,6 @@ def test_in_overload_it_beats_every_baseline_by_a_tenth() -> None:
     ours = summary(arrivals, nodes, "frugal", COSTS)["total_cost"]
     for policy in ("andreas-fifo", "andreas-edf", "andreas-priority", "andreas-greedy"):
         assert ours < 0.9 * summary(arrivals, nodes, policy, COSTS)["total_cost"], policy
-
-
-def test_it_is_within_a_tenth_of_the_clairvoyant_optimum_on_small_instances() -> None:
-    pytest.importorskip("scipy")
-    ours, best = 0.0, 0.0
-    for seed in range(3):
-        arrivals, nodes = drawn(Random(f"small/{seed}"), 1, 7, 2500.0)
-        ours += summary(arrivals, nodes, "frugal", COSTS)["total_cost"]
-        best += optimum(arrivals, nodes, 600.0)
-    assert ours < 1.1 * best
-
-
-def optimum(arrivals: list[Arrival], nodes: list[Node], slot_s: float) -> float:
-    """What the big nodes alone would cost if all were known, in slots that jobs may use in part and
-    that begin and end in their favour; nothing may be late."""
-    import numpy as np
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    base, slope = 2 * RATES[BIG][1] - RATES[BIG][2], RATES[BIG][2] - RATES[BIG][1]
-    count = sum(node.kind == "big" for node in nodes)
-    ends = [ceil((a.job.deadline or 0.0) / slot_s) for a in arrivals]
-    cost = [base * slot_s / HOUR_S] * max(ends)  # nodes that are on, by slot
-    uses: list[tuple[int, int, int, float]] = []  # job, slot, GPUs, part of the job
-    for j, a in enumerate(arrivals):
-        for slot in range(floor(a.at / slot_s), ends[j]):
-            for option in a.job.options:
-                if option.kind == "big":
-                    uses.append((j, slot, option.gpus, slot_s / option.seconds))
-                    cost.append(slope * option.gpus * slot_s / HOUR_S)
-    slots = max(ends)
-    done = np.zeros((len(arrivals), len(cost)))
-    once = np.zeros((len(arrivals) * slots, len(cost)))
-    fits = np.zeros((slots, len(cost)))
-    fits[range(slots), range(slots)] = -4.0
-    for k, (j, slot, gpus, part) in enumerate(uses, slots):
-        done[j, k], once[j * slots + slot, k], fits[slot, k] = part, 1.0, gpus
-    result = milp(
-        cost,
-        integrality=[1] * slots + [0] * len(uses),
-        bounds=Bounds(0, [count] * slots + [1] * len(uses)),
-        constraints=[
-            LinearConstraint(done, 1, np.inf),
-            LinearConstraint(once, -np.inf, 1),
-            LinearConstraint(fits, -np.inf, 0),
-        ],
-        options={"time_limit": 2.0},
-    )
-    return float(result.mip_dual_bound)
 
 
 def test_cheap_hours_are_used_and_every_deadline_is_met() -> None:

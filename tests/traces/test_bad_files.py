@@ -32,7 +32,7 @@ def saved(folder: Path, content: str | bytes, name: str = "jobs.csv") -> Path:
 
 def test_a_bad_row_names_file_line_column_and_value(tmp_path: Path) -> None:
     path = saved(tmp_path, HEADER + "1,0,10,1\n2,0,10,x\n")
-    assert complaint(path) == f"{path}:3: column 'gpus': 'x' is not a whole number"
+    assert complaint(path) == f"{path}:3: job '2': column 'gpus': 'x' is not a whole number"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,9 @@ def test_the_rows_after_a_skipped_one_are_read(tmp_path: Path) -> None:
 
 def test_a_file_of_bad_rows_only_is_refused_even_when_they_may_be_skipped(tmp_path: Path) -> None:
     path = saved(tmp_path, HEADER + "1,0,x,1\n2,0,y,1\n")
-    with pytest.raises(BadInput, match=r"no good row: 2 are bad, the first is .*:2: column"):
+    with pytest.raises(
+        BadInput, match=r"no good row: 2 are bad, the first is .*:2: job '1': column"
+    ):
         traces.read(path, skip_bad_rows=True)
 
 

@@ -117,3 +117,6 @@ def test_tables_by_the_hour_are_read_with_and_without_times(tmp_path: Path) -> N
     dated.write_text("datetime,carbon\n2021-01-01 00:00,300\n2021-01-01 02:00,200\n")
     with pytest.raises(BadInput, match="no value for hour 1"):
         read_hourly(str(dated), "carbon")
+    dated.write_text("hour,carbon\n0,300\n1,\n")
+    with pytest.raises(BadInput, match=r"dated.csv:3: the hour has no value; give one for every"):
+        read_hourly(str(dated), "carbon")

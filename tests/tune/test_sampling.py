@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.errors import BadInput
+from dovetail.traces import sobol
 from dovetail.tune import sampling
-from dovetail.tune.sampling import sobol
 from dovetail.tune.space import Choice, Float, Integer, Log, Settings, Space
 
 SPACE = Space(

@@ -21,6 +21,7 @@ from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
+from dovetail.models.hourly import Hourly
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
@@ -58,6 +59,7 @@ class Experiment:
     costs: Costs | None = None  # None: what the nodes say of their power, and nothing else
     speed_table: SpeedTable | None = None  # how fast models really run on which GPUs
     speeds: str = "similar"  # what policies are told of it
+    believed: Costs | None = None  # what policies are told that all costs; None: the truth
 
     def charged(self) -> Costs:
         """What everything costs."""
@@ -76,26 +78,28 @@ class Experiment:
             "user-estimate": UserEstimate(),
         }
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
-        speeds = speed_predictors(self.speed_table)
+        believed = self.charged() if self.believed is None else self.believed
         return Knowledge(
             predictors,
             self.predictor,
             _thinned(services),
-            self.charged(),
-            speeds,
+            believed,
+            speed_predictors(self.speed_table),
             self.speeds if self.speed_table else "none",
         )
 
     def world(self) -> SimulatedCluster:
         from dovetail.models.speed import by_kind_and_placement, by_table, same_for_all_pairs
 
+        power = self.charged().power
         uneven = (
             self.kind_speeds
+            or power
             or self.across_nodes != 1.0
             or self.across_racks != 1.0
             or any(arrival.job.options for arrival in self.arrivals)
         )
-        speed = by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks)
+        speed = by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks, power)
         if self.speed_table is not None:
             speed = by_table(self.speed_table, otherwise=speed)
         return SimulatedCluster(
@@ -132,6 +136,24 @@ def with_time_error(arrivals: Sequence[Arrival], error: float, seed: int) -> lis
         )
         for a in arrivals
     ]
+
+
+def with_errors(costs: Costs, price: float, carbon: float, seed: int) -> Costs:
+    """The same costs as policies may believe them: every hour's price and carbon is up to that part
+    higher or lower than it will be."""
+
+    def wrong(table: Hourly, error: float) -> Hourly:
+        chance = Random(f"{seed}/{table.what}")
+        values = [value * (1.0 + error * chance.uniform(-1.0, 1.0)) for value in table.values]
+        return Hourly(values, table.what)
+
+    usual = costs.price.mean if costs.usual_price is None else costs.usual_price
+    return replace(
+        costs,
+        price=wrong(costs.price, price) if price else costs.price,
+        carbon=wrong(costs.carbon, carbon) if carbon else costs.carbon,
+        usual_price=usual,
+    )
 
 
 def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:

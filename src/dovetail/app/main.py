@@ -29,6 +29,11 @@ _SECTIONS = {
         "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
         "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
         "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),
+        "whatif": (
+            f"{_LIVE}.whatif",
+            "whatif",
+            "When would a job end, at what cost? Not handed in.",
+        ),
         "logs": (f"{_LIVE}.logs", "logs", "Show what a job prints."),
         "wait": (f"{_LIVE}.jobs", "wait", "Wait until jobs have ended."),
         "cancel": (f"{_LIVE}.jobs", "cancel", "End jobs."),
@@ -37,6 +42,12 @@ _SECTIONS = {
         "requeue": (f"{_LIVE}.jobs", "requeue", "Let running jobs start over."),
         "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
         "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
+        "costs": (f"{_LIVE}.costs", "costs", "Say what running jobs has cost."),
+        "profile": (
+            "dovetail.app.profiling.command",
+            "profile",
+            "Measure how fast a job is on 1, 2, … GPUs.",
+        ),
     },
     "Studies": {
         "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from dovetail.app.objectives import Objective
 from dovetail.core.errors import BadInput
 from dovetail.traces.record import JobRow, RunRecord
 
@@ -61,19 +62,23 @@ def _folders_in(out: Path, policies: Sequence[str]) -> list[Path]:
     return [out / text.replace(":", "_").replace("/", "-") for text in policies]
 
 
-def write_comparison(out: Path, runs: Sequence[RunRecord], title: str) -> None:
+def write_comparison(
+    out: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+) -> None:
     """A folder for each run, all summaries in one file, and the report."""
     for path, run in zip(_folders_in(out, [run.policy for run in runs]), runs, strict=True):
         write_run(path, run)
     summaries = [dict(run.summary) for run in runs]
     (out / SUMMARY).write_text(json.dumps(summaries, indent=1) + "\n")
-    write_page(out, runs, title)
+    write_page(out, runs, title, objective)
 
 
-def write_page(out: Path, runs: Sequence[RunRecord], title: str) -> None:
+def write_page(
+    out: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+) -> None:
     from dovetail.app.report import write_report
 
-    write_report(out / REPORT, runs, title)
+    write_report(out / REPORT, runs, title, objective)
 
 
 def write_run(folder: Path, run: RunRecord) -> None:

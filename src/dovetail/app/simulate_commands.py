@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 import click
 
 from dovetail import traces
+from dovetail.app.costs_given import costs_believed, costs_given
 from dovetail.app.experiment import (
     PREDICTORS,
     Experiment,
     with_interruption_cost,
     with_time_error,
 )
+from dovetail.app.objectives import OBJECTIVES, Objective, judged, objective_of
 from dovetail.app.outputs import (
     REPORT,
     named,
@@ -32,7 +33,7 @@ from dovetail.app.table import counted, table, told
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.models.cost import FREE, Costs, rates_of
+from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed_table import SpeedTable, model_type
 from dovetail.models.workload import Arrival
@@ -44,6 +45,7 @@ from dovetail.traces.clusters import (
     read_tenants,
     split_by_tenants,
 )
+from dovetail.traces.cost_files import read_costs
 from dovetail.traces.instances import is_instance, read_instance
 from dovetail.traces.record import RunRecord
 
@@ -111,6 +113,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="With --speed-table: what policies that ask for speeds are told.",
         ),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+        click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
         click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
         click.option("--carbon", metavar="X|FILE", help="Grams of CO2 per kWh, or a table."),
         click.option("--pue", type=float, help="Power of the site over that of its nodes: 1.33."),
@@ -120,6 +123,18 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--time-error",
             default=0.0,
             help="Jobs really take up to that part more or less than their options say: 0.1.",
+        ),
+        click.option(
+            "--price-error",
+            default=0.0,
+            help="Policies believe every hour's price up to that part too high or low.",
+        ),
+        click.option("--carbon-error", default=0.0, help="The same for the carbon."),
+        click.option(
+            "--power-table",
+            metavar="[KIND=]FILE",
+            multiple=True,
+            help="CSV: time and watts of models under power limits (see the docs).",
         ),
         click.option("--format", "format_", type=click.Choice(list(traces.FORMATS))),
         click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux."),
@@ -153,14 +168,20 @@ def simulate(trace: str, policy: str, **options: Any) -> None:
         write_page(out, [record], _title(trace))
     if options["as_json"]:
         click.echo(json.dumps(dict(record.summary)))
+        _tell_refusals(record, err=True)
     else:
         _say([record], experiment, out)
 
 
 @click.command()
 @click.option("--policies", required=True, help="Separated by commas: fifo,srtf,las:quantum=600.")
+@click.option(
+    "--objective",
+    metavar="NAME",
+    help=f"Say who is on the Pareto front: {', '.join(OBJECTIVES)} (cost: against lateness).",
+)
 @_options
-def compare(trace: str, policies: str, **options: Any) -> None:
+def compare(trace: str, policies: str, objective: str | None, **options: Any) -> None:
     """Run the jobs of TRACE under several policies, in parallel, and compare them."""
     names = [name.strip() for name in policies.split(",") if name.strip()]
     if not names:
@@ -170,14 +191,18 @@ def compare(trace: str, policies: str, **options: Any) -> None:
         raise click.UsageError(f"--policies names {repeated[0]!r} twice")
     out = options["out"]
     experiment = _experiment(trace, options, names)
+    wanted = None if objective is None else objective_of(objective, experiment)
     folders = prepare_comparison(out, names, trace) if out else [None] * len(names)
     records = simulate_all(experiment, names, folders, quiet=options["as_json"])
+    if wanted is not None:
+        records = judged(records, wanted)
     if out:
-        write_comparison(out, records, _title(trace))
+        write_comparison(out, records, _title(trace), wanted)
     if options["as_json"]:
         click.echo(json.dumps([dict(record.summary) for record in records]))
+        _tell_refusals(records[0], err=True)
     else:
-        _say(records, experiment, out)
+        _say(records, experiment, out, wanted)
 
 
 def _title(trace: str) -> str:
@@ -186,8 +211,8 @@ def _title(trace: str) -> str:
 
 def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
     _check_none_empty(options)
-    table = _speed_table(options)
-    arrivals, nodes, known = _given(trace, options, table)
+    speed_table = _speed_table(options)
+    arrivals, nodes, known = _given(trace, options, speed_table)
     if options["interruption_cost"]:
         arrivals = with_interruption_cost(arrivals, *_interruption(options["interruption_cost"]))
     if options["time_error"]:
@@ -196,6 +221,8 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         nodes = split_by_tenants(nodes, options["tenants"])
     _check_factors(options)
     events = _node_events(options, nodes)
+    kinds = _kinds(nodes, events)
+    costs = costs_given(options, known, kinds, arrivals)
     experiment = Experiment(
         arrivals,
         nodes,
@@ -206,13 +233,14 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         failures=_failures(options),
         placement=options["placement"],
         predictor=options["predictor"],
-        kind_speeds=_kind_speeds(options["kind_speed"], nodes, events),
+        kind_speeds=_kind_speeds(options["kind_speed"], kinds),
         across_nodes=options["across_nodes"],
         across_racks=options["across_racks"],
         pair_speed=options["pair_speed"],
         seed=options["seed"],
-        costs=_costs(options, known),
-        speed_table=table,
+        costs=costs,
+        believed=costs_believed(options, costs),
+        speed_table=speed_table,
         speeds=options["speeds"],
     )
     for name in policies:
@@ -230,6 +258,8 @@ def _given(
             raise click.UsageError(
                 f"{trace} is a folder with nodes of its own; leave --cluster out"
             )
+        if options["costs"]:
+            raise click.UsageError(f"{trace} is a folder with costs of its own; leave --costs out")
         instance = read_instance(trace)
         return instance.trace.arrivals, instance.nodes, instance.costs
     if not options["cluster"]:
@@ -240,7 +270,8 @@ def _given(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     nodes = read_cluster(options["cluster"])
-    return found.arrivals, nodes, Costs(rates_of(nodes))
+    known = read_costs(options["costs"]).costs(nodes) if options["costs"] else None
+    return found.arrivals, nodes, known or Costs(rates_of(nodes))
 
 
 def _speed_table(options: dict[str, Any]) -> SpeedTable | None:
@@ -301,27 +332,11 @@ def _check_factors(options: dict[str, Any]) -> None:
             )
     for name, least, most in (
         ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, inf), ("move_cost", 0.0, inf),
-        ("time_error", 0.0, 0.99),
+        ("time_error", 0.0, 0.99), ("price_error", 0.0, 0.99), ("carbon_error", 0.0, 0.99),
     ):  # fmt: skip
         value = options[name]
         if value is not None and not least <= value <= most:
             raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
-
-
-def _costs(options: dict[str, Any], known: Costs) -> Costs:
-    """What is known of costs, and what the options say beyond."""
-    from dovetail.traces.hourly_tables import read_hourly
-
-    said: dict[str, Any] = {}
-    for name in ("price", "carbon"):
-        if options[name] is not None:
-            said[name] = read_hourly(options[name], name)
-    for name, key in (("pue", "pue"), ("switch_on_cost", "switch_on"), ("move_cost", "move")):
-        if options[name] is not None:
-            said[key] = options[name]
-    if "price" in said and known.usual_price is None and known.price is not FREE:
-        said["usual_price"] = known.price.mean  # what the tables of money per hour were made with
-    return replace(known, **said)
 
 
 def _interruption(text: str) -> tuple[float, float]:
@@ -336,11 +351,12 @@ def _interruption(text: str) -> tuple[float, float]:
     return costs
 
 
-def _kind_speeds(
-    texts: Sequence[str], nodes: Sequence[Node], events: Sequence[Any]
-) -> dict[str, float]:
+def _kinds(nodes: Sequence[Node], events: Sequence[Any]) -> list[str]:
     joining = [event.node for event in events if isinstance(event, NodeJoined)]
-    kinds = sorted({node.kind for node in (*nodes, *joining)})
+    return sorted({node.kind for node in (*nodes, *joining)})
+
+
+def _kind_speeds(texts: Sequence[str], kinds: Sequence[str]) -> dict[str, float]:
     speeds = dict(_kind_speed(text) for text in texts)
     for kind in speeds:
         if kind not in kinds:
@@ -374,16 +390,25 @@ def _failures(options: dict[str, Any]) -> NodeFailures | None:
     return random_failures(text, options["seed"]) if text is not None else None
 
 
-def _say(records: list[RunRecord], experiment: Experiment, out: Path | None) -> None:
-    click.echo(table([record.summary for record in records]))
+def _say(
+    records: list[RunRecord],
+    experiment: Experiment,
+    out: Path | None,
+    objective: Objective | None = None,
+) -> None:
+    click.echo(table([record.summary for record in records], objective))
     speeds = experiment.speeds if experiment.speed_table else "none"
     for line in told([record.policy for record in records], experiment.predictor, speeds):
         click.echo(line)
-    first = records[0]  # the cluster refuses, so it is the same for all policies
-    for refusal in first.refusals:
-        click.echo(refusal)
-    more = int(first.summary["refused"]) - len(first.refusals)
-    if first.refusals and more > 0:
-        click.echo(f"and {more} more")
+    _tell_refusals(records[0])
     if out:
         click.echo(f"\nReport: {(out / REPORT).resolve()}")
+
+
+def _tell_refusals(first: RunRecord, err: bool = False) -> None:
+    """The cluster refuses, so it is the same for all policies."""
+    for refusal in first.refusals:
+        click.echo(refusal, err=err)
+    more = int(first.summary["refused"]) - len(first.refusals)
+    if first.refusals and more > 0:
+        click.echo(f"and {more} more", err=err)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from dovetail.app.experiment import PREDICTORS
+from dovetail.app.objectives import Objective
 from dovetail.policies import registry
 from dovetail.predict.speed import SPEEDS
 
@@ -38,12 +39,22 @@ _WIDTH = 100
 _VERY_LONG_S = 1e5 * 86400.0
 
 
-def table(summaries: Sequence[Summary]) -> str:
-    """One row per policy; times in a readable unit. What it costs follows, where that is known."""
+def table(summaries: Sequence[Summary], objective: Objective | None = None) -> str:
+    """One row per policy; times in a readable unit. What it costs follows, where that is known, or
+    the figures of the objective with who is on the front."""
     lines = _block(summaries, _COLUMNS)
-    if any(summary.get("total_cost") for summary in summaries):
+    if objective is not None:
+        lines += ["", *_block(summaries, (_COLUMNS[0], *objective.columns, ("pareto", "front")))]
+        lines += _front(summaries, objective)
+    elif any(summary.get("total_cost") for summary in summaries):
         lines += ["", *_block(summaries, _MONEY)]
     return "\n".join([*lines, *_other_ends(summaries)])
+
+
+def _front(summaries: Sequence[Summary], objective: Objective) -> list[str]:
+    names = ", ".join(str(summary["policy"]) for summary in summaries if summary["pareto"])
+    figures = f"{objective.figure.label.lower()} and {objective.against.label.lower()}"
+    return _wrapped(f"front: {names} (nobody is better in both {figures})")
 
 
 def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -115,6 +126,8 @@ def counted(number: int, thing: str) -> str:
 def _cell(key: str, value: float | int | str) -> str:
     if key == "gpu_utilisation":
         return f"{float(value):.1%}"
+    if key == "pareto":
+        return "yes" if value else "-"
     if key.endswith("_s"):
         return duration(float(value))
     if isinstance(value, float):

@@ -44,7 +44,7 @@ def describe(
 @trace.command()
 @click.option(
     "--scenario",
-    type=click.Choice(["andreas"]),
+    type=click.Choice(["andreas", "datacenter"]),
     help="A folder with nodes and costs too, as the authors of ANDREAS draw theirs.",
 )
 @click.option("--nodes", type=int, help="Of the scenario.  [default: 10]")
@@ -90,7 +90,7 @@ def generate(
 ) -> None:
     """Make a trace of synthetic jobs."""
     if scenario:
-        _generate_scenario(nodes, jobs, load, seed, out)
+        _generate_scenario(scenario, nodes, jobs, load, seed, out)
         return
     if nodes is not None:
         raise click.UsageError("--nodes goes with --scenario; give --cluster instead")
@@ -112,7 +112,7 @@ def generate(
 
 
 def _generate_scenario(
-    nodes: int | None, jobs: int | None, load: str | None, seed: int, out: str
+    site: str, nodes: int | None, jobs: int | None, load: str | None, seed: int, out: str
 ) -> None:
     from dovetail.traces.instances import write_instance
     from dovetail.traces.scenarios import Scenario, draw
@@ -121,7 +121,8 @@ def _generate_scenario(
         raise click.UsageError("a scenario is a folder of four files; name it with --out")
     usual = Scenario()
     number = usual.nodes if nodes is None else nodes
-    wanted = Scenario(number, 10 * number if jobs is None else jobs, load or usual.load, seed)
+    many = 10 * number if jobs is None else jobs
+    wanted = Scenario(number, many, load or usual.load, seed, site)
     write_instance(out, draw(wanted))
 
 

@@ -63,7 +63,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Job | Node | Tenant | Design):
         return own_fields(value)
     if isinstance(value, Placement):
-        return [value.share, *([piece.node, piece.mask] for piece in value.slices)]
+        return value.row()
     return value
 
 

@@ -125,7 +125,9 @@ def decode(line: str) -> JournalEntry:
 
 
 def placement_from(data: list[Any]) -> Placement:
-    return Placement(tuple(Slice(node, mask) for node, mask in data[1:]), data[0])
+    share, *pieces = data
+    limit = pieces.pop() if pieces and isinstance(pieces[-1], int) else 0
+    return Placement(tuple(Slice(node, mask) for node, mask in pieces), share, limit)
 
 
 def job_from(data: dict[str, Any]) -> Job:

@@ -15,6 +15,11 @@ Setting: TypeAlias = float | int | str | bool  # the value of one hyper-paramete
 WHOLE_GPU: Final = 1000  # shares of a GPU are counted in thousandths
 
 
+def remade(value: Any) -> tuple[object, ...]:
+    """For pickling, said outright, because a compiled frozen dataclass does not unpickle by itself."""
+    return type(value), tuple(getattr(value, item.name) for item in fields(value) if item.init)
+
+
 @dataclass(frozen=True, slots=True)
 class Interruption:
     """What it costs to take the GPUs away from a job and to give them back later."""
@@ -22,6 +27,9 @@ class Interruption:
     save_s: Seconds = 0.0  # the GPUs stay busy that long after a preemption
     restore_s: Seconds = 0.0  # and that long after every later start
     lost_s: Seconds = inf  # work lost at most when it is killed without warning
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,9 @@ class Estimate:
     seconds: Seconds
     low: Seconds | None = None
     high: Seconds | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
 
 class Option(NamedTuple):
@@ -76,6 +87,7 @@ class Job:
     settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
+    settles: bool = False  # once begun it keeps its option: real processes cannot be told another
     last_step: int | None = None  # of a stage that trials share: where it ends
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
@@ -159,6 +171,7 @@ class Job:
             or self.interruption is not NO_INTERRUPTION_COST
             or self.late_cost_per_s is not None
             or self.options
+            or self.settles
             or self.last_step is not None
         )
 
@@ -168,6 +181,9 @@ class Job:
             if option.gpus == gpus and option.kind == kind:
                 return option
         return None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
     def text(self) -> str:
         """As JSON: most jobs are told by id, size and owner, the others by every field they set."""
@@ -256,8 +272,7 @@ class Node:
             )
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Said outright, because a compiled frozen dataclass does not unpickle by itself.
-        return Node, tuple(getattr(self, item.name) for item in fields(self))
+        return remade(self)
 
 
 @final
@@ -309,33 +324,49 @@ class Slice(NamedTuple):
 
 @final
 class Placement:
-    """Which GPUs, or which share of one, on which nodes. Nodes are named by their index."""
+    """Which GPUs, or which share of one, on which nodes. Nodes are named by their index.
 
-    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU) -> None:
+    `limit` is the watts that each GPU may draw; 0: as many as it can.
+    """
+
+    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU, limit: int = 0) -> None:
         self.slices: Final = slices
         self.share: Final = share
+        self.limit: Final = limit
         gpus, text = 0, f"[{share}"
         for n, mask in slices:
             gpus += mask.bit_count()
             text += f",[{n},{mask}]"
+        if limit:
+            text += f",{limit}"
         self.gpus: Final = gpus
-        self.text: Final = text + "]"  # as JSON: the share, then nodes and masks
+        self.text: Final = text + "]"  # as JSON: the share, nodes and masks, then any limit
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Placement)
             and self.slices == other.slices
             and self.share == other.share
+            and self.limit == other.limit
         )
 
     def __hash__(self) -> int:
-        return hash((self.slices, self.share))
+        return hash((self.slices, self.share, self.limit))
 
     def __repr__(self) -> str:
-        return f"Placement({self.slices!r}, share={self.share})"
+        return f"Placement({self.slices!r}, share={self.share}, limit={self.limit})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Placement, (self.slices, self.share)
+        return Placement, (self.slices, self.share, self.limit)
+
+    def row(self) -> list[Any]:
+        """What `text` says."""
+        pieces = [[piece.node, piece.mask] for piece in self.slices]
+        return [self.share, *pieces, self.limit] if self.limit else [self.share, *pieces]
+
+    def limited_to(self, watts: int) -> Placement:
+        """The same GPUs, with that power limit."""
+        return self if watts == self.limit else Placement(self.slices, self.share, watts)
 
 
 def gpus_of(placement: Placement) -> list[tuple[int, int]]:
@@ -363,3 +394,6 @@ class Tenant:
                 f"tenant {self.name!r} has quota {self.gpu_quota:g} and weight {self.weight:g}; "
                 "give 0 or more GPUs and a positive weight"
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
-from dovetail.core.entries import Action, Preempt, Start
+from dovetail.core.entries import Action, Preempt, Resize, Start
 from dovetail.core.model import JobId, Placement, Shape
 from dovetail.core.room import Room
 from dovetail.core.track import Track
@@ -44,6 +44,11 @@ class Plan:
         self.room.draft_take(placement, track.shape)
         self.started.append(track)
         self._actions.append(Start(track.job.id, placement))
+
+    def limit(self, track: Track, watts: int) -> None:
+        """Let a running job's GPUs draw so many watts each from now on; it goes on meanwhile."""
+        assert track.placement is not None
+        self._actions.append(Resize(track.job.id, track.placement.limited_to(watts)))
 
     def stop(self, track: Track) -> None:
         """Preempt the job, unless it is kept after all."""

@@ -206,6 +206,9 @@ class Room:
             largest = max(largest, most)
         if largest >= max(shape.gpus, 1) or self._has_room_for_an_option(shape):
             return ""
+        kinds = sorted({pool.kind for pool in self.pools})
+        if shape.kinds and not set(shape.kinds) & set(kinds):
+            return f"it needs {shape}, and there is none of that kind; there is {', '.join(kinds)}"
         if not shape.gpus:
             return f"it needs {shape}, and no node that it may use has as much"
         limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""

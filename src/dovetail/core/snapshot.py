@@ -19,7 +19,7 @@ from dovetail.core.journal import (
     placement_from,
     tenant_from,
 )
-from dovetail.core.model import Job, JobId, Placement, Shape, own_fields
+from dovetail.core.model import Job, JobId, Shape, own_fields
 from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.studies import Branching, Closed, Point, Stint, StudyTrack, TrialTrack
@@ -89,14 +89,10 @@ def _track(track: Track) -> dict[str, Any]:
         if value != getattr(_NEW, name):
             row[name] = value
     if track.placement is not None:
-        row["on"] = _pieces(track.placement)
+        row["on"] = track.placement.row()
     if track.awaits:
         row["awaits"] = track.awaits
     return row
-
-
-def _pieces(placement: Placement) -> list[Any]:
-    return [placement.share, *([piece.node, piece.mask] for piece in placement.slices)]
 
 
 def _study(study: StudyTrack) -> dict[str, Any]:
@@ -117,8 +113,7 @@ def _trial(trial: TrialTrack) -> dict[str, Any]:
     return {
         **{name: getattr(trial, name) for name in _OF_A_TRIAL},
         "stints": [
-            [stint.since, stint.until, _pieces(stint.placement), stint.holds]
-            for stint in trial.stints
+            [stint.since, stint.until, stint.placement.row(), stint.holds] for stint in trial.stints
         ],
     }
 

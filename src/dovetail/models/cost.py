@@ -7,11 +7,12 @@ wants an error between the two gives them two objects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dovetail.core.model import Job, Node, Seconds
 from dovetail.models.hourly import HOUR_S, Hourly
+from dovetail.models.power import NO_LIMITS, PowerTable
 
 WATTS_IN_KW: Final = 1000.0
 GRAMS_IN_KG: Final = 1000.0
@@ -27,10 +28,19 @@ class NodeRates:
 
     watts: tuple[float, ...] = ()
     per_hour: tuple[float, ...] = ()  # money, at the usual price; empty: as the watts say
+    gpu_watts: float | None = None  # of the watts, what each busy GPU adds; None: by the table
 
     def __post_init__(self) -> None:
         if not all([value >= 0 for value in (*self.watts, *self.per_hour)]):
             raise ValueError("a node cannot draw or cost less than nothing")
+
+    @property
+    def watts_a_gpu(self) -> float:
+        """The part of the watts that is a busy GPU's own."""
+        if self.gpu_watts is not None:
+            return self.gpu_watts
+        first, last = self.watts[1], self.watts[-1]
+        return (last - first) / (len(self.watts) - 2) if len(self.watts) > 2 else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,7 @@ class Costs:
     switch_on: float = 0.0  # money for each time a node is switched on
     move: float = 0.0  # money for each time a job goes on elsewhere
     by_node: Mapping[str, float] = field(default_factory=dict)  # money per hour in use, by node id
+    power: PowerTable = NO_LIMITS  # speed and watts under power limits, by model and kind
 
     def per_hour(self, kind: str, busy: int) -> float:
         """Money per hour for a node of that kind with so many busy GPUs, at the usual price."""
@@ -54,12 +65,34 @@ class Costs:
             return 0.0
         if rates.per_hour:
             return _entry(rates.per_hour, busy)
-        return _entry(rates.watts, busy) / WATTS_IN_KW * self.pue * self._usual()
+        return self.usually(_entry(rates.watts, busy) * self.pue)
 
     def watts(self, kind: str, busy: int) -> float:
         """Of the whole node, cooling and losses of the site included."""
         rates = self.rates.get(kind)
         return 0.0 if rates is None else _entry(rates.watts, busy) * self.pue
+
+    def extra_watts(self, model: str, kind: str, limit: int) -> float:
+        """Of a GPU busy with that model under that limit: beyond what the node's rates have for a
+        busy one, cooling and losses of the site included."""
+        drawn = self.power.at(model, kind, limit).watts
+        return 0.0 if drawn is None else (drawn - self._counted_watts(model, kind)) * self.pue
+
+    def _counted_watts(self, model: str, kind: str) -> float:
+        rates = self.rates.get(kind)
+        if rates is None:
+            return 0.0
+        if rates.watts:
+            return rates.watts_a_gpu
+        return self.power.at(model, kind, 0).watts or 0.0  # money alone: it is for no limit
+
+    def extra_per_hour(self, model: str, kind: str, limit: int) -> float:
+        """The same in money per hour, at the usual price."""
+        return self.usually(self.extra_watts(model, kind, limit))
+
+    def usually(self, watts: float) -> float:
+        """Money per hour for so many watts, at the usual price."""
+        return watts / WATTS_IN_KW * self._usual()
 
     def usual_hours(self, start: Seconds, end: Seconds) -> float:
         """Hours between two times, each counted as often as it is dearer than usual."""
@@ -82,6 +115,16 @@ class Costs:
         if level == job.priority and 1 <= level <= len(self.late_by_priority):
             return self.late_by_priority[level - 1]
         return 0.0
+
+    def priced(self, price: Hourly) -> Costs:
+        """The same with that price of energy, whose mean is then the usual one."""
+        usual = self._usual()
+        factor = price.mean / usual if usual else 1.0
+        rates = {
+            kind: replace(rate, per_hour=tuple([factor * money for money in rate.per_hour]))
+            for kind, rate in self.rates.items()
+        }
+        return replace(self, price=price, usual_price=None, rates=rates)
 
     def _usual(self) -> float:
         return self.price.mean if self.usual_price is None else self.usual_price
@@ -109,5 +152,5 @@ def rates_of(nodes: Iterable[Node]) -> dict[str, NodeRates]:
             continue
         busy = range(1, node.gpus + 1)
         watts = (0.0, *(node.idle_watts + k * node.gpu_watts for k in busy))
-        rates[node.kind] = NodeRates(watts)
+        rates[node.kind] = NodeRates(watts, gpu_watts=node.gpu_watts)
     return rates

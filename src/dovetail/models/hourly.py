@@ -17,13 +17,15 @@ DAY: Final = 24  # hours; a table of so many says what every day is like
 @final
 class Hourly:
     """One value for each hour from the start of the run. A table of 24 is taken for every day, any
-    other must cover the whole run; a single value never changes."""
+    other must cover the whole run; a single value never changes. The first hour may have begun
+    before the run, at `begins`."""
 
-    def __init__(self, values: Sequence[float], what: str = "table") -> None:
+    def __init__(self, values: Sequence[float], what: str = "table", begins: Seconds = 0.0) -> None:
         if not values or not all([isfinite(value) for value in values]):
             raise ValueError(f"the {what} needs a finite number for every hour")
         self.values: Final = tuple(values)
         self.what: Final = what
+        self.begins: Final = begins
         self.mean: Final = sum(values) / len(values)
         self._span: Final = HOUR_S * len(values) if len(values) > 1 else inf
         self._repeats: Final = len(values) == DAY
@@ -36,22 +38,23 @@ class Hourly:
     @property
     def ends(self) -> Seconds:
         """From then on nothing is known."""
-        return inf if self._repeats else self._span
+        return inf if self._repeats else self.begins + self._span
 
     def at(self, when: Seconds) -> float:
         if self._span == inf:
             return self.values[0]
-        return self.values[int(self._inside(when) / HOUR_S) % len(self.values)]
+        return self.values[int(self._inside(when - self.begins) / HOUR_S) % len(self.values)]
 
     def total(self, start: Seconds, end: Seconds) -> float:
         """The integral from start to end: the value times seconds."""
         if self._span == inf:
             return self.values[0] * (end - start)
-        return self._up_to(end) - self._up_to(start)
+        return self._up_to(end - self.begins) - self._up_to(start - self.begins)
 
     def changes_after(self, when: Seconds) -> Seconds:
         """When the value may be another."""
-        return inf if self._span == inf else (int(when / HOUR_S) + 1) * HOUR_S
+        hours = int((when - self.begins) / HOUR_S) + 1
+        return inf if self._span == inf else self.begins + hours * HOUR_S
 
     def _up_to(self, when: Seconds) -> float:
         inside = self._inside(when)
@@ -76,7 +79,7 @@ def of_every_hour(rows: Sequence[tuple[Seconds, float]], what: str) -> Hourly:
     start = rows[0][0]
     values = []
     for number, (at, value) in enumerate(rows):
-        if abs(at - start - number * HOUR_S) > 1.0:
+        if abs(at - start - number * HOUR_S) > 1.0 or not isfinite(value):
             raise BadInput(f"the {what} has no value for hour {number}; give one for every hour")
         values.append(value)
     return Hourly(values, what)

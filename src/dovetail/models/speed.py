@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dovetail.core.model import Job, Node, Placement
+from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.models.speed_table import Hardware, SpeedTable, model_type
 
 Speed = Callable[[Job, Placement, Sequence[Node]], float]
 
 
 def by_kind_and_placement(
-    kinds: Mapping[str, float], across_nodes: float = 1.0, across_racks: float = 1.0
+    kinds: Mapping[str, float],
+    across_nodes: float = 1.0,
+    across_racks: float = 1.0,
+    power: PowerTable = NO_LIMITS,
 ) -> Speed:
-    """As its options say or by a factor for the GPU kind; less for a gang over nodes or racks."""
+    """As its options say or by a factor for the GPU kind; less for a gang over nodes or racks, and
+    under a power limit."""
 
     def speed(job: Job, placement: Placement, nodes: Sequence[Node]) -> float:
         used = [nodes[piece.node] for piece in placement.slices]
-        factor = min(_speed_on(job, node.kind, placement.gpus, kinds) for node in used)
+        factor = min(
+            _speed_on(job, node.kind, placement.gpus, kinds)
+            / power.at(job.model, node.kind, placement.limit).slowdown
+            for node in used
+        )
         if len(used) > 1:
             factor *= across_nodes
         if len({node.rack for node in used}) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from dovetail.core.model import Job, Placement, Seconds
+from dovetail.core.model import Job, Placement, Seconds, remade
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,9 @@ class Arrival:
             )
         if not (isfinite(self.work_s) and self.work_s >= 0):
             raise ValueError(f"job {self.job.id!r} runs for {self.work_s} s; give 0 or more")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S, Hourly
+from dovetail.models.power import HASTE
 from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
 from dovetail.policies.andreas.problem import Demand, NodePool, Spot
 from dovetail.policies.frugal_draft import Task
@@ -24,6 +25,7 @@ from dovetail.policies.frugal_plan import decide
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
 
+NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -33,7 +35,9 @@ class Frugal:
     hours; those without go as fast as their lateness is worth; value goes first when it is crowded.
 
     `margin`: part of its time by which a job is begun before its last moment;
-    `carbon`: money that a kg of CO2 is counted as, beside the price of energy.
+    `carbon`: money that a kg of CO2 is counted as, beside the price of energy;
+    `haste`: what an hour of a job without a deadline is worth when its power limit is chosen, in the
+    energy that its GPUs draw without one.
     """
 
     costs: Costs = Costs()
@@ -41,20 +45,33 @@ class Frugal:
     place: Place = consolidated
     margin: float = 0.02
     carbon: float = 0.0
+    haste: float = HASTE
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
             raise ValueError(f"margin={self.margin:g}: give a part of a job's time, such as 0.02")
         if not self.carbon >= 0:
             raise ValueError(f"carbon={self.carbon:g}: give money per kg of CO2, such as 0.1")
+        if not self.haste >= 0:
+            raise ValueError(
+                f"haste={self.haste:g}: give 0 (energy alone counts) or more, such as 1"
+            )
 
     @cached_property
     def books(self) -> BooksSpec:
-        return BooksSpec(self.costs, self.predictor)
+        return BooksSpec(self.counted, self.predictor, self.haste)
 
     @cached_property
     def hours(self) -> Hourly | None:
         return signal(self.costs, self.carbon)
+
+    @cached_property
+    def counted(self) -> Costs:
+        """The costs with carbon in the price, and with a price for energy where it has none."""
+        price = self.costs.price if self.hours is None else self.hours
+        if price.constant and not price.mean:
+            price = Hourly([NOMINAL], "price")
+        return self.costs.priced(price)
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.tracks:
@@ -64,7 +81,7 @@ class Frugal:
             return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
         pools = draft.problem.pools
         nodes, numbers = _seats(pools), [n for pool in pools for n in pool.nodes]
-        rates = _rates(pools, self.costs)
+        rates = _rates(pools, self.counted)
         tasks = self._tasks(draft, nodes, numbers, rates)
         seats, wake = decide(
             view.now,
@@ -115,13 +132,13 @@ class Frugal:
         # Whoever runs goes on through a dear hour if stopping it costs more than the hour.
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
-        return replace(task, window=view.window, dear=dear)
+        return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
     """Which of its ways the job has now; -1 if it is none of them."""
     for k, way in enumerate(steps.ways):
-        if way.pool == node.pool and way.gpus == demand.gpus:
+        if (way.pool, way.gpus, way.limit) == (node.pool, demand.gpus, demand.limit):
             return k
     return -1
 
@@ -140,6 +157,6 @@ def _rates(pools: Sequence[NodePool], costs: Costs) -> Rates:
         tuple([costs.per_hour(pool.kind, busy) for busy in range(len(pool.per_hour))])
         for pool in pools
     ]
-    if not any([any(rate) for rate in rates]):
+    if not any([any(rate) for rate in rates]) and not costs.power:
         return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
     return tuple(rates)

@@ -25,7 +25,8 @@ class Task:
     """A job as the plan sees it.
 
     `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
-    without paying more than it has to; `dear`: not at this hour. Moving it takes `restart` seconds.
+    without paying more than it has to; `dear`: not at this hour, since another that will do costs only
+    `cheaper` times as much. Moving it takes `restart` seconds.
     """
 
     ladder: Ladder
@@ -35,6 +36,7 @@ class Task:
     at: tuple[int, int] | None = None
     window: Seconds = inf
     dear: bool = False
+    cheaper: float = 0.0
     restart: Seconds = 0.0
 
     def needs(self, way: int) -> Seconds:
@@ -44,6 +46,10 @@ class Task:
     def usual(self) -> Seconds:
         """What it needs in its thriftiest way."""
         return self.ladder.ways[self.ladder.thrifty].seconds * self.left
+
+    def goes_on(self, way: int) -> bool:
+        """Can it run that way without being stopped?"""
+        return self.at is not None and self.ladder.alike(self.at[0], way)
 
 
 @final
@@ -79,7 +85,7 @@ class Draft:
 
     def restart(self, task: Task, way: int) -> Seconds:
         """Time lost before it makes progress that way; none if it just goes on."""
-        return 0.0 if task.at is not None and task.at[0] == way else task.restart
+        return 0.0 if task.goes_on(way) else task.restart
 
     def moving(self, i: int) -> float:
         """Money that stopping or moving a running task costs, its part of the node to be switched on
@@ -88,7 +94,8 @@ class Draft:
         way = task.ladder.ways[task.ladder.thrifty]
         waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
         waste += self.switch_on * way.gpus / (len(self.rates[way.pool]) - 1)
-        return self.move + waste + task.late_per_s * max(0.0, task.restart - self.slack[i])
+        later = min(task.restart, max(0.0, task.restart - self.slack[i]))  # than without the move
+        return self.move + waste + task.late_per_s * later
 
     def hold(self, i: int) -> float:
         """How much more a task is worth where it runs than elsewhere: enough that taking turns wastes
@@ -113,6 +120,12 @@ class Draft:
         option = self.tasks[i].ladder.ways[way]
         return self.floor.room(option.pool, option.gpus, opening, but)
 
+    def added(self, i: int, way: int, n: int) -> float:
+        """Money per hour that the node costs more with the task on it."""
+        option, busy = self.tasks[i].ladder.ways[way], self.floor.busy(n)
+        rate = self.rates[option.pool]
+        return rate[busy + option.gpus] - rate[busy] + option.extra
+
     def put(self, i: int, way: int, n: int) -> None:
         self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
         self.seats[i] = way, n
@@ -123,18 +136,24 @@ class Draft:
         return way, n
 
     def settled(self) -> dict[int, tuple[int, int]]:
-        seats = [
-            Seat(i, way, n, self.tasks[i].ladder.ways[way].gpus, self.tasks[i].at)
-            for i, (way, n) in self.seats.items()
-        ]
+        seats = [self._seat(i, way, n) for i, (way, n) in self.seats.items()]
         return settled(self.floor.nodes, seats, self._dearer)
+
+    def _seat(self, i: int, way: int, n: int) -> Seat:
+        task = self.tasks[i]
+        home = task.at[1] if task.at is not None and task.goes_on(way) else -1
+        return Seat(i, way, n, task.ladder.ways[way].gpus, home)
 
     def _dearer(self, near: Seating, far: Seating) -> bool:
         """Is it dearer to go far, where fewer nodes do, than to stay near?"""
-        moved = [i for i, seat in far.items() if self.tasks[i].at not in (None, seat, near[i])]
+        moved = [i for i, seat in far.items() if seat != near[i] and self._stays(i, near[i])]
         hours = sum([self.tasks[i].usual for i in moved]) / max(len(moved), 1) / HOUR_S
         saved = (self._per_hour(near) - self._per_hour(far)) * hours
-        return sum([self.moving(i) for i in moved]) > saved
+        return sum([self.moving(i) for i in moved]) > max(saved, 0.0)
+
+    def _stays(self, i: int, seat: tuple[int, int]) -> bool:
+        task = self.tasks[i]
+        return task.at is not None and task.at[1] == seat[1] and task.goes_on(seat[0])
 
     def _per_hour(self, seating: Seating) -> float:
         nodes, busy = self.floor.nodes, dict[int, int]()

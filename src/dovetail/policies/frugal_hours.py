@@ -15,11 +15,13 @@ WEEK_S: Final = 168 * HOUR_S  # nobody looks further ahead
 
 class Outlook(NamedTuple):
     """For one job: the time until its deadline in which energy is cheap enough, whether it is now,
-    and how much dearer now is than the dearest of those hours, as a part of the usual price."""
+    how much dearer now is than the dearest of those hours, as a part of the usual price, and the
+    price then over that now."""
 
     window: Seconds
     dear: bool
     excess: float
+    cheaper: float
 
 
 def signal(costs: Costs, per_kg: float) -> Hourly | None:
@@ -36,7 +38,8 @@ def signal(costs: Costs, per_kg: float) -> Hourly | None:
         tables[0][hour % len(tables[0])] + per_kg * tables[1][hour % len(tables[1])] / GRAMS_IN_KG
         for hour in range(hours)
     ]
-    return Hourly(values, "price with carbon")
+    begins = carbon.begins if price.constant else price.begins
+    return Hourly(values, "price with carbon", begins)
 
 
 @final
@@ -68,4 +71,5 @@ class Forecast:
                 if window >= needs:
                     allowed = price + NEARLY_AS_CHEAP * self._usual
         excess = (self._present - limit) / self._usual if self._usual else 0.0
-        return Outlook(window, self._present > allowed, excess)
+        cheaper = max(limit / self._present, 0.0) if self._present > 0 else 1.0
+        return Outlook(window, self._present > allowed, excess, cheaper)

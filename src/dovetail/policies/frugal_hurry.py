@@ -31,14 +31,19 @@ class Step(NamedTuple):
 
 
 def take_steps(draft: Draft, steps: Iterable[Step]) -> None:
-    """As long as there are GPUs for them."""
+    """As long as there are GPUs for them; more power takes none."""
     for step in sorted(steps):
-        if not draft.floor.all_free:
-            return
+        if step.task in draft.before or not (draft.floor.all_free or _is_of_power(draft, step)):
+            continue
         if step.task not in draft.seats:
             start(draft, [step.task])
-        elif step.task not in draft.before:
+        else:
             _try_to_climb(draft, step)
+
+
+def _is_of_power(draft: Draft, step: Step) -> bool:
+    seat = draft.seats.get(step.task)
+    return seat is not None and draft.tasks[step.task].ladder.alike(seat[0], step.way)
 
 
 def starts(draft: Draft, crowded: Iterable[int]) -> Iterator[Step]:
@@ -64,7 +69,7 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
     spare = max(0.0, task.deadline - draft.now - task.ladder.fastest * task.left)
     can_wait = exp(-spare / (URGENCY * task.usual))
     for way in _next_ways(draft, i, current):
-        there = task.at is not None and task.at[0] == way
+        there = task.goes_on(way)
         saved = min(late, draft.late(i, current) - draft.late(i, way))
         gain = task.late_per_s * usual * (1.0 / ways[way].seconds - 1.0 / ways[current].seconds)
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
@@ -84,8 +89,9 @@ def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
 
 
 def _try_to_climb(draft: Draft, climb: Step) -> None:
+    of_power = _is_of_power(draft, climb)
     before, home = draft.take(climb.task)
-    n = draft.room(climb.task, climb.way)
+    n = home if of_power else draft.room(climb.task, climb.way)
     if n is None:
         n = _cleared(draft, climb)
     if n is None:

@@ -27,16 +27,23 @@ class Ladder:
     """
 
     ways: tuple[Way, ...]
-    shares: tuple[float, ...]  # money per hour of each way on a node full of its like
+    shares: tuple[float, ...]  # money per hour of each way on a node full of its like, extras too
     thrifty: int
     climbs: tuple[tuple[int, ...], ...]
     fastest: Seconds
+
+    def alike(self, way: int, other: int) -> bool:
+        """Do they differ in nothing but the power limit, which can be changed as a job runs?"""
+        ways = self.ways
+        return way == other or (
+            way >= 0 <= other and ways[way][:2] == ways[other][:2]  # the pool and the GPUs
+        )
 
 
 @lru_cache(maxsize=REMEMBERED)
 def ladder(ways: tuple[Way, ...], rates: Rates) -> Ladder:
     ways = tuple([way._replace(seconds=min(max(way.seconds, BRIEF_S), AGES_S)) for way in ways])
-    shares = tuple([share(rates[way.pool], way.gpus) for way in ways])
+    shares = tuple([share(rates[way.pool], way.gpus) + way.extra for way in ways])
     thrifty = min(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
     pools = sorted({way.pool for way in ways}, key=lambda pool: (pool != ways[thrifty].pool, pool))
     climbs = tuple([_climb(ways, shares, pool) for pool in pools])

@@ -18,7 +18,7 @@ from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal_draft import BLINK_S, Draft, Task
 from dovetail.policies.frugal_floor import Seats
 from dovetail.policies.frugal_hurry import hurries, start, starts, take_steps
-from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates
+from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates, share
 
 
 class Decision(NamedTuple):
@@ -43,6 +43,7 @@ def decide(
     start(draft, risky)
     take_steps(draft, [*hurries(draft, risky), *starts(draft, crowded)])
     _fill_nodes(draft, _ride(draft, easy))
+    _hitch(draft)
     _speed_up_the_lonely(draft)
     return Decision(draft.settled(), _wake(draft))
 
@@ -67,8 +68,7 @@ def _by_slack(draft: Draft) -> tuple[list[int], list[int], list[int]]:
 
 def _density(task: Task) -> float:
     """Lateness avoided per GPU-second, as in Smith's rule."""
-    gpus = task.ladder.ways[task.ladder.thrifty].gpus
-    return task.late_per_s / (gpus * max(task.usual, BLINK_S))
+    return task.late_per_s / (_gpus(task) * max(task.usual, BLINK_S))
 
 
 def _crowded(draft: Draft) -> set[int]:
@@ -78,7 +78,7 @@ def _crowded(draft: Draft) -> set[int]:
     gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
     for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
         pool, task = pools[i], draft.tasks[i]
-        more = task.ladder.ways[task.ladder.thrifty].gpus
+        more = _gpus(task)
         there = most.get(pool, 0)
         if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
             crowded.add(i)
@@ -92,6 +92,24 @@ def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
     return [
         i for i in easy if not draft.try_to_put(i, draft.tasks[i].ladder.thrifty, opening=False)
     ]
+
+
+def _hitch(draft: Draft) -> None:
+    """A dear hour on a node that is on anyway may cost less than a cheap one later, when the job has
+    to pay for its part of a node that it shares with those that are there now."""
+    dear = [i for i, task in enumerate(draft.tasks) if task.dear and i not in draft.seats]
+    company: dict[int, int] = {}
+    for task in draft.tasks if dear else ():
+        company[_pool(task)] = company.get(_pool(task), 0) + _gpus(task)
+    for i in dear:
+        task, way = draft.tasks[i], draft.tasks[i].ladder.thrifty
+        n = draft.room(i, way, opening=False)
+        if n is None:
+            continue
+        shared = draft.rates[_pool(task)][: company[_pool(task)] + 1]
+        later = share(shared, _gpus(task)) + task.ladder.ways[way].extra
+        if draft.added(i, way, n) < task.cheaper * later:
+            draft.put(i, way, n)
 
 
 def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
@@ -123,7 +141,8 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
             continue
         party.append(i)
         gpus += more
-        worth += ladder.shares[ladder.thrifty] + _worth_of_staying(draft, i)
+        own = ladder.shares[ladder.thrifty] - ladder.ways[ladder.thrifty].extra
+        worth += own + _worth_of_staying(draft, i)
         if worth * AS_GOOD_AS_FULL >= rate[gpus]:
             enough = len(party)
         if gpus == node.gpus:
@@ -141,6 +160,10 @@ def _pool(task: Task) -> int:
     return task.ladder.ways[task.ladder.thrifty].pool
 
 
+def _gpus(task: Task) -> int:
+    return task.ladder.ways[task.ladder.thrifty].gpus
+
+
 def _speed_up_the_lonely(draft: Draft) -> None:
     """A job alone on its node pays for all of it: faster may be cheaper."""
     for n, guests in enumerate(draft.floor.guests):
@@ -152,7 +175,7 @@ def _speed_up(draft: Draft, i: int, n: int) -> None:
     task, node = draft.tasks[i], draft.floor.nodes[n]
     rate, ways = draft.rates[node.pool], task.ladder.ways
     costs = {
-        way: rate[option.gpus] * task.needs(way) / HOUR_S
+        way: (rate[option.gpus] + option.extra) * task.needs(way) / HOUR_S
         for way, option in enumerate(ways)
         if option.pool == node.pool and option.gpus <= node.gpus
     }

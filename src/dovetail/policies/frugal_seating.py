@@ -11,18 +11,14 @@ Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
 
 
 class Seat(NamedTuple):
-    """A task, the way and the node it was given in the draft, its GPUs, and what it has now."""
+    """A task, the way and the node it was given in the draft, its GPUs, and the node where it could
+    just go on (-1 if there is none)."""
 
     task: int
     way: int
     node: int
     gpus: int
-    at: tuple[int, int] | None
-
-    @property
-    def home(self) -> int:
-        """The node where it could just go on; -1 if there is none."""
-        return self.at[1] if self.at is not None and self.at[0] == self.way else -1
+    home: int
 
 
 def settled(

@@ -59,6 +59,11 @@ class Belief:
         return float(self.seconds * max(far, 1.0) ** (z / _TENTH))
 
 
+def stretched(belief: Belief, factor: float, source: str) -> Belief:
+    """The same, so many times as long."""
+    return Belief(belief.seconds * factor, belief.low * factor, belief.high * factor, source)
+
+
 def exactly(seconds: Seconds, source: str = "known") -> Belief:
     return Belief(seconds, seconds, seconds, source)
 
@@ -85,6 +90,15 @@ class Experience:
         if limit is None:
             return belief
         return _at_most(belief, max(limit - track.held_by(now), 0.0))
+
+    def whole(self, job: Job) -> Belief:
+        """How long a job takes that has not begun."""
+        belief = self._by_history(job, 0.0)
+        return belief if job.time_limit_s is None else _at_most(belief, job.time_limit_s)
+
+    def knows(self, job: Job) -> bool:
+        """Has one of the same name, owner and number of GPUs finished?"""
+        return _identities(job)[0] in self._samples
 
     def _by_progress(self, track: Track, now: Seconds) -> Belief | None:
         """The job says itself how far it is."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final, final
 
+from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, gpus_of
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import GRAMS_IN_KG, WATTS_IN_KW, Costs
-from dovetail.models.hourly import HOUR_S
+from dovetail.models.hourly import HOUR_S, Hourly
 
 _ON_TIME_S: Final = 1e-6  # later than that is late: sums of floats may miss a deadline by less
 
@@ -20,7 +21,7 @@ class Charges:
     """Keeps the books of one run. A node is charged by its busy GPUs, from change to change."""
 
     def __init__(self, costs: Costs) -> None:
-        by_power = costs.rates or costs.by_node or costs.switch_on
+        by_power = costs.rates or costs.by_node or costs.switch_on or costs.power
         self.watches = RUNS | WAITS | ENDS | PARKS if by_power else ENDS
         self.costs: Final = costs
         self.energy_cost = 0.0
@@ -35,6 +36,7 @@ class Charges:
         self._since: Final[
             list[Seconds]
         ] = []  # and from when on; of a node that is off: when it was
+        self._extra: Final[list[float]] = []  # watts, beyond what the number of busy GPUs says
         self._users: Final[dict[tuple[int, int], int]] = {}  # of a shared GPU
         self._on: Final[dict[JobId, Placement]] = {}
         self._view: View | None = None
@@ -51,15 +53,16 @@ class Charges:
         before = self._on.get(job_id)
         if before is placement or placement is None:
             return
+        model = track.job.model
         if before is not None:
-            self._change(before, -1)
+            self._change(model, before, -1)
         self._on[job_id] = placement
-        self._change(placement, 1)
+        self._change(model, placement, 1)
 
     def waits(self, track: Track) -> None:
         before = self._on.pop(track.job.id, None)
         if before is not None:
-            self._change(before, -1)
+            self._change(track.job.model, before, -1)
 
     def parks(self, track: Track) -> None:
         self.waits(track)
@@ -75,13 +78,14 @@ class Charges:
             self.tardiness_cost += late_s * self.costs.late_per_s(job)
             self.deadline_misses += late_s > _ON_TIME_S
 
-    def _change(self, placement: Placement, sign: int) -> None:
+    def _change(self, model: str, placement: Placement, sign: int) -> None:
         view = self._view
         assert view is not None
         now, costs = view.now, self.costs
         while len(self._busy) < len(view.room.nodes):
             self._busy.append(0)
             self._since.append(-inf)
+            self._extra.append(0.0)
         for n, busy in self._busy_by(placement, sign):
             before, since = self._busy[n], self._since[n]
             if before:
@@ -91,6 +95,17 @@ class Charges:
                 self.energy_cost += costs.switch_on
             self._busy[n] = before + busy
             self._since[n] = now
+            if costs.power and placement.share == WHOLE_GPU:
+                kind = view.room.nodes[n].kind
+                extra = busy * costs.extra_watts(model, kind, placement.limit)
+                self._extra[n] = self._extra[n] + extra if self._busy[n] else 0.0
+
+    def _settle_up_to(self, now: Seconds) -> None:
+        """Charge what is on and goes on."""
+        for n, busy in enumerate(self._busy):
+            if busy and now > self._since[n]:
+                self._charge(n, busy, self._since[n], now)
+                self._since[n] = now
 
     def _busy_by(self, placement: Placement, sign: int) -> list[tuple[int, int]]:
         """By node, how many more GPUs are busy than before."""
@@ -107,19 +122,25 @@ class Charges:
     def _charge(self, n: int, busy: int, start: Seconds, end: Seconds) -> None:
         if end <= start:
             return
+        self._check_table(self.costs.price, n, end)
         view, costs = self._view, self.costs
         assert view is not None
         node = view.room.nodes[n]
-        self.energy_cost += costs.per_hour(node.kind, busy) * costs.usual_hours(start, end)
+        extra = self._extra[n]
+        per_hour = costs.per_hour(node.kind, busy) + costs.usually(extra)
+        self.energy_cost += per_hour * costs.usual_hours(start, end)
         if costs.by_node:
             self.energy_cost += costs.by_node.get(node.id, 0.0) * (end - start) / HOUR_S
-        kilowatts = costs.watts(node.kind, busy) / WATTS_IN_KW
+        kilowatts = (costs.watts(node.kind, busy) + extra) / WATTS_IN_KW
         if kilowatts:
+            self._check_table(costs.carbon, n, end)
             self.energy_kwh += kilowatts * (end - start) / HOUR_S
             self.co2_kg += kilowatts * costs.carbon.total(start, end) / HOUR_S / GRAMS_IN_KG
 
-    def figures(self) -> Mapping[str, float | int]:
-        """For the summary of a run that is over."""
+    def figures(self, now: Seconds | None = None) -> Mapping[str, float | int]:
+        """For the summary of a run that is over, or up to now."""
+        if now is not None:
+            self._settle_up_to(now)
         move_cost = self.migrations * self.costs.move
         return {
             "energy_cost": self.energy_cost,
@@ -133,3 +154,12 @@ class Charges:
             "migrations": self.migrations,
             "switch_ons": self.switch_ons,
         }
+
+    def _check_table(self, table: Hourly, n: int, end: Seconds) -> None:
+        if end > table.ends:
+            assert self._view is not None
+            raise BadInput(
+                f"node {self._view.room.nodes[n].id!r} is in use until hour {int(end / HOUR_S)}, and "
+                f"the {table.what} has {len(table.values)} hours; give a longer one, or one of 24 "
+                "hours for every day"
+            )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from sys import intern
 from typing import Any
 
 from dovetail.core.errors import BadInput
-from dovetail.core.model import WHOLE_GPU
+from dovetail.core.model import WHOLE_GPU, Option
 from dovetail.traces.cells import (
     Header,
     amount,
     counted_in,
+    duration,
     label,
     labels,
     number,
@@ -32,6 +34,19 @@ def _share(text: str) -> int:
     return int(value)
 
 
+def options(text: str) -> tuple[Option, ...]:
+    """`V100:1=7200|V100:2=70m`: GPU kind, number, and how long all of the job takes there."""
+    return tuple([_option(part.strip()) for part in text.split("|")])
+
+
+def _option(text: str) -> Option:
+    way, equals, time = text.rpartition("=")
+    kind, colon, gpus = way.rpartition(":")
+    if not (equals and colon and kind.strip()):
+        raise ValueError("is no option: give kind, GPUs and time, such as V100:1=7200|V100:2=70m")
+    return Option(intern(kind.strip()), whole(gpus), duration(time))
+
+
 # Columns that become the field of `Job` with the same name.
 ASKED: Mapping[str, Callable[[str], Any]] = {
     "gpus": whole,
@@ -49,6 +64,8 @@ ASKED: Mapping[str, Callable[[str], Any]] = {
     "min_gpus": whole,
     "max_gpus": whole,
     "retries": whole,
+    "late_cost_per_s": amount,
+    "options": options,
 }
 ESTIMATE = ("estimate_s", "estimate_low_s", "estimate_high_s")
 INTERRUPTION = ("save_s", "restore_s", "lost_s")
@@ -158,7 +175,7 @@ def in_own_unit(header: Header, own: str) -> Callable[[str], float] | None:
 def missing(header: Header) -> list[str]:
     """The needed columns that are there under no name; an end stands in for a duration."""
     spelled = {ALIASES.get(name, name) for name in header.index}
-    if "end_s" in spelled:
+    if "end_s" in spelled or "options" in spelled:
         spelled.add("duration_s")
     return [own for own in REQUIRED if own not in spelled]
 
@@ -178,7 +195,7 @@ def notes(header: Header, found: Header) -> list[str]:
         rivals = [name for name in header.index if ALIASES.get(name) == own]
         if own in header and rivals:
             said.append(f"column {header.names[place]} is taken, not {shown(rivals)}")
-    if "duration_s" not in found:
+    if "duration_s" not in found and "end_s" in found:
         since = "start_s" if "start_s" in found else "submit_s"
         waiting = "" if since == "start_s" else ", so they include any waiting"
         said.append(f"durations are end_s less {since}{waiting}")

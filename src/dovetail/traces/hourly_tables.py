@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from math import isfinite
+from math import isfinite, nan
 
 from dovetail.core.errors import BadInput
 from dovetail.models.hourly import HOUR_S, Hourly, of_every_hour
@@ -65,7 +65,12 @@ def _seconds(text: str, name: str) -> float:
 
 
 def _number(text: str) -> float:
-    value = float(text)
+    if not text.strip():
+        raise ValueError("the hour has no value; give one for every hour")
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
     if not isfinite(value):
         raise ValueError(f"{text!r} is no number")
     return value
@@ -85,4 +90,5 @@ def _parquet(path: str) -> Iterator[tuple[float | None, float]]:
     *times, values = columns.values()
     for index, value in enumerate(values):
         when = times[0][index] if times else None
-        yield (when.timestamp() if isinstance(when, datetime) else when), value
+        at = when.timestamp() if isinstance(when, datetime) else when
+        yield at, nan if value is None else value

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath, makedirs
 from os.path import isdir, join
+from typing import TypeVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Node, Option, Seconds
-from dovetail.models.cost import Costs, NodeRates
+from dovetail.models.cost import FREE, Costs, NodeRates
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import CellError, Header, Read, Row
 from dovetail.traces.rows import each
 from dovetail.traces.trace import Trace, put_in_order
+
+T = TypeVar("T")
 
 JOBS, TIMES, NODES, RATES = (
     "Lof_Selectjobs.csv", "SelectJobs_times.csv", "tNodes.csv", "GPU-costs.csv",
@@ -41,7 +44,8 @@ def read_instance(path: str | PathLike[str]) -> Instance:
     options = _read_times(join(folder, TIMES))
     arrivals = _read_jobs(join(folder, JOBS), options, nodes)
     put_in_order(arrivals)
-    costs = Costs(rates, Hourly([price], "price"), pue=pue, by_node=by_node)
+    priced = Hourly([price], "price") if price else FREE
+    costs = Costs(rates, priced, pue=pue, by_node=by_node)
     return Instance(Trace(arrivals, folder, "andreas"), nodes, costs)
 
 
@@ -73,6 +77,19 @@ def _number(header: Header, name: str, least: float = 0.0) -> Read[float]:
         return value
 
     return read
+
+
+def _of(what: str, name: Read[str], read: Read[T]) -> Read[tuple[str, T]]:
+    """The name in a row, and what else it says; a mistake is told with the name."""
+
+    def named(row: Row) -> tuple[str, T]:
+        own = name(row)
+        try:
+            return own, read(row)
+        except CellError as error:
+            raise CellError(f"{what} {own!r}: {error}") from None
+
+    return named
 
 
 def _position(header: Header, name: str) -> int:
@@ -133,14 +150,14 @@ def _rates(path: str, kind: str, table: Mapping[int, tuple[float, float]]) -> No
 def _read_nodes(
     path: str, rates: Mapping[str, NodeRates]
 ) -> tuple[tuple[Node, ...], dict[str, float]]:
-    def reader(header: Header) -> Read[tuple[str, str, int, float]]:
+    def reader(header: Header) -> Read[tuple[str, tuple[str, int, float]]]:
         name, kind = _text(header, "ID"), _text(header, "GPUtype")
         gpus, cost = _number(header, "nGPUs", 1), _number(header, "cost")
-        return lambda row: (name(row), kind(row), _whole(gpus(row)), cost(row))
+        return _of("node", name, lambda row: (kind(row), _whole(gpus(row)), cost(row)))
 
     nodes: dict[str, Node] = {}
     by_node: dict[str, float] = {}
-    for line, (name, kind, gpus, cost) in each(path, reader):
+    for line, (name, (kind, gpus, cost)) in each(path, reader):
         if name in nodes:
             raise BadInput(f"{path}:{line}: node {name!r} is there twice; node ids must differ")
         known = len(rates[kind].per_hour) - 1 if kind in rates else 0
@@ -161,7 +178,7 @@ def _read_times(path: str) -> dict[str, list[Option]]:
     def reader(header: Header) -> Read[tuple[str, Option]]:
         job, kind = _text(header, "ID"), _text(header, "GPUtype")
         gpus, seconds = _number(header, "nGPUs", 1), _number(header, "ExecutionTime")
-        return lambda row: (job(row), Option(kind(row), _whole(gpus(row)), seconds(row)))
+        return _of("job", job, lambda row: Option(kind(row), _whole(gpus(row)), seconds(row)))
 
     options: dict[str, list[Option]] = {}
     for _, (job_id, option) in each(path, reader):
@@ -172,16 +189,16 @@ def _read_times(path: str) -> dict[str, list[Option]]:
 def _read_jobs(
     path: str, options: Mapping[str, Sequence[Option]], nodes: Sequence[Node]
 ) -> list[Arrival]:
-    def reader(header: Header) -> Read[tuple[str, Seconds, Seconds, float]]:
+    def reader(header: Header) -> Read[tuple[str, tuple[Seconds, Seconds, float]]]:
         name, at = _text(header, "ID"), _number(header, "SubmissionTime")
         deadline, weight = _number(header, "Deadline"), _number(header, "TardinessWeight")
-        return lambda row: (name(row), at(row), deadline(row), weight(row))
+        return _of("job", name, lambda row: (at(row), deadline(row), weight(row)))
 
     widest: dict[str, int] = {}
     for node in nodes:
         widest[node.kind] = max(node.gpus, widest.get(node.kind, 0))
     arrivals: dict[str, Arrival] = {}
-    for line, (name, at, deadline, weight) in each(path, reader):
+    for line, (name, (at, deadline, weight)) in each(path, reader):
         where = f"{path}:{line}: job {name!r}"
         if name in arrivals:
             raise BadInput(f"{where} is there twice; job ids must differ")
@@ -209,7 +226,7 @@ def _arrival(
     try:
         job = timed_job(name, options, usable, deadline=deadline, late_cost_per_s=weight)
     except ValueError as error:
-        raise BadInput(f"{where}: {error}") from None
+        raise BadInput(f"{where.removesuffix(f'job {name!r}')}{error}") from None
     return Arrival(at, job, job.options[0].seconds)
 
 

@@ -15,6 +15,7 @@ from dovetail.traces.cells import (
     Read,
     Row,
     blank_or,
+    clipped,
     column,
     distinct_column,
     duration,
@@ -30,6 +31,7 @@ from dovetail.traces.columns import (
     refusal,
     resolved,
 )
+from dovetail.traces.columns import options as parse_options
 from dovetail.traces.rows import Context, MakeArrival
 
 Fields = Sequence[tuple[str, Read[Any]]]
@@ -50,9 +52,21 @@ def native(header: Header, context: Context) -> MakeArrival:
 
     def arrival(row: Row, row_number: int) -> Arrival:
         own_id = (job_id and job_id(row)) or str(row_number)
+        try:
+            return made(row, own_id)
+        except CellError as error:
+            if job_id is None:
+                raise
+            raise CellError(f"job {clipped(own_id)!r}: {error}") from None
+
+    def made(row: Row, own_id: str) -> Arrival:
         at = submitted(row)  # first, so that it decides whether the file has dates
         wishes = {field: value for field, read in asked if (value := read(row)) is not None}
+        if "options" in wishes:
+            wishes = _with_usual_option(wishes)
         job = Job(JobId(own_id), **wishes)
+        if job.deadline is not None and job.deadline < at:
+            raise CellError(f"it is due at {job.deadline:g}, before it comes at {at:g}")
         if not fate:
             return Arrival(at, job, lasting(row))
         told = {field: value for field, read in fate if (value := read(row)) is not None}
@@ -77,6 +91,15 @@ def _asked(header: Header, context: Context) -> Fields:
     return fields
 
 
+def _with_usual_option(wishes: dict[str, Any]) -> dict[str, Any]:
+    """What policies that do not choose give it: the fewest GPUs that the row and its options allow."""
+    options, asked = wishes["options"], wishes.get("kinds")
+    known = [option for option in options if not asked or option.kind in asked]
+    gpus = wishes.get("gpus") or min([option.gpus for option in known], default=1)
+    kinds = asked or tuple(sorted({option.kind for option in known if option.gpus == gpus}))
+    return {**wishes, "gpus": gpus, "kinds": kinds}
+
+
 def _fate(header: Header, context: Context) -> Fields:
     fields: list[tuple[str, Read[Any]]] = []
     if "failures" in header:
@@ -92,7 +115,25 @@ def _converted(header: Header, own: str, parse: Callable[[str], Any]) -> Callabl
 
 
 def _lasting(header: Header, context: Context, submitted: Read[Seconds]) -> Read[Seconds]:
-    """The duration or, where it is not told, the time until the job ended."""
+    """The duration or, where it is not told, the time until the job ended, or of its first option."""
+    if "options" not in header:
+        return _told(header, context, submitted)
+    first = column(header, "options", blank_or(parse_options))
+    places = [header.index[name] for name in ("duration_s", "end_s") if name in header]
+    told = _told(header, context, submitted) if places else None
+
+    def seconds(row: Row) -> Seconds:
+        options = first(row)
+        if told is not None and (options is None or any([row[i].strip() for i in places])):
+            return told(row)
+        if options is None:
+            raise CellError("column 'options': is empty, and there is no duration_s")
+        return options[0].seconds
+
+    return seconds
+
+
+def _told(header: Header, context: Context, submitted: Read[Seconds]) -> Read[Seconds]:
     if "duration_s" not in header:
         return _until_end(header, context, submitted)
     parse = in_own_unit(header, "duration_s") or duration

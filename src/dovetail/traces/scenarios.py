@@ -1,68 +1,38 @@
-"""Instances drawn by chance as the authors of ANDREAS draw theirs, on the cluster they measured."""
+"""Instances drawn by chance as the authors of ANDREAS draw theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Option, Seconds
-from dovetail.models.cost import Costs, NodeRates
-from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
 from dovetail.traces.instances import Instance, timed_job
+from dovetail.traces.sites import SITES, Site
 from dovetail.traces.trace import Trace
 
-PRICE, PUE = 0.17168313, 1.33  # money per kWh, and power of the site over that of its nodes
-# Watts of a node with 1, 2, … busy GPUs. The cost of two in a TURING node was made with 480 W.
-WATTS: Final[Mapping[str, tuple[float, ...]]] = {
-    "TESLA": (530.0, 700.0, 870.0, 1040.0),
-    "TURING": (400.0, 470.0),
-}
-CHARGED_WATTS: Final = {"TESLA": (530.0, 700.0, 870.0, 1040.0), "TURING": (400.0, 480.0)}
-MOST_GPUS: Final = 2  # that a job was timed with
 IN_A_CLUSTER: Final = 10  # jobs that come at one rate
 HIGH, LOW = 2.5, 10.0  # by how much arrivals are slower than the nodes could bear at best
-WEIGHTS: Final = (0.000253709514333333, 0.000443991650083333)  # money a second after the deadline
-
-
-class Application(NamedTuple):
-    """Seconds per epoch on one GPU of a TESLA node, on two, and on one of a TURING node."""
-
-    one: float
-    two: float
-    slow: float
-
-    def options(self, epochs: int) -> list[Option]:
-        times = (("TESLA", 1, self.one), ("TESLA", 2, self.two), ("TURING", 1, self.slow))
-        return [Option(kind, gpus, seconds * epochs) for kind, gpus, seconds in times]
-
-
-# Measured by the authors (data_server.csv of their repository), in the order of their types of job.
-_BIG = Application(43.0842, 30.5512, 110.7112)  # a large LSTM
-_SMALL = Application(43.0261, 30.5871, 110.6581)  # a small one
-_EFFICIENT = Application(51.6221, 41.2372, 88.9881)  # EfficientNet
-_CONVOLUTION = Application(20.5382, 17.8042, 41.2582)
-TYPES: Final = (
-    (_BIG, 120), (_SMALL, 120), (_EFFICIENT, 120), (_BIG, 160), (_SMALL, 160), (_EFFICIENT, 160),
-    (_BIG, 320), (_SMALL, 320), (_CONVOLUTION, 320), (_CONVOLUTION, 160),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """How many nodes and jobs (besides one at the very start), and how fast they come: high, mixed,
-    low, or exponential:5000, which is one job every 5000 seconds for each node."""
+    """How many nodes and jobs (besides one at the very start), how fast they come: high, mixed, low,
+    or exponential:5000, which is one job every 5000 seconds for each node; and at which site."""
 
     nodes: int = 10
     jobs: int = 100
     load: str = "high"
     seed: int = 0
+    site: str = "andreas"
 
     def __post_init__(self) -> None:
+        if self.site not in SITES:
+            raise BadInput(f"there is no site {self.site!r}; choose from {', '.join(SITES)}")
         if self.nodes < 1 or self.jobs < 0:
             raise BadInput(f"cannot make {self.jobs} jobs for {self.nodes} nodes: give 1 or more")
         if not 0 <= self.seed < 2**32:
@@ -84,23 +54,25 @@ class Scenario:
 
 def draw(scenario: Scenario) -> Instance:
     """The same scenario gives the same instance everywhere: job for job that of the authors."""
-    types = [application.options(epochs) for application, epochs in TYPES]
+    site = SITES[scenario.site]
     chance = seeded(scenario.seed)
-    options = [types[_below(len(types), chance)] for _ in range(scenario.jobs + 1)]
+    options = [site.types[_below(len(site.types), chance)] for _ in range(scenario.jobs + 1)]
     chance = seeded(scenario.seed)
     comes_at = _submissions(scenario, options, chance)
     arrivals = [
-        _arrival(number, own, at, chance)
+        _arrival(number, own, at, site, chance)
         for number, (own, at) in enumerate(zip(options, comes_at, strict=True), 1)
     ]
     arrivals.sort(key=lambda arrival: arrival.at)
-    return Instance(Trace(arrivals, format="andreas"), cluster(scenario.nodes), costs())
+    return Instance(Trace(arrivals, format="andreas"), cluster(site, scenario.nodes), site.costs)
 
 
-def _arrival(number: int, options: Sequence[Option], at: Seconds, chance: Random) -> Arrival:
+def _arrival(
+    number: int, options: Sequence[Option], at: Seconds, site: Site, chance: Random
+) -> Arrival:
     times = [option.seconds for option in options]
     due = at + min(times) + chance.random() * (max(times) - min(times))
-    late = WEIGHTS[0] + chance.random() * (WEIGHTS[1] - WEIGHTS[0])
+    late = site.late[0] + chance.random() * (site.late[1] - site.late[0])
     job = timed_job(f"JJ{number}", options, options, deadline=due, late_cost_per_s=late)
     return Arrival(at, job, job.options[0].seconds)
 
@@ -132,7 +104,8 @@ def _clusters(scenario: Scenario, jobs: int) -> list[list[int]]:
 def _cluster_gap_s(scenario: Scenario, number: int, options: Sequence[Sequence[Option]]) -> Seconds:
     """The mean time between its jobs: so many times longer than the nodes could bear at best."""
     alone = [min(option.seconds for option in own if option.gpus == 1) for own in options]
-    borne = sum(scenario.nodes * MOST_GPUS / seconds for seconds in alone) / len(alone)
+    gpus = scenario.nodes * SITES[scenario.site].most_gpus
+    borne = sum(gpus / seconds for seconds in alone) / len(alone)
     calm = scenario.load == "low" or (scenario.load == "mixed" and number % 2 == 1)
     return (LOW if calm else HIGH) / borne
 
@@ -155,20 +128,9 @@ def _below(limit: int, chance: Random) -> int:
     return number
 
 
-def cluster(nodes: int) -> tuple[Node, ...]:
-    kinds = [(kind, len(watts)) for kind, watts in WATTS.items()]
+def cluster(site: Site, nodes: int) -> tuple[Node, ...]:
+    kinds = list(site.gpus.items())
     return tuple(
         Node(f"n{i + 1}", gpus, kind)
         for i, (kind, gpus) in enumerate(kinds[i % len(kinds)] for i in range(nodes))
     )
-
-
-def costs() -> Costs:
-    rates = {
-        kind: NodeRates(
-            (0.0, *watts),
-            (0.0, *(charged / 1000 * PRICE * PUE for charged in CHARGED_WATTS[kind])),
-        )
-        for kind, watts in WATTS.items()
-    }
-    return Costs(rates, Hourly([PRICE], "price"), pue=PUE)

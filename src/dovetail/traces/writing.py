@@ -23,7 +23,7 @@ DEFAULTS: Mapping[str, Value] = {
     **dict.fromkeys(COLUMNS),
     **dict.fromkeys(("user", "tenant", "name", "group", "model"), ""),
     **dict.fromkeys(("cpus", "memory_gb", "priority", "save_s", "restore_s", "retries"), 0),
-    **dict.fromkeys(("kinds", "failures"), ()),
+    **dict.fromkeys(("kinds", "failures", "options"), ()),
     "share": WHOLE_GPU,
     "weight": 1,
     "lost_s": Interruption().lost_s,
@@ -138,6 +138,15 @@ def _share(arrival: Arrival) -> Value:
     return arrival.job.share if arrival.job.share > 1 else arrival.job.share / WHOLE_GPU
 
 
+def _options(arrival: Arrival) -> tuple[str, ...]:
+    for kind, _, _ in arrival.job.options:
+        if "|" in kind or "=" in kind or not kind.strip():
+            raise BadInput(f"job {arrival.job.id!r}: a GPU kind cannot be written as {kind!r}")
+    return tuple(
+        [f"{kind}:{gpus}={_short(seconds)!r}" for kind, gpus, seconds in arrival.job.options]
+    )
+
+
 def _from_job(field: str) -> Get:
     return lambda arrival: cast(Value, getattr(arrival.job, field))
 
@@ -160,6 +169,7 @@ GET: Mapping[str, Get] = {
     "job_id": _from_job("id"),
     "share": _share,
     "kinds": _kinds,
+    "options": _options,
     "estimate_s": _from_estimate("seconds"),
     "estimate_low_s": _from_estimate("low"),
     "estimate_high_s": _from_estimate("high"),

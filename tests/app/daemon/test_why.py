@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.forecast import Span, forecast
+from dovetail.app.daemon.forecast import forecast
 from dovetail.app.daemon.policy import make
+from dovetail.app.daemon.spans import Span
 from dovetail.app.daemon.why import MOST_LINES, why
 from dovetail.app.daemon.wording import WIDTH, clock_time, span_text
 from dovetail.app.daemon.wording import lasting as lasting_text

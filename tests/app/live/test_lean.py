@@ -32,7 +32,15 @@ finally:
 
 
 @pytest.mark.parametrize(
-    "words", [["queue"], ["submit", "--", "true"], ["nodes"], ["history"], ["cancel", "--mine"]]
+    "words",
+    [
+        ["queue"],
+        ["submit", "--", "true"],
+        ["nodes"],
+        ["history"],
+        ["cancel", "--mine"],
+        ["whatif", "--", "true"],
+    ],
 )
 def test_commands_load_nothing_heavy(box: Box, words: list[str]) -> None:
     script = _TYPE.format(heavy=HEAVY)

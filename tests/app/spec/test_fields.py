@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.app.spec.model import Checkpoint, JobSpec, Resources, dump, read
+from dovetail.app.spec.moments import moment
 from dovetail.core.errors import BadInput
 
 
@@ -204,10 +206,34 @@ def test_a_deadline_is_a_time_or_a_while_from_now() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["2026-12-01", "+", "+0", "tomorrow", "", 1_800_000_000, True, "9999-13-01 00:00", "+nan"],
+    ["+", "+0", "soon", "", "fr", "24:00", 1_800_000_000, True, "9999-13-01 00:00", "+nan"],
 )
 def test_a_deadline_that_is_no_time_is_refused(written: Any) -> None:
     assert complaint(deadline=written).startswith("deadline: ")
+
+
+WEDNESDAY = datetime(2026, 11, 18, 12, 0).astimezone()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("18:00", "2026-11-18 18:00"),  # the next one
+        ("9:00", "2026-11-19 09:00"),
+        ("9:05:10", "2026-11-19 09:05:10"),
+        ("friday", "2026-11-21 00:00"),  # a day alone is meant to its end
+        ("FRI 18:00", "2026-11-20 18:00"),
+        ("wednesday", "2026-11-19 00:00"),
+        ("wed 13:00", "2026-11-18 13:00"),
+        ("wed 11:00", "2026-11-25 11:00"),
+        ("today", "2026-11-19 00:00"),
+        ("tomorrow 9:00", "2026-11-19 09:00"),
+        ("2026-12-01", "2026-12-02 00:00"),
+        ("2026-12-01t18:00", "2026-12-01 18:00"),
+    ],
+)
+def test_points_in_time_are_read_as_people_say_them(written: str, meant: str) -> None:
+    assert moment(written, WEDNESDAY) == datetime.fromisoformat(meant).astimezone()
 
 
 def test_the_first_and_the_last_day_of_the_calendar_do_no_harm() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.app.spec import schema
-from dovetail.app.spec.model import Checkpoint, Elastic, JobSpec, Resources, dump, read
+from dovetail.app.spec.model import Checkpoint, Elastic, JobSpec, Profile, Resources, dump, read
 from dovetail.app.spec.yaml_files import parse_yaml, to_yaml
 
 HERE = Path(__file__).parents[3]
@@ -43,7 +43,12 @@ def test_every_field_is_described_and_its_examples_are_accepted(model: type[Any]
 
 
 def test_the_page_tells_of_every_field() -> None:
-    tables: dict[str, Any] = {"resources": Resources, "checkpoint": Checkpoint, "elastic": Elastic}
+    tables: dict[str, Any] = {
+        "resources": Resources,
+        "checkpoint": Checkpoint,
+        "elastic": Elastic,
+        "profile": Profile,
+    }
     names = [name for name in JobSpec.model_fields if name not in tables]
     names += [f"{table}.{name}" for table, model in tables.items() for name in model.model_fields]
     assert [name for name in names if f"`{name}`" not in PAGE] == []

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from dovetail.core.entries import Interrupted, Reported, Restored, Saved
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Tenant
 from live_box import ME, Box, box
 
 TICKS = "i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); echo $i; done"
@@ -259,11 +261,20 @@ def test_a_job_that_prints_a_lot_keeps_only_the_end(here: Box) -> None:
     assert size <= 64 * 1024 * 1024
 
 
-def test_a_job_that_can_never_fit_is_refused_at_once(here: Box) -> None:
-    job = here.submit("true", resources={"gpus": 3})
-    (row,) = here.wait(job)
-    assert row["phase"] == "failed"
-    assert "largest possible placement is 2 GPUs" in row["reason"]
+def test_a_job_that_can_never_fit_is_not_taken_on(here: Box) -> None:
+    with pytest.raises(BadInput, match=r"job 'true' could never run here: .* 2 GPUs"):
+        here.submit("true", resources={"gpus": 3})
+
+
+def test_a_job_that_fits_no_longer_is_refused_at_once(here: Box) -> None:
+    other = here.submit("sleep 60", resources={"gpus": 2})
+    job = here.submit("true", resources={"gpus": 2}, tenant="lab")
+    here.service.set_tenant(Tenant("lab", gpu_quota=1.0), ME)
+    row = here.wait_until(job, "failed")
+    assert "the tenant's quota is 1 GPUs" in row["reason"]
+    here.service.set_tenant(Tenant("lab"), ME)
+    here.service.cancel([other], ME)
+    here.wait(other)
 
 
 def test_policies_change_while_jobs_run(here: Box) -> None:

@@ -12,6 +12,8 @@ from dovetail.app.bounding.simple import simple_bound
 from dovetail.core.errors import BadInput
 from dovetail.traces.instances import Instance, read_instance
 
+_QUICK = "frugal"  # has an answer where the solver ran out of time before it had any
+
 
 @click.command()
 @click.argument("instance")
@@ -31,8 +33,9 @@ def bound(
     as_json: bool,
 ) -> None:
     """Say what running INSTANCE, a folder with jobs, nodes and costs, must cost at least."""
-    if slot is not None and not slot > 0:
-        raise BadInput(f"--slot {slot:g}: give a positive number of seconds")
+    for name, seconds in (("slot", slot), ("limit", limit)):
+        if seconds is not None and not seconds > 0:
+            raise BadInput(f"--{name} {seconds:g}: give a positive number of seconds")
     found = read_instance(instance)
     figures: dict[str, Any] = {
         "simple_bound": simple_bound(found.trace.arrivals, found.nodes, found.costs)
@@ -61,6 +64,8 @@ def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool)
             "optimum_seconds": strict.seconds,
             "proven": strict.in_time,
         }
+        if isinf(strict.cost):
+            figures["best_known"] = _cost(found, _QUICK)
     return figures
 
 
@@ -78,16 +83,30 @@ def _cost(found: Instance, policy: str) -> float:
 def _say(figures: dict[str, Any], costs: dict[str, float]) -> None:
     click.echo(f"every job in its thriftiest way  at least {figures['simple_bound']:.5g}")
     if "lp_bound" in figures:
-        click.echo(f"linear program                   at least {_shown(figures['lp_bound'])}")
+        click.echo(f"linear program                   {_relaxed(figures['lp_bound'])}")
     best = max(figures["simple_bound"], figures.get("lp_bound") or -inf)
     what = "the bound"
     if "optimum" in figures:
         click.echo(_optimum(figures))
+        if "best_known" in figures:
+            click.echo(f"the best known, by {_QUICK:<17}{figures['best_known']:.5g}")
         if figures["optimum"] is not None:
             best, what = figures["optimum"], "the best schedule"
     for name, cost in costs.items():
-        above = f"{100 * (cost / best - 1):.1f} % above {what}" if best > 0 else ""
-        click.echo(f"{name:<32} {cost:>10.5g}  {above}")
+        click.echo(f"{name:<32} {cost:>10.5g}  {_distance(cost, best, what)}")
+
+
+def _distance(cost: float, best: float, what: str) -> str:
+    """A policy may be below a schedule in whole slots: its jobs need not end with a slot."""
+    if best <= 0:
+        return ""
+    return f"{100 * abs(cost / best - 1):.1f} % {'above' if cost >= best else 'below'} {what}"
+
+
+def _relaxed(least: float | None) -> str:
+    if least is None:
+        return "none found: time is up; give more with --limit"
+    return f"at least {_shown(least)}"
 
 
 def _optimum(figures: dict[str, Any]) -> str:

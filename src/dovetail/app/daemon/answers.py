@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from dovetail.app.spec.complaint import Complaint
-from dovetail.app.spec.fields import LARGEST_PRIORITY
+from dovetail.app.spec.fields import LARGEST_PRIORITY, Deadline
 from dovetail.app.spec.model import JobSpec
 from dovetail.app.spec.texts import LONGEST_NAME, label
 
@@ -115,6 +115,17 @@ class SubmissionAsked(_Asked):
 
 class SubmissionsAsked(_Asked):
     jobs: list[SubmissionAsked] = Field(min_length=1, max_length=MOST_SUBMISSIONS)
+
+
+class WhatIfAsked(_Asked):
+    """A job that is not submitted, and the time that it is wanted by."""
+
+    spec: JobSpec
+    by: Deadline | None = Field(
+        default=None,
+        description="As a deadline is written: +2h, 18:00, friday, 2026-12-01 18:00.",
+        examples=["friday"],
+    )
 
 
 class JobsAsked(_Asked):
@@ -238,6 +249,23 @@ class Past(BaseModel):
     jobs: list[JobRow]
 
 
+class CostsTold(BaseModel):
+    """Money is in the unit of the prices that the daemon was given."""
+
+    energy_cost: float
+    tardiness_cost: float
+    move_cost: float
+    total_cost: float
+    tardiness_s: float
+    deadline_misses: int
+    energy_kwh: float
+    co2_kg: float
+    migrations: int
+    switch_ons: int
+    since: float
+    file: str = Field(description="Where prices and watts were read; none if nowhere.")
+
+
 class Counts(BaseModel):
     running: int
     waiting: int
@@ -269,6 +297,53 @@ class Forecast(BaseModel):
     limited: str = Field(description="What it does not take into account.")
     starts: dict[str, Span]
     ends: dict[str, Span]
+
+
+class CostTold(BaseModel):
+    """Money that is spent because of the job, and would not be without it."""
+
+    energy: float
+    lateness: float = Field(description="Its own.")
+    others: float = Field(description="What other jobs cost more by being late or moved.")
+    total: float
+
+
+class OthersTold(BaseModel):
+    later: int = Field(description="How many other jobs end later because of it.")
+    most_s: float = Field(description="By how much at most.")
+    job: str | None = Field(description="Which one that is.")
+
+
+class OutcomeTold(BaseModel):
+    change: str = Field(description="As asked, or what is different.")
+    field: str = Field(
+        description="Of the job, or two; or at (handed in then), or pause (another job)."
+    )
+    value: Any
+    start: Span | None = Field(description="null: it cannot be told.")
+    end: Span | None
+    late_s: float | None = Field(description="After its deadline, else after `by`.")
+    in_time: Literal["yes", "likely", "perhaps", "no"] | None = Field(
+        description="For `by`: the whole interval, the expected end, its beginning, or nothing of it."
+    )
+    cost: CostTold | None = Field(description="null: `uncosted` says why.")
+    others: OthersTold
+    rests_on: str = Field(description="What is believed about its duration, and why.")
+
+
+class WhatIf(BaseModel):
+    policy: str
+    now: float
+    name: str
+    gpus: int
+    priority: float
+    deadline: float | None
+    by: float | None = Field(description="The time asked about, else its deadline.")
+    as_asked: OutcomeTold
+    alternatives: list[OutcomeTold] = Field(description="Those that gain something, best first.")
+    tried: int = Field(description="Alternatives that were looked at.")
+    uncosted: str = Field(description="Why costs cannot be told.")
+    limited: str = Field(description="What it does not take into account.")
 
 
 class Occupant(BaseModel):

@@ -18,6 +18,8 @@ from dovetail.app.daemon.answers import (
     JobsAsked,
     PriorityAsked,
     SubmissionsAsked,
+    WhatIf,
+    WhatIfAsked,
     Why,
 )
 from dovetail.app.daemon.answers import JobId as JobIdText
@@ -25,6 +27,7 @@ from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.daemon.submissions import LOG, Submission
+from dovetail.app.spec.jobs import still_due
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId
 
@@ -77,6 +80,20 @@ def why(job_id: Id, daemon: AskedDaemon) -> Response:
     if found is None:
         return _not_yet("why a job waits")
     return Answer(found(daemon.service, job_id))
+
+
+@routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 501, 503))
+def whatif(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """When the job would start and end, at what cost, and what would have it done by then. Nothing
+    is submitted."""
+    found = _part("alternatives", "whatif")
+    if found is None:
+        return _not_yet("what would become of a job")
+    service = daemon.service
+    epoch, now = service.clock.epoch, service.clock()
+    by = still_due(asked.by, epoch + now, "by")
+    job = service.proposed(asked.spec, caller)
+    return Answer(found(service, job, None if by is None else by - epoch))
 
 
 @routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 501, 503))

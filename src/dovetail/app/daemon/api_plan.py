@@ -45,11 +45,13 @@ def plan(
     request: Annotated[dict[str, Any], Body(description=_TAKEN)],
     policy: Annotated[str | None, Query(description="Instead of the request's method.")] = None,
 ) -> Response:
-    """Says what to run where; nothing is done."""
+    """Says what to run where; nothing is done. How many passes a search made is in the header
+    Dovetail-Note: the answer has the form of that service."""
     from dovetail.app.planning.answer import planned
     from dovetail.app.planning.request import BadRequest, read_request
 
     try:
-        return Answer(planned(read_request(request), policy, LONGEST_S).answer)
+        found = planned(read_request(request), policy, LONGEST_S)
     except BadRequest as error:
         return Answer({"ERROR CODE": error.code, "error": str(error)}, 400)
+    return Answer(found.answer, headers={"Dovetail-Note": "; ".join(found.notes)})

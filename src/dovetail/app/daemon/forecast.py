@@ -8,7 +8,7 @@ which gives the interval. Draws are the same whenever they are made, so that ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 from statistics import NormalDist
@@ -20,16 +20,21 @@ from weakref import WeakKeyDictionary
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
 from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.app.daemon.spans import Span
 from dovetail.backends.simulated import SimulatedCluster
-from dovetail.core.entries import Action, Event, Released
+from dovetail.core.entries import Action, Event, Released, Wake
+from dovetail.core.errors import BadInput
 from dovetail.core.loop import Backend, run
 from dovetail.core.model import Job, JobId, Placement, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.models.cost import Costs
+from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience
+from dovetail.traces.charges import Charges
 from dovetail.tune.board import Mirror
 
 SCENARIOS = 16
@@ -44,23 +49,8 @@ _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
 _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 _NORMAL = NormalDist()
 
+
 Beliefs: TypeAlias = Mapping[JobId, Belief]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time, in seconds since 1970: four times of five between low and high (None: open)."""
-
-    expected: float
-    low: float
-    high: float | None
-
-    def moved(self, by: Seconds) -> Span:
-        high = None if self.high is None else self.high + by
-        return Span(self.expected + by, self.low + by, high)
-
-    def row(self) -> dict[str, float | None]:
-        return {"expected": self.expected, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +74,10 @@ class Forecast:
     beliefs: Beliefs
     scenarios: int
     limited: str  # what it does not take into account; "" if nothing
+    spent: Mapping[str, float | int] = field(
+        default_factory=dict
+    )  # expected from now on, if priced
+    uncosted: str = ""  # why that cannot be told
 
     def start(self, job_id: str) -> Span | None:
         """When it starts or goes on; None: it cannot be told."""
@@ -151,17 +145,18 @@ def made_of(
     unix: Callable[[Seconds], float],
     beliefs: Beliefs | None = None,
     scenarios: int | None = None,
+    costs: Costs | None = None,
 ) -> Forecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
         beliefs = beliefs_of(state)
-    costs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
-    middle = _run(likeness, {job_id: b.seconds for job_id, b in beliefs.items()}, costs)
+    jobs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
+    middle, charges = _middle(likeness, beliefs, jobs, costs)
     number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
     if all(belief.exact for belief in beliefs.values()):
         number = 0
-    others = [] if middle.cut_short else [_run(likeness, d, costs) for d in drawn(beliefs, number)]
+    others = [] if middle.cut_short else [_run(likeness, d, jobs) for d in drawn(beliefs, number)]
     starts = _spans(middle.started, [other.started for other in others])
     ends = _spans(middle.ended, [other.ended for other in others])
     for job_id, track in state.running.items():
@@ -176,7 +171,22 @@ def made_of(
         beliefs=beliefs,
         scenarios=len(others),
         limited="; ".join(_limits(likeness, state, middle)),
+        spent={} if charges is None else charges.figures(),
+        uncosted=middle.uncosted or middle.cut_short,
     )
+
+
+def _middle(
+    likeness: Likeness, beliefs: Beliefs, jobs: Mapping[JobId, Job], costs: Costs | None
+) -> tuple[Watch, Charges | None]:
+    """If everything takes the time it is believed to; without the books if they cannot be kept."""
+    times = {job_id: belief.seconds for job_id, belief in beliefs.items()}
+    charges = None if costs is None else Charges(costs)
+    watch = _run(likeness, times, jobs, charges)
+    if charges is not None and isinstance(watch.failure, BadInput):
+        uncosted, watch = str(watch.failure), _run(likeness, times, jobs)
+        watch.uncosted = uncosted
+    return watch, charges
 
 
 def beliefs_of(state: State) -> Beliefs:
@@ -295,6 +305,8 @@ class Watch:
         self.releases: Final[dict[JobId, Release]] = {}
         self.gives_way: Final[dict[JobId, tuple[Seconds, JobId | None]]] = {}
         self.cut_short = ""
+        self.uncosted = ""
+        self.failure: Exception | None = None
         self.turns = 0
         self._now: Callable[[], Seconds] = lambda: 0.0
         self._on: Final[dict[JobId, Placement]] = {}
@@ -369,10 +381,13 @@ def gpus_of(placement: Placement) -> list[tuple[int, int]]:
 class _Ahead:
     """The simulated world, for as long as it is worth it; in it arrays let their next member go."""
 
-    def __init__(self, world: Backend, state: State, watch: Watch) -> None:
+    def __init__(
+        self, world: Backend, state: State, watch: Watch, held_until: Mapping[JobId, Seconds]
+    ) -> None:
         self._world: Final = world
         self._state: Final = state
         self._watch: Final = watch
+        self._held_until: Final = dict(held_until)
         self._until: Final = thread_time() + _MOST_SECONDS
         self._late: Final[dict[str, list[JobId]]] = {}
         for track in state.tracks.values():
@@ -384,8 +399,15 @@ class _Ahead:
         if self._watch.turns > _MOST_TURNS or thread_time() > self._until:
             self._watch.cut_short = "it looks only so far ahead, since there is so much to decide"
             return ()
-        released = self._next_of_arrays()
+        released = self._next_of_arrays() + self._whose_time_has_come()
         return released or self._world.observe()
+
+    def _whose_time_has_come(self) -> list[Event]:
+        now = self._state.now
+        due = [job_id for job_id, at in self._held_until.items() if at <= now]
+        for job_id in due:
+            del self._held_until[job_id]
+        return [Released(now, job_id) for job_id in due]
 
     def _next_of_arrays(self) -> list[Event]:
         ended = self._watch.just_ended
@@ -394,15 +416,26 @@ class _Ahead:
         late = [self._late[array] for array in arrays if self._late.get(array)]
         return [Released(self._state.now, members.pop(0)) for members in late if members]
 
+    def decide(self, view: View) -> Sequence[Action]:
+        """Stands among the policies too, so as to be asked again in time."""
+        return [Wake(min(self._held_until.values()))] if self._held_until else []
+
     def act(self, action: Action) -> None:
         self._world.act(action)
 
 
-def _run(likeness: Likeness, left_s: Mapping[JobId, Seconds], jobs: Mapping[JobId, Job]) -> Watch:
+def _run(
+    likeness: Likeness,
+    left_s: Mapping[JobId, Seconds],
+    jobs: Mapping[JobId, Job],
+    charges: Charges | None = None,
+) -> Watch:
     """Set the likeness going: every job has that much work left."""
     state = likeness.state(jobs)
     watch = Watch()
     state.index(watch)
+    if charges is not None:
+        state.index(charges)
     saving = _saving(state)
     going = [
         _going(track, left_s[job_id], state.now, saving)
@@ -411,12 +444,15 @@ def _run(likeness: Likeness, left_s: Mapping[JobId, Seconds], jobs: Mapping[JobI
     ]
     if not going:
         return watch
-    policies = [Housekeeping(), likeness.policy_on(state)]
-    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now)
+    # A job that was timed in several ways takes the time of the one that the policy chooses.
+    speed = by_kind_and_placement({}) if any(one.job.options for one in going) else None
+    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now, speed=speed)
+    ahead = _Ahead(world, state, watch, likeness.held_until)
     try:
-        run(_Ahead(world, state, watch), policies, state)
+        run(ahead, [Housekeeping(), likeness.policy_on(state), ahead], state)
     except Exception as error:
         # Somebody else's policy, or one that waits for what will not come: say as much as is known.
+        watch.failure = error
         watch.cut_short = f"looking ahead has failed ({type(error).__name__}: {error})"
     return watch
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.policy import Chosen, make, services_of
 from dovetail.core import still as stills
+from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
 from dovetail.core.model import Interruption, Job, JobId, Seconds
 from dovetail.core.orders import WaitingRow
@@ -20,6 +21,7 @@ from dovetail.core.state import State
 from dovetail.core.still import Still
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.models.cost import Costs
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import ListScheduler
 
@@ -53,6 +55,7 @@ class Likeness:
     left_out: int = 0  # waiting jobs that are not in it
     line: tuple[JobId, ...] = ()  # all that wait in the policy's order, where some were left out
     usage: Mapping[str, Usage] = field(default_factory=dict)
+    held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
 
     @property
     def now(self) -> Seconds:
@@ -60,6 +63,13 @@ class Likeness:
 
     def state(self, amended: Mapping[JobId, Job] = stills.NOTHING_AMENDED) -> State:
         return stills.revive(self.still, amended)
+
+    def after(self, *entries: JournalEntry) -> Likeness:
+        """As it would be if that happened now."""
+        state = self.state()
+        for entry in entries:
+            state.record(entry)
+        return replace(self, still=stills.take(state, self.now, state.tracks.values()))
 
     def policy_on(self, state: State) -> Policy:
         """A new one of the same kind; what it is to know of the past is taken over."""
@@ -72,11 +82,11 @@ class Likeness:
 def take(service: Asked, also: JobId | None = None) -> Likeness:
     """Of what waits the first few thousand, and this one."""
     chosen = service.chosen
-    policy, text = chosen.policy, chosen.text
+    policy, text, costs = chosen.policy, chosen.text, chosen.costs
 
     def small(view: View, now: Seconds) -> Likeness | Sequence[WaitingRow | Track]:
         if len(view.tracks) - len(view.running) <= MOST_WAITING:
-            return _likeness(view, now, policy, text, view.tracks.values())
+            return _likeness(view, now, policy, text, costs, view.tracks.values())
         return _as_it_lies(view, policy)
 
     found = service.look(small)
@@ -92,19 +102,23 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
             waiting.append(view.tracks[also])
         tracks = dict.fromkeys([*view.running.values(), *waiting])
         left_out = max(view.waiting_count - sum(not track.barred for track in waiting), 0)
-        likeness = _likeness(view, now, policy, text, tracks)
+        likeness = _likeness(view, now, policy, text, costs, tracks)
         return replace(likeness, left_out=left_out)
 
     return replace(service.look(large), line=tuple([track.job.id for track in line]))
 
 
 def _likeness(
-    view: View, now: Seconds, policy: Policy, text: str, tracks: Iterable[Track]
+    view: View, now: Seconds, policy: Policy, text: str, costs: Costs, tracks: Iterable[Track]
 ) -> Likeness:
     usage = policy.usage(view) if isinstance(policy, FairShare) else {}
     still = stills.take(view, max(now, view.now), tracks)
     speeds = getattr(policy, "speeds", None)  # of the few that ask for them
-    return Likeness(still, lambda state: make(text, services_of(state), speeds), text, usage=usage)
+
+    def fresh(state: View) -> Policy:
+        return make(text, services_of(state), costs, speeds)
+
+    return Likeness(still, fresh, text, usage=usage)
 
 
 def scheduler_of(policy: Policy) -> ListScheduler | None:

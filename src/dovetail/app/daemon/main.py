@@ -16,6 +16,7 @@ from typing import Final
 
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.costs import NO_FILE, costs_here
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
@@ -60,6 +61,7 @@ class Settings:
     listen: str | None = None  # HOST:PORT, for who has the token
     group: str | None = None  # whose members may use the system's daemon
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
+    costs: str | None = None  # a TOML file; None: the one of last time
 
 
 class Daemon:
@@ -82,20 +84,25 @@ class Daemon:
         self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
+        slots = self._slots()
+        nodes = machine_nodes(slots)
+        self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
+        self.costs: Final = costs_here(self.costs_file, nodes, self.store.epoch)
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT,
             self.state,
             self.tally.decisions.add,
+            self.costs,
             self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
         self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
         self.state.index(self.archive)
         self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
-        slots = self._slots()
-        self.world: Final = self._world(machine_nodes(slots))
+        self.world: Final = self._world(nodes)
         if slots is not None:
             self.store.set_meta("slots", str(slots))
+        self.store.set_meta("costs", self.costs_file)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
             lasting=self._lasting,

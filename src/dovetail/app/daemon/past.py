@@ -44,9 +44,16 @@ def _arrival(service: Service, row: Mapping[str, Any], start: Seconds) -> Arriva
     job = _job(service, row)
     if job.deadline is not None:
         job = replace(job, deadline=max(job.deadline - start, 0.0))
-    held = job.gpus * job.share / WHOLE_GPU
+    held = row["gpus"] * job.share / WHOLE_GPU
     lost_s = row["lost_gpu_s"] / held if held and row["phase"] == "finished" else 0.0
-    return Arrival(row["submitted_at"] - start, job, max(row["run_s"] - lost_s, 0.0))
+    worked_s = max(row["run_s"] - lost_s, 0.0) * _speed(job, row["gpus"])
+    return Arrival(row["submitted_at"] - start, job, worked_s)
+
+
+def _speed(job: Job, gpus: int) -> float:
+    """Of the option that it had, against that of the first, which the duration is counted by."""
+    taken = next((option for option in job.options if option.gpus == gpus), None)
+    return 1.0 if taken is None else job.options[0].seconds / taken.seconds
 
 
 def _job(service: Service, row: Mapping[str, Any]) -> Job:
@@ -54,7 +61,9 @@ def _job(service: Service, row: Mapping[str, Any]) -> Job:
     record = service.record(row["id"])
     if record is not None:
         job = jobs.to_job(read(record["spec"]), row["id"], row["user"], row["submitted_at"])
-        return replace(job, name=row["name"], priority=row["priority"], retries=0, after=())
+        return replace(
+            job, name=row["name"], priority=row["priority"], retries=0, after=(), settles=False
+        )
     return Job(
         JobId(row["id"]),
         gpus=row["gpus"],

@@ -10,6 +10,7 @@ from dovetail.core.entries import Action
 from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
 from dovetail.core.view import View
+from dovetail.models.cost import Costs
 from dovetail.policies import registry
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
@@ -21,10 +22,14 @@ log = logging.getLogger("dovetail.daemon")
 DEFAULT = "fair-share"
 FALLBACK = "fifo-skip"  # asks nothing of anybody
 PREDICTOR = "history-mean"
+NOTHING_COSTS = Costs()
 
 
 def make(
-    text: str, services: tuple[float, ...] = (), speeds: SpeedPredictor | None = None
+    text: str,
+    services: tuple[float, ...] = (),
+    costs: Costs = NOTHING_COSTS,
+    speeds: SpeedPredictor | None = None,
 ) -> Policy:
     """The policy of that name, as a real scheduler may have it: no oracle, only history and users,
     and speeds as far as they were measured."""
@@ -35,9 +40,8 @@ def make(
     known: dict[str, SpeedPredictor] = {"none": SameEverywhere()}
     if speeds is not None:
         known["similar"] = speeds
-    knowledge = Knowledge(
-        predictors, PREDICTOR, services, speeds=known, speed="similar" if speeds else "none"
-    )
+    usual = "none" if speeds is None else "similar"
+    knowledge = Knowledge(predictors, PREDICTOR, services, costs, known, usual)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
 
@@ -58,13 +62,15 @@ class Chosen:
         text: str,
         view: View,
         took: Callable[[float], None],
+        costs: Costs = NOTHING_COSTS,
         speeds: SpeedPredictor | None = None,
     ) -> None:
         self._took = took  # told the seconds of every decision
+        self.costs = costs
         self._speeds = speeds
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view), speeds)
+        self._policy: Policy = make(text, services_of(view), costs, speeds)
 
     @property
     def policy(self) -> Policy:
@@ -72,7 +78,7 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view), self._speeds)
+        self._policy = make(text, services_of(view), self.costs, self._speeds)
         self.text, self.trouble = text, ""
 
     def give_up_on(self, error: Exception, view: View) -> None:

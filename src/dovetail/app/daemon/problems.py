@@ -79,7 +79,7 @@ def _sentence(error: RequestValidationError) -> str:
     if kind == "extra_forbidden" and "spec" not in path:
         return f"there is no field {shown(str(path[-1]))} in such a request"
     start = path.index("spec") + 1 if "spec" in path[:-1] else 0
-    source = f"jobs[{path[1]}].spec" if start else ""
+    source = f"jobs[{path[1]}].spec" if start > 1 else ""
     return told([{**first, "loc": tuple(path[start:])}], source)
 
 

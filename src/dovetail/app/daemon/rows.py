@@ -21,7 +21,7 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "tenant": job.tenant,
         "phase": phase_of(track),
         "exit_code": exit_code_of(track),
-        "gpus": job.gpus,
+        "gpus": gpus_of(track),
         "share": job.share / WHOLE_GPU,
         "kinds": list(job.kinds),
         "priority": job.priority,
@@ -43,6 +43,12 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "group": job.group,
         "model": job.model,
     }
+
+
+def gpus_of(track: Track) -> int:
+    """As many as it asked for; of a job with options as many as it was given."""
+    placement = track.placement or track.left
+    return placement.gpus if track.job.options and placement is not None else track.job.gpus
 
 
 def _still_counts(track: Track) -> bool:

@@ -19,8 +19,16 @@ from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
-from dovetail.app.daemon.submissions import Book, Member, Submission, members
+from dovetail.app.daemon.submissions import (
+    Book,
+    Member,
+    Submission,
+    as_here,
+    check_it_could_run,
+    members,
+)
 from dovetail.app.spec import jobs as spec_jobs
+from dovetail.app.spec.model import JobSpec
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
@@ -33,7 +41,8 @@ from dovetail.core.entries import (
     Submitted,
     TenantSet,
 )
-from dovetail.core.model import JobId, Seconds, Tenant
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Job, JobId, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec, View
 
@@ -102,6 +111,7 @@ class Service:
             for submission in submissions:
                 found = members(submission, number, caller.name, now, self._parts.clock.epoch)
                 found = [self._with_known_others(member, view) for member in found]
+                check_it_could_run(found[0].job, view)
                 events += self.take_on(found, submission, caller, now)
                 number += 1
             self._parts.store.set_meta("next_job", str(number))
@@ -109,11 +119,25 @@ class Service:
 
         return self.change(change)
 
+    def proposed(self, spec: JobSpec, caller: Caller) -> Job:
+        """The job that would be taken on, under a number that none has."""
+        if spec.array is not None:
+            raise BadInput("array: what-if looks at one job; leave the array out")
+
+        def look(view: View, now: Seconds) -> Job:
+            found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
+            job = self._with_known_others(found[0], view).job
+            check_it_could_run(job, view)
+            return job
+
+        return self._look(look)
+
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
 
     def _with_known_others(self, member: Member, view: View) -> Member:
-        """Jobs it comes after that have finished no longer matter; others must be known."""
+        """Jobs it comes after that have finished no longer matter; others must be known. Of its
+        options those count that this machine has."""
         wanted = []
         for other in member.job.after:
             phase = self._phase_of(other, view)
@@ -123,7 +147,8 @@ class Service:
                 raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
             if phase != "finished":
                 wanted.append(other)
-        return replace(member, job=replace(member.job, after=tuple(wanted)))
+        job = replace(member.job, after=tuple(wanted))
+        return replace(member, job=as_here(job, view.room))
 
     def _phase_of(self, job_id: str, view: View) -> str | None:
         if job_id in view.tracks:

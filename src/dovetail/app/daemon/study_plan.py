@@ -10,12 +10,12 @@ from typing import Any
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.studies import Opening
-from dovetail.app.daemon.submissions import Member
+from dovetail.app.daemon.submissions import Member, why_never
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.core.model import Design, JobId, Seconds, Shape
+from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.core.view import View
 from dovetail.tune import sampling
@@ -103,9 +103,7 @@ def settings_for(spec: StudySpec, number: int, past: Sequence[Trial] = ()) -> Se
 
 
 def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, clock: Clock) -> Design:
-    due = spec_jobs.due(spec.deadline, clock.unix(now))
-    if due is not None and due <= clock.unix(now):
-        raise BadInput(f"deadline: {spec.deadline} has passed; give a later one, or none")
+    due = spec_jobs.still_due(spec.deadline, clock.unix(now))
     hours = spec.budget.gpu_hours
     return Design(
         id=study_id,
@@ -153,8 +151,7 @@ def check_room(
 ) -> None:
     """All trials ask for the same: what is too much for one on the empty machine is so for all."""
     job = member_of(spec, design, turn, "0", None, now, clock).job
-    tenant = job.tenant if view.room.tenants_matter else ""
-    if why := view.room.why_never(Shape(0, job, tenant)):
+    if why := why_never(job, view):
         raise BadInput(f"resources: no trial could ever start: {why}")
 
 

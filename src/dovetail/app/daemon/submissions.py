@@ -18,7 +18,9 @@ from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
-from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.room import Room
 from dovetail.core.view import View
 
 LOG = "log"
@@ -48,6 +50,9 @@ def members(
     submission: Submission, number: int, user: str, now: Seconds, epoch: float
 ) -> list[Member]:
     """The jobs that a submission stands for, numbered from its number."""
+    if submission.spec.profile is not None:
+        raise BadInput("profile: its file is read where the job is submitted; send options")
+    jobs.still_due(submission.spec.deadline, epoch + now)
     found = []
     for index, spec in jobs.expand(submission.spec):
         job_id = str(number) if index is None else f"{number}.{index}"
@@ -56,6 +61,33 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
+
+
+def as_here(job: Job, room: Room) -> Job:
+    """The job, asking for the fewest GPUs of those options that this machine can give it; as it is if
+    there is none, and then it is refused."""
+    widest: dict[str, int] = {}
+    for n, node in enumerate(room.nodes):
+        if n not in room.gone:
+            widest[node.kind] = max(node.gpus, widest.get(node.kind, 0))
+    usable = [option for option in job.options if option.gpus <= widest.get(option.kind, 0)]
+    if not usable:
+        return job
+    gpus = min([option.gpus for option in usable])
+    kinds = tuple([option.kind for option in usable if option.gpus == gpus])
+    ranked = sorted(job.options, key=lambda o: (o.gpus != gpus or o.kind not in kinds, o))
+    return replace(job, gpus=gpus, kinds=kinds, options=tuple(ranked))
+
+
+def why_never(job: Job, view: View) -> str:
+    """Why it could not run on this machine even if nobody else were there; "" if it could."""
+    tenant = job.tenant if view.room.tenants_matter else ""
+    return view.room.why_never(Shape(0, job, tenant))
+
+
+def check_it_could_run(job: Job, view: View) -> None:
+    if why := why_never(job, view):
+        raise BadInput(f"job {job.name!r} could never run here: {why}")
 
 
 class Book:

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from textwrap import wrap
 from typing import Any, Final
 
 from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.forecast import Forecast, Span, forecast_with, gpus_of
+from dovetail.app.daemon.forecast import Forecast, forecast_with, gpus_of
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
+from dovetail.app.daemon.spans import Span
 from dovetail.app.daemon.turns import turn_text
-from dovetail.app.daemon.whatif import Trial
 from dovetail.app.daemon.wording import (
-    WIDTH,
     clock_time,
+    folded,
     labelled,
     lasting,
     number_of,
@@ -35,6 +35,9 @@ from dovetail.core.track import Phase, Track
 from dovetail.policies.placement import consolidated
 
 MOST_LINES = 24
+_HAS_TIME = (
+    "there is room, but it has time: it waits for company on the machine, or for a cheaper hour"
+)
 _SHOWN = 3  # jobs ahead that are named
 _MOST_METRICS = 4
 
@@ -167,6 +170,8 @@ class _Case:
             )
         place = getattr(self._policy, "place", consolidated)
         if place(room, shape) is not None:
+            if not line.ahead and self._likeness.policy.partition(":")[0] == "frugal":
+                return Reason(BEHIND, _HAS_TIME)
             first = f"job {line.ahead[0]}" if line.ahead else "who is to run first"
             how = f"{first} goes first" + (" and does not fit" if line.blocks else "")
             return Reason(BEHIND, f"there is room for it, but {how}")
@@ -246,7 +251,7 @@ class _Case:
         self, found: Mapping[str, Any], line: Standing, start: Span | None
     ) -> Iterator[str]:
         track, now = self._track, self._now
-        yield from _folded(f"{self._who(track.job.id)} waits: {found['because']}.")
+        yield from folded(f"{self._who(track.job.id)} waits: {found['because']}.")
         since = f"{found['phase']} since {clock_time(found['since'], now)}"
         in_line = not track.barred and found["reason"] != TURN
         place = f", place {len(line.ahead) + 1:,} in line" if in_line else ""
@@ -354,7 +359,7 @@ class _Case:
     def _running_lines(self, found: Mapping[str, Any]) -> Iterator[str]:
         track, now = self._track, self._now
         verb = "is being started" if track.phase is Phase.STARTING else "runs"
-        yield from _folded(f"{self._who(track.job.id)} {verb} on {found['where']}.")
+        yield from folded(f"{self._who(track.job.id)} {verb} on {found['where']}.")
         text = f"since {clock_time(found['since'], now)} ({lasting(now - found['since'])})"
         if found["first_start"] < found["since"]:
             text += f", for the first time at {clock_time(found['first_start'], now)}"
@@ -452,7 +457,7 @@ def _ended(row: Mapping[str, Any], now: float) -> dict[str, Any]:
     phase = str(row["phase"])
     names = ", ".join(shortened(str(row[k]), 24) for k in ("name", "user") if row.get(k))
     who = f"job {row['id']}" + (f" ({names})" if names else "")
-    lines = [*_folded(f"{who} has {'been ' if phase == 'cancelled' else ''}{phase}."), ""]
+    lines = [*folded(f"{who} has {'been ' if phase == 'cancelled' else ''}{phase}."), ""]
     if row.get("reason"):
         lines += labelled("why", str(row["reason"]))
     if row.get("exit_code") is not None:
@@ -486,10 +491,6 @@ def _times_of_ended(row: Mapping[str, Any], now: float) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------------ screens
-
-
-def _folded(text: str) -> Iterator[str]:
-    yield from wrap(text, WIDTH)
 
 
 def _screen(lines: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from textwrap import wrap
 
-from dovetail.app.daemon.forecast import Span
+from dovetail.app.daemon.spans import Span
 from dovetail.core.model import Seconds
 
 WIDTH = 90
@@ -61,6 +61,10 @@ def number_of(number: int, what: str) -> str:
 
 def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def folded(text: str) -> Iterator[str]:
+    yield from wrap(text, WIDTH)
 
 
 def labelled(label: str, text: str) -> Iterator[str]:

@@ -103,6 +103,14 @@ def _told(row: Row) -> Iterator[tuple[str, str]]:
     elif spec.get("run"):
         lines = [line for line in spec["run"].split("\n") if line.strip()]
         yield "script", _cut(f"{lines[0]} …" if len(lines) > 1 else lines[0])
+    yield (
+        "options",
+        "; ".join(
+            f"{kind}: {', '.join(f'{gpus} in {span(seconds)}' for gpus, seconds in own.items())}"
+            for kind, own in (spec.get("options") or {}).items()
+        ),
+    )
+    yield "late cost", spec.get("late_cost") or ""
     yield "folder", row.get("workdir") or ""
     yield "log", row.get("log") or ""
 

@@ -40,7 +40,7 @@ def history(
     **only: str | None,
 ) -> None:
     """Jobs that have ended, the newest first."""
-    times = {"since": _time(since, "--since"), "until": _time(until, "--until")}
+    times = {"since": unix_time(since, "--since"), "until": unix_time(until, "--until")}
     if trace is not None:
         _write_trace(client, trace, {**only, **times})
         return
@@ -62,13 +62,14 @@ def _write_trace(client: Client, path: str, only: dict[str, Any]) -> None:
         return
     Path(path).write_text(text, encoding="utf-8")
     jobs = text.count("\n") - (form == "csv")
-    slots = sum(len(node["gpus"]) for node in client.get("/v1/nodes")["nodes"])
+    nodes = client.get("/v1/nodes")["nodes"]
+    cluster = "+".join(f"1x{len(node['gpus'])}:{node['kind']}" for node in nodes)
     click.echo(f"Wrote {counted(jobs, 'job')} to {path}.")
     if jobs:
-        click.echo(f"What if? dovetail compare {path} --cluster 1x{slots} --policies fifo,srtf,las")
+        click.echo(f"What if? dovetail compare {path} --cluster {cluster} --policies fifo,srtf,las")
 
 
-def _time(text: str | None, option: str) -> float | None:
+def unix_time(text: str | None, option: str) -> float | None:
     """Seconds since 1970: a time of day or a date, or so long ago."""
     if text is None:
         return None

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -15,11 +15,13 @@ from dovetail.app.live.listing import counted
 from dovetail.app.live.reach import as_json, found_jobs, with_client
 from dovetail.core.errors import BadInput
 
+Answer = TypeVar("Answer")
+
 _OURS = "DOVETAIL_"  # variables that a job has because it is one
 _KEPT = ("DOVETAIL_HOME",)
 
 
-class _SubmitCommand(click.Command):
+class SubmitCommand(click.Command):
     """Notes whether its words stand behind `--`: then they are a command, else a file and its
     arguments. Options end with the first word, so that a program keeps its own."""
 
@@ -32,7 +34,7 @@ class _SubmitCommand(click.Command):
         return rest
 
 
-def _described(command: Callable[..., Any]) -> Callable[..., Any]:
+def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that describe a job."""
     text = click.option
     choices: list[Callable[..., Any]] = [
@@ -45,9 +47,17 @@ def _described(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--cpus", metavar="N", help="Processors."),
         text("--memory", metavar="SIZE", help="Main memory: 32GB."),
         click.option("--priority", type=float, help="Higher goes first.  [0]"),
-        text("--deadline", metavar="WHEN", help="+2h, or '2026-12-01 18:00'."),
+        text("--deadline", metavar="WHEN", help="+2h, friday, or '2026-12-01 18:00'."),
+        text("--late-cost", metavar="X/TIME", help="Money for the time beyond it: 0.5/h."),
         text("--time-limit", metavar="TIME", help="It is stopped after that: 2h30m."),
         text("--estimate", metavar="TIME", help="How long you think it will run."),
+        text(
+            "--option",
+            metavar="KIND:N=TIME",
+            multiple=True,
+            help="What it takes with N GPUs of a kind: H100:2=70m.",
+        ),
+        text("--profile", metavar="FILE[@STEPS]", help="The same, from dovetail profile."),
         text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
         text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
         click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
@@ -72,11 +82,11 @@ def _described(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-_SETTINGS = {"allow_interspersed_args": False}
+SETTINGS = {"allow_interspersed_args": False}
 
 
-@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
-@_described
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@described_job
 @click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
 @as_json
 @click.pass_context
@@ -99,8 +109,8 @@ def _first_and_last(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
 
 
-@click.command(cls=_SubmitCommand, context_settings=_SETTINGS)
-@_described
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@described_job
 @click.pass_context
 @with_client
 def run(client: Client, ctx: click.Context, **asked: Any) -> None:
@@ -119,21 +129,23 @@ def run(client: Client, ctx: click.Context, **asked: Any) -> None:
 
 
 def _submit(client: Client, asked: Mapping[str, Any], is_command: bool) -> list[str]:
+    return with_spec(asked, is_command, lambda spec: _send(client, spec))
+
+
+def with_spec(
+    asked: Mapping[str, Any], is_command: bool, send: Callable[[Mapping[str, Any]], Answer]
+) -> Answer:
+    """Send what the words and options describe; of a file that is refused, say where."""
     words = list(asked["words"])
     if not words:
         raise click.UsageError("say what to run: -- COMMAND, or a file")
     if is_command:
-        return _send(client, described(asked) | {"command": words})
-    return _submit_file(client, words[0], words[1:], described(asked))
-
-
-def _submit_file(client: Client, path: str, args: list[str], own: Mapping[str, Any]) -> list[str]:
-    """What the options say goes before what the file says."""
+        return send(described(asked) | {"command": words})
     from dovetail.app.live.files import read
 
-    spec = read(path, args)
+    spec = read(words[0], words[1:])
     try:
-        return _send(client, merged(spec.fields, own))
+        return send(merged(spec.fields, described(asked)))  # the options have the last word
     except Refused as error:
         if error.status == 422 and spec.explain is not None:
             spec.explain()
@@ -144,7 +156,7 @@ def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
     try:
         ids: list[str] = client.post("/v1/jobs", {"jobs": [as_sent(spec)]})["ids"]
     except Refused as error:
-        members = _with_members(client, spec) if error.status == 404 else spec
+        members = with_members(client, spec) if error.status == 404 else spec
         if members != spec:
             return _send(client, members)
         raise Refused(error.status, str(error).removeprefix("jobs[0].spec").lstrip(".: ")) from None
@@ -153,6 +165,10 @@ def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
 
 def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A description, and what of this shell belongs to it."""
+    if spec.get("profile") is not None:
+        from dovetail.app.profiling.naming import with_options
+
+        spec = with_options(spec)
     folder = spec.get("workdir")
     if isinstance(folder, str):
         spec = {**spec, "workdir": os.path.expanduser(folder)}
@@ -160,7 +176,7 @@ def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"spec": spec, **shell}
 
 
-def _with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """To come after an array is to come after each of its members."""
     after = spec.get("after")
     if not isinstance(after, list):
@@ -189,7 +205,7 @@ def _umask() -> int:
 
 
 _PLAIN = (
-    *("name", "priority", "deadline", "time_limit", "estimate", "array", "retries"),
+    *("name", "priority", "deadline", "late_cost", "time_limit", "estimate", "array", "retries"),
     *("tenant", "group", "model", "workdir"),
 )
 _RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
@@ -210,8 +226,28 @@ def described(asked: Mapping[str, Any]) -> dict[str, Any]:
         "after": after,
         "envs": dict(map(_variable, asked["env"])),
         "preemptible": _preemptible(asked),
+        "options": _options(asked["option"]),
+        "profile": _profile(asked["profile"]),
     }
     return fields | {name: own for name, own in parts.items() if own not in ({}, [], None)}
+
+
+def _options(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        way, equals, time = text.partition("=")
+        kind, colon, gpus = way.rpartition(":")
+        if not (equals and colon):
+            raise click.BadParameter(f"--option {text}: write KIND:N=TIME, such as H100:2=70m")
+        found.setdefault(kind, {})[gpus] = time
+    return found
+
+
+def _profile(given: str | None) -> dict[str, str] | None:
+    if given is None:
+        return None
+    file, at, steps = given.rpartition("@")
+    return {"file": file, "steps": steps} if at else {"file": given}
 
 
 def _preemptible(asked: Mapping[str, Any]) -> bool | str | None:

@@ -44,6 +44,11 @@ class DidNotStart(DovetailError):
     help="CSV model,kind,gpus,steps_per_s: for policies that know speeds; none to forget it.  "
     "[as last time]",
 )
+@click.option(
+    "--costs",
+    metavar="FILE",
+    help="TOML: prices and watts; none to forget them.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
@@ -53,8 +58,9 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     """Start the daemon. Jobs of a daemon before it go on."""
     if asked["group"] and not system:
         raise click.UsageError("--group goes with --system")
-    if asked["speed_table"] not in (None, "none"):
-        asked["speed_table"] = os.path.abspath(asked["speed_table"])  # the daemon lives elsewhere
+    for name in ("costs", "speed_table"):
+        if asked[name] not in (None, "none"):
+            asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)

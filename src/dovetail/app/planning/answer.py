@@ -59,7 +59,11 @@ def planned(request: Request, policy: str | None = None, limit_s: Seconds = inf)
     if isinstance(decider, AndreasRandomGreedy):
         decider = replace(decider, limit_s=min(limit_s, decider.limit_s))
     state = _state(request)
-    notes: list[str] = []
+    notes = [
+        f"job {wanted.job.id!r} is past its deadline already"
+        for wanted in request.jobs
+        if wanted.job.deadline is not None and wanted.job.deadline < request.now
+    ]
     for action in _decided(decider, state, notes):
         if not isinstance(action, Wake):
             state.record(action)
@@ -111,7 +115,7 @@ def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]
         return list(policy.decide(state))
     draft = Draft(state, policy.books.of(state), movable=True)
     found = policy.search(draft.problem)
-    notes.append(f"{found.passes} passes")
+    notes.append(str(found))
     return actions_of(state, draft, found.best, policy.place)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from math import inf
 
 import click
 
@@ -16,15 +17,18 @@ from dovetail.traces.source import opened
 @click.command()
 @click.argument("request_file", metavar="REQUEST.json")
 @click.option("--policy", help="Who decides; if not given, the method that the request names.")
-def plan(request_file: str, policy: str | None) -> None:
+@click.option("--limit", type=float, help="Seconds for a search; then the best so far is told.")
+def plan(request_file: str, policy: str | None, limit: float | None) -> None:
     """Say what to run where for REQUEST.json (- for standard input), and print it as JSON."""
+    if limit is not None and not limit >= 0:
+        raise BadInput(f"--limit {limit:g}: give seconds, 0 or more")
     with opened(request_file) as text:
         try:
             data = json.load(text)
         except ValueError as error:
             raise BadInput(f"{request_file} is not JSON: {error}") from None
     try:
-        found = planned(read_request(data), policy)
+        found = planned(read_request(data), policy, inf if limit is None else limit)
     except BadRequest as error:
         click.echo(json.dumps({"ERROR CODE": error.code}))
         click.echo(f"dovetail: {error}", err=True)

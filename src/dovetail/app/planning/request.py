@@ -64,6 +64,9 @@ def read_request(data: object) -> Request:
     now = _time(given["currentTime"], "currentTime")
     came = [_time(_object(job, f"job {name!r}").get("SubmissionTime"), f"SubmissionTime of job {name!r}")
             for name, job in jobs.items()]  # fmt: skip
+    for name, at in zip(jobs, came, strict=True):
+        if at > now:
+            raise BadRequest(MALFORMED, f"job {name!r} is submitted after the currentTime")
     began = min([now, *came])
     cluster = [_node(name, _object(node, f"node {name!r}")) for name, node in nodes.items()]
     running = _object(given.get("currentScheduling") or {}, "currentScheduling")
@@ -146,7 +149,10 @@ def _wanted(
     }
     usable = [option for option in options if option.gpus <= widest.get(option.kind, 0)]
     if not usable:
-        raise BadRequest(NO_PROFILE, f"{whose} has ProfilingData for no node of the request")
+        ways = ", ".join(f"{option.gpus} {option.kind}" for option in options)
+        raise BadRequest(
+            NO_PROFILE, f"{whose} has ProfilingData for no node of the request, only for {ways}"
+        )
     try:
         job = timed_job(
             name, options, usable, deadline=deadline, late_cost_per_s=None, priority=priority
@@ -173,10 +179,13 @@ def _options(given: Mapping[str, Any], whose: str) -> list[Option]:
     options = []
     for kind, table in profile.items():
         times = _object(table, f"ProfilingData of {whose}")
-        for gpus in times:
-            seconds = _number(times, gpus, f"{whose} on {kind}") * epochs
+        for gpus, time in times.items():
+            on = f"{whose} on {gpus} {kind}"
+            seconds = _number({"the time": time}, "the time", on) * epochs
             if not gpus.isdecimal() or not 1 <= int(gpus[:9]) <= MOST_GPUS or not seconds:
-                raise BadRequest(NO_PROFILE, f"{whose} takes {seconds:g} s on {gpus} {kind}")
+                raise BadRequest(
+                    NO_PROFILE, f"{whose} takes {seconds:g} s on {gpus} {kind}; give more than 0 s"
+                )
             options.append(Option(kind, int(gpus), seconds))
     if not options:
         raise BadRequest(NO_PROFILE, f"{whose} has no ProfilingData")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dovetail.app.objectives import Objective
 from dovetail.app.report.page import render
 from dovetail.traces.record import RunRecord
 
 __all__ = ["write_report"]
 
 
-def write_report(path: Path, runs: Sequence[RunRecord], title: str) -> None:
-    """Write the page for these runs. What it cannot hold is aggregated, and the page says so."""
+def write_report(
+    path: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+) -> None:
+    """Write the page for these runs. What it cannot hold is aggregated, and the page says so. With an
+    objective they have been judged by it, and a chart shows how."""
     # A lone surrogate in somebody's job id must not cost us the whole report.
-    path.write_bytes(render(runs, title).encode("utf-8", "replace"))
+    path.write_bytes(render(runs, title, objective).encode("utf-8", "replace"))

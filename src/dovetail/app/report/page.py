@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from dovetail.app.objectives import Objective, point_of
 from dovetail.app.report import gantt
 from dovetail.app.report.binning import window_of
 from dovetail.app.report.busy import MAX_CELLS
@@ -23,11 +24,11 @@ from dovetail.traces.record import JobRow, RunRecord
 # Joined into one module in this order: a page that is one file has nothing to import from.
 SCRIPTS = (
     "dom.js", "units.js", "colours.js", "linechart.js", "timeline.js", "distribution.js",
-    "stints.js", "gantt.js", "tables.js", "main.js",
+    "front.js", "stints.js", "gantt.js", "tables.js", "main.js",
 )  # fmt: skip
 
 
-def render(runs: Sequence[RunRecord], title: str) -> str:
+def render(runs: Sequence[RunRecord], title: str, objective: Objective | None = None) -> str:
     """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
     summaries = [(run.policy, run.summary) for run in runs]
     style, script = asset("style.css"), "".join(asset(name) for name in SCRIPTS)
@@ -36,7 +37,7 @@ def render(runs: Sequence[RunRecord], title: str) -> str:
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(runs)),
         summary=table(summaries),
         zeros=zeros_sentence(summaries),
-        data=embedded(_data(runs)),
+        data=embedded({**_data(runs), "front": _front(runs, objective)}),
         style=style,
         script=script,
         style_hash=hash_of(style),
@@ -127,6 +128,17 @@ def _run(run: RunRecord, room: gantt.Room, texts: gantt.Texts) -> Mapping[str, o
         "slowest": [_slow_row(row) for row in slowest(run)],
         "mean_jct_s": _finite(run.summary.get("mean_jct_s")),
         "p99_jct_s": _finite(run.summary.get("p99_jct_s")),
+    }
+
+
+def _front(runs: Sequence[RunRecord], objective: Objective | None) -> Mapping[str, object] | None:
+    if objective is None:
+        return None
+    return {
+        "title": objective.title,
+        "x": (objective.against.label, objective.against.unit),
+        "y": (objective.figure.label, objective.figure.unit),
+        "points": [(*point_of(run, objective), bool(run.summary["pareto"])) for run in runs],
     }
 
 

@@ -65,7 +65,7 @@ KNOWN = (
     Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
     Column("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
 )
-SAID_ELSEWHERE = frozenset({"policy", "jobs"})
+SAID_ELSEWHERE = frozenset({"policy", "jobs", "pareto"})
 TIMES = (  # from this many seconds on, this unit of so many seconds
     (2 * 86400.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0), (0.5, "s", 1.0),
     (0.0, "ms", 0.001),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from dovetail.app.spec import arrays, quantities, texts
+from dovetail.app.spec import arrays, quantities, texts, timed
 
 MOST_RETRIES = 1000
 MOST_WORDS = 100_000
@@ -89,8 +89,25 @@ Duration = Annotated[
     float, BeforeValidator(quantities.duration), _json("string", "number", exclusiveMinimum=0)
 ]
 Grace = Annotated[float, BeforeValidator(quantities.grace), _json("string", "number", low=0)]
+Options = Annotated[
+    dict[str, dict[int, float]],
+    BeforeValidator(timed.options),
+    _json(
+        "object",
+        additionalProperties={
+            "type": "object",
+            "additionalProperties": {"type": ["string", "number"]},
+        },
+    ),
+]
+LateCost = Annotated[str, BeforeValidator(timed.late_cost), _json("string")]
 Deadline = Annotated[str, BeforeValidator(quantities.deadline), _json("string")]
 
+Steps = Annotated[
+    float,
+    BeforeValidator(quantities.within(1e-9, quantities.LARGEST_WHOLE)),
+    _json("number", "string", exclusiveMinimum=0),
+]
 Retries = Annotated[
     int,
     BeforeValidator(quantities.whole(0, MOST_RETRIES)),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from dovetail.app.spec import arrays
 from dovetail.app.spec.launch import short_name
 from dovetail.app.spec.model import JobSpec
-from dovetail.core.model import WHOLE_GPU, Estimate, Job, JobId, Seconds
+from dovetail.app.spec.timed import late_cost_per_s
+from dovetail.core.errors import BadInput
+from dovetail.core.model import WHOLE_GPU, Estimate, Job, JobId, Option, Seconds
 
 
 def expand(spec: JobSpec) -> list[tuple[int | None, JobSpec]]:
@@ -31,11 +34,13 @@ def to_job(spec: JobSpec, job_id: str, user: str, now: Seconds) -> Job:
 
 def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str, Any]:
     asked, elastic = spec.resources, spec.elastic
+    # Those that any policy may take stand first.
+    options = sorted(spec.ways, key=lambda option: (option.gpus != spec.gpus, option))
     return {
         "id": JobId(job_id),
         "gpus": spec.gpus,
         "share": round(asked.share * WHOLE_GPU),
-        "kinds": asked.kinds,
+        "kinds": tuple([o.kind for o in options if o.gpus == spec.gpus]) or asked.kinds,
         "cpus": asked.cpus or (0.0 if spec.gpus else 1.0),  # it must use something
         "memory_gb": asked.memory,
         "gpu_memory_gb": asked.gpu_memory,
@@ -48,13 +53,21 @@ def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str,
         "deadline": due(spec.deadline, now),
         "min_gpus": elastic.min if elastic else None,
         "max_gpus": elastic.max if elastic else None,
-        "estimate": Estimate(spec.estimate) if spec.estimate else None,
+        "estimate": _estimate(spec, options),
         "retries": spec.retries,
         "time_limit_s": spec.time_limit,
         "after": tuple(map(JobId, spec.after)),
         "preemptible": spec.preemptible is not False,
         "restartable": spec.preemptible == "restart",
+        "late_cost_per_s": None if spec.late_cost is None else late_cost_per_s(spec.late_cost),
+        "options": tuple(options),
+        "settles": bool(options),
     }
+
+
+def _estimate(spec: JobSpec, options: Sequence[Option]) -> Estimate | None:
+    seconds = spec.estimate or (options[0].seconds if options else None)
+    return None if seconds is None else Estimate(seconds)
 
 
 def due(deadline: str | None, now: Seconds) -> Seconds | None:
@@ -63,3 +76,11 @@ def due(deadline: str | None, now: Seconds) -> Seconds | None:
     if deadline.startswith("+"):
         return now + float(deadline)
     return datetime.fromisoformat(deadline).timestamp()
+
+
+def still_due(deadline: str | None, now: Seconds, field: str = "deadline") -> Seconds | None:
+    """The same, for one that must not have passed."""
+    found = due(deadline, now)
+    if found is not None and found <= now:
+        raise BadInput(f"{field}: {deadline} has passed; give a later one, or none")
+    return found

@@ -11,7 +11,9 @@ from dovetail.app.spec import fields, texts
 from dovetail.app.spec.complaint import Complaint, shown
 from dovetail.app.spec.explain import Lines, explain
 from dovetail.app.spec.quantities import kind_and_count
+from dovetail.app.spec.timed import of_kinds
 from dovetail.core.errors import BadInput
+from dovetail.core.model import Option
 
 DEFAULT_GRACE_S = 60.0
 
@@ -115,6 +117,20 @@ class Elastic(Part):
         return self
 
 
+class Profile(Part):
+    """Times as `dovetail profile` has measured them."""
+
+    file: fields.Folder = Field(description="What `dovetail profile` has written.")
+    steps: fields.Steps | None = Field(
+        default=None, description="Of the whole job; those in the file if nothing is said."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _just_the_file(cls, given: Any) -> Any:
+        return {"file": given} if isinstance(given, str) else given
+
+
 class JobSpec(Part):
     """A job for Dovetail: what to run, what it needs, how it is to be treated."""
 
@@ -145,8 +161,15 @@ class JobSpec(Part):
     priority: fields.Priority = Field(default=0.0, description="Higher goes first.")
     deadline: fields.Deadline | None = Field(
         default=None,
-        description="When it should be done: +2h from submission, or a local time.",
-        examples=["+2h", "2026-12-01 18:00", "2026-12-01T18:00:00Z"],
+        description="When it should be done: +2h from submission, or a local time; a day alone is "
+        "meant to its end.",
+        examples=["+2h", "friday", "2026-12-01 18:00", "2026-12-01T18:00:00Z"],
+    )
+    late_cost: fields.LateCost | None = Field(
+        default=None,
+        description="Money for the time it ends after its deadline; by its priority 1 to 5 if "
+        "nothing is said.",
+        examples=["0.5/h", "12/day"],
     )
     time_limit: fields.Duration | None = Field(
         default=None,
@@ -155,6 +178,17 @@ class JobSpec(Part):
     )
     estimate: fields.Duration | None = Field(
         default=None, description="How long you think it will run.", examples=["45m"]
+    )
+    options: fields.Options = Field(
+        default={},
+        description="Every way to run it: how long all of it takes by GPU kind and number. Policies "
+        "such as frugal choose, others take the fewest GPUs; what resources say narrows them.",
+        examples=[{"H100": {1: "2h", 2: "70m"}, "cpu": {4: "1-12:00:00"}}],
+    )
+    profile: Profile | None = Field(
+        default=None,
+        description="Instead of options: a file of `dovetail profile`. It is read on submission.",
+        examples=["train.profile.yaml", {"file": "train.profile.yaml", "steps": 5000}],
     )
     checkpoint: Checkpoint = Field(
         default=Checkpoint(),
@@ -199,7 +233,19 @@ class JobSpec(Part):
         """As many as it says; else the least it can run on; else one."""
         if self.resources.count is not None:
             return self.resources.count
+        if self.options:
+            return min([option.gpus for option in self.ways], default=1)
         return self.elastic.min if self.elastic else 1
+
+    @property
+    def ways(self) -> list[Option]:
+        """The options that are of the kinds and the number it asks for, if it does."""
+        asked, count = self.resources.kinds, self.resources.count
+        return [
+            option
+            for option in of_kinds(self.options)
+            if (not asked or option.kind in asked) and count in (None, option.gpus)
+        ]
 
     @model_validator(mode="after")
     def _says_what_to_run(self) -> Self:
@@ -226,6 +272,26 @@ class JobSpec(Part):
                 f"elastic: {self.gpus} GPUs are outside its range {self.elastic.min} to "
                 f"{self.elastic.max}",
                 "elastic",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _options_are_of_whole_gpus(self) -> Self:
+        if not (self.options or self.profile):
+            return self
+        field = "options" if self.options else "profile"
+        if self.options and self.profile:
+            raise Complaint("options and profile: give one of them, not both", "profile")
+        if self.resources.share != 1.0 or self.elastic or self.resources.count == 0:
+            raise Complaint(
+                f"{field}: they are of whole GPUs; leave out share, elastic and gpus: 0", field
+            )
+        if self.options and not self.ways:
+            asked, count = self.resources.kinds, self.resources.count
+            number = "" if count is None else f"{count} "
+            raise Complaint(
+                f"options: none of them is {number}{' or '.join(asked) or 'GPUs'}, as resources say",
+                "options",
             )
         return self
 

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Literal
 
 from dovetail.app.spec.complaint import Complaint, shown
+from dovetail.app.spec.moments import NEEDED, moment
 from dovetail.app.spec.texts import label
 from dovetail.traces.cells import duration as spelled_duration
 
@@ -125,21 +126,13 @@ def grace(value: object) -> float:
 
 
 def deadline(value: object) -> str:
-    """`+2h` from submission, or a time such as `2026-12-01 18:00`; kept with its time zone."""
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise ValueError("is not a time; write '+2h' or '2026-12-01 18:00'")
+    """`+2h` from submission, or a time such as `friday 18:00`; kept with its time zone."""
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= LONGEST_TEXT:
+        raise ValueError(NEEDED)
     given = value.strip()
     if given.startswith("+"):
         return f"+{duration(given[1:]):.15g}"
-    try:
-        when = datetime.fromisoformat(given)
-        zoned = when if when.tzinfo else when.astimezone()
-        zoned.timestamp()
-    except (ValueError, OverflowError):
-        raise ValueError("is not a time; write '+2h' or '2026-12-01 18:00'") from None
-    if ":" not in given:
-        raise ValueError("has no time of day; write '2026-12-01 18:00'")
-    return zoned.isoformat()
+    return moment(given, datetime.now().astimezone()).isoformat()
 
 
 def truth(value: object) -> bool:

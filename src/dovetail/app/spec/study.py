@@ -23,6 +23,8 @@ PYTHON = "python3"
 NOT_OF_A_STUDY = {  # fields of a job that a study fills in itself
     "array": "a study numbers its own trials; leave it out, or say trials",
     "group": "the trials of a study are its group; leave it out",
+    "options": "the trials of a study all run in one way; say resources",
+    "profile": "the trials of a study all run in one way; say resources",
 }
 
 

@@ -69,7 +69,7 @@ def find_gpus() -> list[Gpu]:
     with nvml() as library:
         if library is None:
             return []
-        handles = _whole_gpus(library)
+        handles = whole_gpus(library)
         return [_gpu(library, index, handle) for index, handle in enumerate(handles)]
 
 
@@ -146,7 +146,7 @@ def free_gpu_memory_bytes() -> dict[str, int]:
     with nvml() as library:
         return {
             library.nvmlDeviceGetUUID(handle): library.nvmlDeviceGetMemoryInfo(handle).free
-            for handle in _whole_gpus(library)
+            for handle in whole_gpus(library)
         }
 
 
@@ -168,8 +168,8 @@ def power_watts() -> dict[str, float]:
     """What every GPU draws now, by UUID. Those that do not tell are absent."""
     with nvml() as library:
         drawn = {
-            library.nvmlDeviceGetUUID(handle): _told(library, "nvmlDeviceGetPowerUsage", handle)
-            for handle in _whole_gpus(library)
+            library.nvmlDeviceGetUUID(handle): told(library, "nvmlDeviceGetPowerUsage", handle)
+            for handle in whole_gpus(library)
         }
     return {uuid: milliwatts / 1000 for uuid, milliwatts in drawn.items() if milliwatts is not None}
 
@@ -290,7 +290,7 @@ def _row(path: Path, name: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.split()[0] == name), 0)
 
 
-def _whole_gpus(library: Any) -> list[Any]:
+def whole_gpus(library: Any) -> list[Any]:
     """Handles in the order of PCI bus ids, as CUDA_DEVICE_ORDER=PCI_BUS_ID counts them."""
     if library is None:
         return []
@@ -310,7 +310,7 @@ def _handles(library: Any) -> list[Any]:
 
 
 def _is_sliced(library: Any, handle: Any) -> bool:
-    modes = _told(library, "nvmlDeviceGetMigMode", handle)
+    modes = told(library, "nvmlDeviceGetMigMode", handle)
     return modes is not None and modes[0] == library.NVML_DEVICE_MIG_ENABLE
 
 
@@ -323,7 +323,7 @@ def _sliced(library: Any) -> str:
 
 
 def _gpu(library: Any, index: int, handle: Any) -> Gpu:
-    limit_milliwatts = _told(library, "nvmlDeviceGetPowerManagementLimit", handle) or 0
+    limit_milliwatts = told(library, "nvmlDeviceGetPowerManagementLimit", handle) or 0
     return Gpu(
         index=index,
         uuid=library.nvmlDeviceGetUUID(handle),
@@ -339,13 +339,13 @@ def _compute_processes() -> dict[str, list[tuple[int, int | None]]]:
         return {
             library.nvmlDeviceGetUUID(handle): [
                 (process.pid, process.usedGpuMemory)
-                for process in _told(library, "nvmlDeviceGetComputeRunningProcesses", handle) or ()
+                for process in told(library, "nvmlDeviceGetComputeRunningProcesses", handle) or ()
             ]
-            for handle in _whole_gpus(library)
+            for handle in whole_gpus(library)
         }
 
 
-def _told(library: Any, function: str, handle: Any) -> Any:
+def told(library: Any, function: str, handle: Any) -> Any:
     """What the card answers; None if it does not support the question."""
     try:
         return getattr(library, function)(handle)

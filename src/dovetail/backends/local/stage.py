@@ -175,7 +175,7 @@ class Stage:
             "DOVETAIL_CHECKPOINT_DIR": str(manners.checkpoints),
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
-            **_share_of(life.booked),
+            **_given(life.booked),
         }
         return replace(order.launch, env=env)
 
@@ -264,12 +264,18 @@ def _step(track: Track | None) -> float:
     return track.step if is_of_this_launch or track.executed_s > _KEPT_S else 0
 
 
-def _share_of(placement: Placement | None) -> dict[str, str]:
-    """What a job is told that has only a part of a GPU; the last one is what JAX goes by."""
-    if placement is None or placement.share == WHOLE_GPU:
+def _given(placement: Placement | None) -> dict[str, str]:
+    """How many GPUs or slots a job has. If it is only a part of one: how much, and what JAX goes by."""
+    if placement is None:
         return {}
+    if placement.share == WHOLE_GPU:
+        return {"DOVETAIL_GPUS": str(placement.gpus)}
     part = f"{placement.share / WHOLE_GPU:g}"
-    return {"DOVETAIL_GPU_SHARE": part, "XLA_PYTHON_CLIENT_MEM_FRACTION": part}
+    return {
+        "DOVETAIL_GPUS": "1",
+        "DOVETAIL_GPU_SHARE": part,
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": part,
+    }
 
 
 def _launch(run: Run, launch: Launch) -> None:

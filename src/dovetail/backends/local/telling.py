@@ -17,6 +17,7 @@ from dovetail.core.entries import (
     Failed,
     Finished,
     Interrupted,
+    Paced,
     Reported,
     Restored,
     Saved,
@@ -25,6 +26,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Phase, Track
+from dovetail.models.speed import by_kind_and_placement
 
 _SHORT_RUN_S = 1.0
 _MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
@@ -85,6 +87,12 @@ class Teller:
         events: list[Event] = [Started(now, life.job_id)]
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
+        if track.job.options and track.placement is not None:
+            speed = by_kind_and_placement({})(
+                track.job, track.placement, self._stage.view.room.nodes
+            )
+            if speed != track.speed:
+                events.append(Paced(now, life.job_id, speed))
         return events
 
     def _not_now(self, life: Life, trouble: str) -> list[Event]:

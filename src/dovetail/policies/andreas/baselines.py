@@ -60,7 +60,7 @@ def in_order_of_use(view: View, books: Books, number: int, pool: NodePool) -> No
     rows = list(zip(pool.nodes, pool.free, pool.kept, strict=True))
     rows.sort(key=lambda row: -last_use.get(row[0], -1))
     nodes, free, kept = ([row[i] for row in rows] for i in range(3))
-    return NodePool(pool.kind, nodes, free, kept, pool.per_hour)
+    return NodePool(pool.kind, nodes, free, kept, pool.per_hour, pool.factor)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,13 @@ from math import inf
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import WHOLE_GPU, JobId, Option, Seconds
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Option, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
+from dovetail.models.power import HASTE, UNLIMITED, Limited
 from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.predict.duration import Predictor
 
@@ -26,9 +27,10 @@ SAME_PART: Final = 1e-9  # of a job: less than that is nothing
 class Books:
     """What is known of every job that has not ended, and when jobs last ended or gave way."""
 
-    def __init__(self, costs: Costs, predictor: Predictor, view: View) -> None:
+    def __init__(self, costs: Costs, predictor: Predictor, haste: float, view: View) -> None:
         self.watches = WAITS | RUNS | ENDS | PARKS
         self.costs: Final = costs
+        self._haste: Final = haste
         self._predictor: Final = predictor
         self._view: Final = view
         self._menus: Final[dict[JobId, Menu | None]] = {}
@@ -42,7 +44,8 @@ class Books:
         self._note_leaving(track)
 
     def runs(self, track: Track) -> None:
-        """Nothing to note: the state has it."""
+        if track.job.settles:
+            self._menus.pop(track.job.id, None)
 
     def parks(self, track: Track) -> None:
         self._note_leaving(track)
@@ -70,8 +73,16 @@ class Books:
         if not job.options:
             return self._menu(room, track, self._predicted(track))
         if job.id not in self._menus:
-            self._menus[job.id] = self._menu(room, track, job.options)
+            self._menus[job.id] = self._menu(room, track, self._open_to(track))
         return self._menus[job.id]
+
+    def _open_to(self, track: Track) -> Sequence[Option]:
+        """Its options; of a job that keeps the one it began with, that one."""
+        job, placement = track.job, track.placement or track.left
+        if not job.settles or placement is None:
+            return job.options
+        kinds = {self._view.room.nodes[piece.node].kind for piece in placement.slices}
+        return [o for o in job.options if o.gpus == placement.gpus and o.kind in kinds]
 
     def _predicted(self, track: Track) -> Sequence[Option]:
         job, kinds = track.job, dict.fromkeys(pool.kind for pool in self._view.room.pools)
@@ -85,12 +96,31 @@ class Books:
         if not shape.plain:
             return None
         ways = [
-            Way(pool.index, gpus, seconds, self.costs.per_hour(kind, gpus) * seconds)
-            for kind, gpus, seconds in sorted(options, key=_kind_and_number)
+            self._way(pool.index, option, step, track.job.model)
+            for option in sorted(options, key=_kind_and_number)
             for pool in room.pools
-            if pool.kind == kind and gpus <= pool.width and room.admits(pool, shape)
+            if pool.kind == option.kind and option.gpus <= pool.width and room.admits(pool, shape)
+            for step in self._limits(track.job, option.kind)
         ]
-        return Menu(ways, options[0].seconds) if ways else None
+        reference_s = (track.job.options or options)[0].seconds
+        return Menu(ways, reference_s) if ways else None
+
+    def _limits(self, job: Job, kind: str) -> Sequence[Limited]:
+        """A deadline says until when time costs nothing; without one it is worth energy."""
+        if not self.costs.power:
+            return UNLIMITED
+        if job.deadline is None:
+            return self.costs.power.choices_in_haste(job.model, kind, self._haste)
+        return self.costs.power.choices(job.model, kind)
+
+    def _way(self, pool: int, option: Option, step: Limited, model: str) -> Way:
+        kind, gpus, seconds = option
+        per_hour = self.costs.per_hour(kind, gpus)
+        if step.watts is None:
+            return Way(pool, gpus, seconds, per_hour * seconds)
+        seconds *= step.slowdown
+        extra = gpus * self.costs.extra_per_hour(model, kind, step.limit)
+        return Way(pool, gpus, seconds, (per_hour + extra) * seconds, step.limit, extra)
 
 
 def _kind_and_number(option: Option) -> tuple[str, int]:
@@ -101,12 +131,13 @@ def _kind_and_number(option: Option) -> tuple[str, int]:
 class BooksSpec:
     """Which books a policy wants; it keeps this as a field."""
 
-    def __init__(self, costs: Costs, predictor: Predictor) -> None:
+    def __init__(self, costs: Costs, predictor: Predictor, haste: float = HASTE) -> None:
         self._costs: Final = costs
         self._predictor: Final = predictor
+        self._haste: Final = haste
 
     def build(self, view: View) -> Books:
-        return Books(self._costs, self._predictor, view)
+        return Books(self._costs, self._predictor, self._haste, view)
 
     def of(self, view: View) -> Books:
         books = view.index(self)
@@ -169,8 +200,8 @@ def _demand(track: Track, menu: Menu, now: Seconds, costs: Costs) -> Demand:
     left = max(left, SAME_PART)
     if placement is None:
         return Demand(job.id, menu, left, deadline, late_per_s)
-    node = placement.slices[0].node
-    return Demand(job.id, menu, left, deadline, late_per_s, node, placement.gpus)
+    node, gpus, limit = placement.slices[0].node, placement.gpus, placement.limit
+    return Demand(job.id, menu, left, deadline, late_per_s, node, gpus, limit)
 
 
 def pools_of(view: View, demands: Iterable[Demand], costs: Costs) -> list[NodePool]:
@@ -194,7 +225,7 @@ def _pool(
         for n, count, others in zip(nodes, free, strangers, strict=True)
     ]
     per_hour = [costs.per_hour(pool.kind, k) * factor for k in range(pool.width + 1)]
-    return NodePool(pool.kind, nodes, free, kept, per_hour)
+    return NodePool(pool.kind, nodes, free, kept, per_hour, factor)
 
 
 # ------------------------------------------------------------------------------------------ actions
@@ -227,12 +258,14 @@ def actions_of(
         spot = spots.get(i)
         if demand.node >= 0:
             if spot is not None and (spot.node, spot.way.gpus) == (demand.node, demand.gpus):
+                if spot.way.limit != demand.limit:
+                    plan.limit(tracks[i], spot.way.limit)
                 continue
             plan.stop(tracks[i])
         if spot is not None:
             starting.append((tracks[i], spot))
     for track, spot in starting:
-        placement = plan.room.first_gpus(spot.node, spot.way.gpus)
+        placement = plan.room.first_gpus(spot.node, spot.way.gpus).limited_to(spot.way.limit)
         if not plan.room.tenants or plan.room.allows(placement, track.shape):
             plan.start_at(track, placement)
     for track in draft.others:

@@ -3,8 +3,8 @@ assignment towards another (path relinking)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from dovetail.policies.andreas.problem import Assignment, Problem, Proxy, Spot, Way, busy_by_node
 from dovetail.policies.andreas.random_greedy import Solution
@@ -13,44 +13,70 @@ LOOKED_AT: Final = 10  # jobs on each side of an exchange
 
 
 def local_search(problem: Problem, elite: Sequence[Solution]) -> Solution:
-    """Improve every one of them by exchanges until none helps; the best of all."""
+    """Improve every one of them by an exchange of each sort; the best of all."""
     proxy = Proxy(problem)
     return min([_improved(problem, proxy, one) for one in elite], key=lambda one: one.cost)
 
 
 def _improved(problem: Problem, proxy: Proxy, solution: Solution) -> Solution:
-    while True:
-        for one, other in _pairs(problem, solution.assignment):
-            changed = exchanged(problem, solution.assignment, one, other)
-            if changed is not None:
-                cost = proxy(changed)
-                if cost < solution.cost:
-                    solution = Solution(cost, changed)
-                    break
-        else:
-            return solution
+    """The first exchange of each sort that helps. The proxy looks no further than the first finish, so
+    it is not enough that it falls: the two must not be later in the end."""
+    for partners in (_dear, _relaxed, _postponed):
+        solution = _exchanged_once(problem, proxy, solution, partners)
+    return solution
 
 
-def _pairs(problem: Problem, assignment: Assignment) -> Iterator[tuple[int, int]]:
-    """The most tardy with the most expensive, with the least pressing, and with the most pressing of
-    those that are postponed."""
-    demands, now = problem.demands, problem.now
-    running = list(assignment)
-    tardy = sorted(running, key=lambda i: -_late_cost(problem, assignment, i))[:LOOKED_AT]
-    dear = sorted(running, key=lambda i: -assignment[i].way.cost * demands[i].left)[:LOOKED_AT]
-    relaxed = sorted(running, key=lambda i: demands[i].pressure)[:LOOKED_AT]
-    waiting = [i for i in range(len(demands)) if i not in assignment]
-    pressing = sorted(waiting, key=lambda i: -demands[i].pressure)[:LOOKED_AT]
-    late = [
-        i for i in tardy if now + assignment[i].way.seconds * demands[i].left > demands[i].deadline
-    ]
-    for ones, others in ((tardy, dear), (tardy, relaxed), (late or relaxed, pressing)):
-        yield from ((one, other) for one in ones for other in others if one != other)
+Partners: TypeAlias = Callable[[Problem, Assignment], list[int]]
 
 
-def _late_cost(problem: Problem, assignment: Assignment, i: int) -> float:
-    demand = problem.demands[i]
-    ends_at = problem.now + assignment[i].way.seconds * demand.left
+def _exchanged_once(
+    problem: Problem, proxy: Proxy, solution: Solution, partners: Partners
+) -> Solution:
+    plan, demands = solution.assignment, problem.demands
+    others = partners(problem, plan)[:LOOKED_AT]
+    for one in _tardy(problem, plan)[:LOOKED_AT]:
+        for other in others:
+            if other not in plan and demands[other].pressure <= demands[one].pressure:
+                break
+            changed = exchanged(problem, plan, one, other) if one != other else None
+            if changed is None or _later(problem, plan, changed, (one, other)):
+                continue
+            cost = proxy(changed)
+            if cost < solution.cost:
+                return Solution(cost, changed)
+    return solution
+
+
+def _later(problem: Problem, before: Assignment, after: Assignment, two: tuple[int, int]) -> bool:
+    """Does the lateness of the two cost more than before? Whoever waits is as late as at the slowest."""
+    return sum([_late_cost(problem, after, i) for i in two]) > sum(
+        [_late_cost(problem, before, i) for i in two]
+    )
+
+
+def _tardy(problem: Problem, plan: Assignment) -> list[int]:
+    """The running jobs that will be late, the dearest first."""
+    late = {i: _late_cost(problem, plan, i) for i in plan}
+    return sorted([i for i in plan if late[i] > 0], key=lambda i: -late[i])
+
+
+def _dear(problem: Problem, plan: Assignment) -> list[int]:
+    return sorted(plan, key=lambda i: -plan[i].way.cost * problem.demands[i].left)
+
+
+def _relaxed(problem: Problem, plan: Assignment) -> list[int]:
+    return sorted(plan, key=lambda i: problem.demands[i].pressure)
+
+
+def _postponed(problem: Problem, plan: Assignment) -> list[int]:
+    waiting = [i for i in range(len(problem.demands)) if i not in plan]
+    return sorted(waiting, key=lambda i: -problem.demands[i].pressure)
+
+
+def _late_cost(problem: Problem, plan: Assignment, i: int) -> float:
+    demand, spot = problem.demands[i], plan.get(i)
+    seconds = demand.menu.slowest_s if spot is None else spot.way.seconds
+    ends_at = problem.now + seconds * demand.left
     return demand.late_per_s * max(0.0, ends_at - demand.deadline)
 
 

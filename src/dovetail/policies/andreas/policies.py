@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from random import Random
@@ -57,6 +57,10 @@ class AndreasRandomGreedy(Replanning):
     limit_s: Seconds = inf
     seed: int = 4010
 
+    def __post_init__(self) -> None:
+        if not self.limit_s > 0:
+            raise ValueError(f"limit_s={self.limit_s:g}: give a positive number of seconds")
+
     def decide(self, view: View) -> Sequence[Action]:
         return replanned(view, self.books, self.solve, self.place)
 
@@ -87,7 +91,7 @@ class AndreasLocalSearch(AndreasRandomGreedy):
 
     def search(self, problem: Problem) -> Search:
         found = self._searched(problem, self.elite)
-        return Search([local_search(problem, found.elite)], found.passes)
+        return replace(found, elite=[local_search(problem, found.elite)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,4 +102,4 @@ class AndreasPathRelinking(AndreasRandomGreedy):
 
     def search(self, problem: Problem) -> Search:
         found = self._searched(problem, self.elite)
-        return Search([path_relinking(problem, found.elite)], found.passes)
+        return replace(found, elite=[path_relinking(problem, found.elite)])

@@ -24,6 +24,10 @@ class Way(NamedTuple):
     gpus: int
     seconds: Seconds
     cost: float  # a node with so many busy GPUs for so many seconds
+    limit: int = 0  # watts that each GPU may draw; 0: as many as it can
+    extra: float = (
+        0.0  # money per hour beyond what the node costs by its busy GPUs; may be negative
+    )
 
 
 @final
@@ -45,7 +49,9 @@ class Menu:
 class Demand:
     """A job as this decision sees it: what is left of it, until when, and what being late costs."""
 
-    __slots__ = ("deadline", "gpus", "job_id", "late_per_s", "left", "menu", "node", "pressure")
+    __slots__ = (
+        *("deadline", "gpus", "job_id", "late_per_s", "left", "limit", "menu", "node", "pressure"),
+    )
 
     def __init__(
         self,
@@ -56,6 +62,7 @@ class Demand:
         late_per_s: float,
         node: int = -1,
         gpus: int = 0,
+        limit: int = 0,
     ) -> None:
         self.job_id: Final = job_id
         self.menu: Final = menu
@@ -64,6 +71,7 @@ class Demand:
         self.late_per_s: Final = late_per_s
         self.node: Final = node  # where it runs now; -1 if it waits
         self.gpus: Final = gpus
+        self.limit: Final = limit  # watts for each of them; 0: none
         self.pressure = 0.0  # set by the problem
 
     def ranked(self, now: Seconds) -> Sequence[Way]:
@@ -87,6 +95,7 @@ class NodePool:
     free: Sequence[int]  # GPUs to be given out, by node
     kept: Sequence[int]  # GPUs of jobs that stay where they are, by node
     per_hour: Sequence[float]  # money for a node with 0, 1, 2, … busy GPUs
+    factor: float = 1.0  # the price now over the usual one
 
 
 class Spot(NamedTuple):
@@ -160,6 +169,7 @@ class Proxy:
             for node, kept in zip(pool.nodes, pool.kept, strict=True)
         }
         self._pools: Final = problem.pools
+        self._extras: Final = any([way.extra for d in demands for way in d.menu.ways])
 
     def __call__(self, assignment: Assignment) -> float:
         if not assignment:
@@ -189,6 +199,8 @@ class Proxy:
         for (pool, kept, busy), number in sorted(alike.items()):  # so that equals cost the same
             rates = self._pools[pool].per_hour
             total += number * (rates[kept + busy] - rates[kept])
+        if self._extras:
+            total += sum([w.extra * self._pools[w.pool].factor for w, _ in assignment.values()])
         return total
 
 

@@ -36,14 +36,21 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found: the best solutions, the very best first, and how many it tried."""
+    """What a search found: the best solutions, the very best first; how many passes it made, and how
+    many it would have made with more time."""
 
     elite: Sequence[Solution]
     passes: int
+    wanted: int
 
     @property
     def best(self) -> Assignment:
         return self.elite[0].assignment
+
+    def __str__(self) -> str:
+        if self.passes < self.wanted:
+            return f"time is up after {self.passes:,} of {self.wanted:,} passes; the best so far"
+        return f"the best of {self.passes:,} passes"
 
 
 def random_greedy(
@@ -62,14 +69,14 @@ def random_greedy(
     found = [Solution(tries.cost(first), first)]
     nodes, jobs, gpus = problem.sizes
     until = perf_counter() + limit_s
-    made = 0
-    for solution in tries.solutions(order, min(passes, nodes * jobs * gpus)):
+    made, wanted = 0, min(passes, nodes * jobs * gpus)
+    for solution in tries.solutions(order, wanted):
         made += 1
         if len(found) < elite or solution.cost < found[-1].cost:
             found = _with(found, solution, elite)
         if perf_counter() > until:
             break
-    return Search(found, made)
+    return Search(found, made, wanted)
 
 
 def _with(found: list[Solution], solution: Solution, elite: int) -> list[Solution]:

@@ -74,6 +74,7 @@ function main() {
     return;
   }
   dots($$("#dots"), runs);
+  if (data.front) frontSection(data.front, runs);
   const gantt = ganttSection(data);
   const shown = new Set(runs.keys());
   const charts = [

@@ -77,7 +77,7 @@ class Trial:
 
     def _fewer_gpus(self) -> Iterator[Change]:
         job = self._job
-        for gpus in _sizes_below(job, self._state.room):
+        for gpus in sizes_below(job, self._state.room):
             part = gpus / job.gpus
             less = replace(
                 job,
@@ -142,27 +142,27 @@ class Trial:
 
     def _paused(self) -> Iterator[Change]:
         """If one other job were paused: the smallest that is enough, the latest of them first."""
-        for other in _might_give_way(self._state, self._track):
+        for other in might_give_way(self._state, self._track):
             if thread_time() > self._until:
                 return
             if self.starts(paused=other.job.id):
-                text = f"if job {other.job.id}{_names(other.job)} were paused"
+                text = f"if job {other.job.id}{names_of(other.job)} were paused"
                 yield Change(text, "pause", other.job.id)
 
 
-def _names(job: Job) -> str:
+def names_of(job: Job) -> str:
     known = ", ".join(shortened(name, 24) for name in (job.name, job.user) if name)
     return f" ({known})" if known else ""
 
 
-def _sizes_below(job: Job, room: Room) -> Sequence[int]:
+def sizes_below(job: Job, room: Room) -> Sequence[int]:
     """Fewer GPUs that are worth a try: one less, as many as are free, and one."""
     free = room.most_free()
     sizes = {job.gpus - 1, min(free, job.gpus - 1), 1} if job.gpus > 1 else set()
     return sorted((size for size in sizes if size >= 1), reverse=True)
 
 
-def _might_give_way(state: State, track: Track) -> list[Track]:
+def might_give_way(state: State, track: Track) -> list[Track]:
     """Running jobs whose GPUs would be enough, the smallest and latest first; then the head of line."""
     lacking = track.shape.gpus * track.shape.share / WHOLE_GPU
     if track.shape.share == WHOLE_GPU:

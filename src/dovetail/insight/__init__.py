@@ -1,0 +1,1 @@
+"""What drives scheduling on a given cluster, measured: pure functions over a trace."""

@@ -1,0 +1,44 @@
+"""Means over jobs with intervals that know that neighbours in a queue share their fate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BLOCKS = 20
+_DRAWS = 2000
+
+
+class Blocks:
+    """Stretches of jobs that came one after the other, drawn again with replacement. The same draws
+    serve every quantity, so that differences are paired."""
+
+    def __init__(self, jobs: int, seed: int) -> None:
+        import numpy as np
+
+        number = max(1, min(_BLOCKS, jobs))
+        self._edges = np.linspace(0, jobs, number + 1).astype(int)[:-1]
+        self._sizes = np.diff([*self._edges, jobs])
+        self._drawn = np.random.default_rng(seed).integers(number, size=(_DRAWS, number))
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """The mean of such values (by job, along the last axis) in every draw, along the last axis."""
+        import numpy as np
+
+        sums = np.add.reduceat(values, self._edges, axis=-1)
+        sizes = self._sizes[self._drawn].sum(1)
+        means: np.ndarray = sums[..., self._drawn].sum(-1) / sizes
+        return means
+
+    def interval(self, values: np.ndarray) -> tuple[float, float]:
+        """The 95 % interval of the mean."""
+        return middle_95(self.means(values))
+
+
+def middle_95(draws: np.ndarray) -> tuple[float, float]:
+    import numpy as np
+
+    low, high = np.quantile(draws, [0.025, 0.975], method="closest_observation")
+    return float(low), float(high)

@@ -1,0 +1,77 @@
+"""Models that learn log(1 + duration) from columns: boosted trees, and an additive one to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from dovetail.insight.features import Features
+from dovetail.insight.past import RECENT
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BOOSTED, ADDITIVE, GROUP_MEAN = "boosted", "additive", "group mean"
+MISSING = (
+    "what boosted trees predict: scikit-learn is not installed; pip install 'dovetail[predict]'"
+)
+_MOST_ROWS = 30_000  # to learn from, the newest
+_TREES, _TREES_QUICK = 100, 50
+
+
+def can_boost() -> bool:
+    return find_spec("sklearn") is not None
+
+
+def matrix(features: Features, names: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    if not names:
+        return np.zeros((len(rows), 1))  # nothing known: one column that says nothing
+    known: np.ndarray = np.column_stack([features.columns[name][rows] for name in names])
+    return known
+
+
+def learned(
+    model: str, features: Features, names: Sequence[str], rows: np.ndarray, quick: bool
+) -> Any:
+    """The model, having learnt from those rows. The same input gives the same model."""
+    import numpy as np
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rows = rows[-_MOST_ROWS:]
+    regressor = HistGradientBoostingRegressor(
+        max_iter=_TREES_QUICK if quick else _TREES,
+        learning_rate=0.1 if quick else 0.05,
+        min_samples_leaf=max(1, min(40, len(rows) // 20)),
+        categorical_features=[name in features.categorical for name in names] or None,
+        interaction_cst="no_interactions" if model == ADDITIVE else None,
+        early_stopping=False,
+        random_state=0,
+    )
+    with one_thread():
+        target = np.log1p(features.duration[rows])
+        return regressor.fit(matrix(features, names, rows), target)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Tasks already keep every core busy; threads of their own would only fight."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
+
+
+def group_mean(features: Features, rows: np.ndarray) -> np.ndarray:
+    """What jobs of the same name took before, else of the same user, tenant, size, else all."""
+    import numpy as np
+
+    best = np.full(len(rows), np.nan)
+    for group in ("name", "user", "tenant", "size", "recent jobs"):
+        column = features.columns.get(f"{group}: {RECENT}")
+        if column is not None:
+            best = np.where(np.isnan(best), column[rows], best)
+    filled: np.ndarray = np.nan_to_num(best, nan=float(np.log1p(3600.0)))
+    return filled

@@ -1,0 +1,106 @@
+"""A trace cut into periods, each predicted from what had ended before it; and intervals over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dovetail.insight.features import Features
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_LENGTHS_S = (604_800.0, 86_400.0, 21_600.0, 3600.0)  # a week, or what gives enough of them
+_FEWEST_PERIODS = 4
+_MOST_PERIODS, _MOST_PERIODS_QUICK = 12, 6
+_FEWEST_TO_LEARN, _FEWEST_TO_TEST = 30, 10
+_DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Period:
+    """The rows submitted in it, and the rows that had ended when it began."""
+
+    past: np.ndarray
+    rows: np.ndarray
+
+
+def period_length(features: Features) -> float:
+    """A week; in a short trace a day, six hours, an hour, or an eighth of it all."""
+    span = _span(features)
+    return next((s for s in _LENGTHS_S if span >= _FEWEST_PERIODS * s), span / 8)
+
+
+def periods_of(features: Features, quick: bool = False) -> list[Period]:
+    """Those with enough to learn from and to test; of many, the last."""
+    import numpy as np
+
+    length = period_length(features)
+    if not length > 0:
+        return []
+    first = features.submitted[0]
+    ended = features.submitted + features.duration
+    number = np.floor((features.submitted - first) / length)
+    found = []
+    for this in np.unique(number):
+        rows = np.flatnonzero(number == this)
+        past = np.flatnonzero(ended <= first + this * length)
+        if len(rows) >= _FEWEST_TO_TEST and len(past) >= _FEWEST_TO_LEARN:
+            found.append(Period(past, rows))
+    return found[-(_MOST_PERIODS_QUICK if quick else _MOST_PERIODS) :]
+
+
+def _span(features: Features) -> float:
+    submitted = features.submitted
+    return float(submitted[-1] - submitted[0]) if len(submitted) else 0.0
+
+
+def interval(
+    values: Sequence[float] | np.ndarray,
+    weights: Sequence[float] | np.ndarray | None,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The 95 % interval of the (weighted) mean of blocks, by drawing as many again."""
+    import numpy as np
+
+    means = redrawn(np.asarray(values, float), weights, seed)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def redrawn(
+    values: np.ndarray, weights: Sequence[float] | np.ndarray | None, seed: int = 0
+) -> np.ndarray:
+    """Means of blocks drawn with replacement."""
+    import numpy as np
+
+    weight = np.ones(len(values)) if weights is None else np.asarray(weights, float)
+    drawn = np.random.default_rng(seed).integers(len(values), size=(_DRAWS, len(values)))
+    means: np.ndarray = (values * weight)[drawn].sum(1) / weight[drawn].sum(1)
+    return means
+
+
+class Pairs:
+    """Pairs of jobs with different durations: all of few jobs, a sample of many. The same pairs
+    judge every prediction, so that differences are not differences of the sample."""
+
+    def __init__(self, truth: np.ndarray, seed: int, most: int = 100_000) -> None:
+        import numpy as np
+
+        if len(truth) * (len(truth) - 1) // 2 <= most:
+            one, two = np.triu_indices(len(truth), 1)
+        else:
+            one, two = np.random.default_rng(seed).integers(len(truth), size=(2, most))
+        differ = truth[one] != truth[two]
+        self._one, self._two = one[differ], two[differ]
+        self._sign = np.sign(truth[self._one] - truth[self._two])
+
+    def accuracy(self, predicted: np.ndarray) -> float:
+        """The part in the right order; equal predictions are half right. Kendall's tau is 2 x - 1."""
+        import numpy as np
+
+        if not len(self._one):
+            return 0.5
+        order = np.sign(predicted[self._one] - predicted[self._two])
+        return float((1.0 + (order * self._sign).mean()) / 2.0)

@@ -1,0 +1,220 @@
+"""What predicts how long a job runs: rolling over time, by groups of features, by what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dovetail.insight.features import HISTORY, LEVELS, Features
+from dovetail.insight.learners import ADDITIVE, BOOSTED, GROUP_MEAN, MISSING, can_boost
+from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
+from dovetail.insight.rolling import Errors, Round, Trial, dropped_in, measured_in
+from dovetail.insight.shapes import Shape, shapes_of
+from dovetail.insight.work import Crew, Map, Progress
+
+_JOINED = ("user", "name")  # each tells of the other: shuffled alone, one hides behind the other
+_MOST_DROPPED = 8
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one model predicts, knowing what is known at one level, over all test periods."""
+
+    model: str  # "group mean", "boosted", "additive"
+    level: str  # everything known up to then: "submit", "history", "profile", "run"
+    periods: int  # weeks (or shorter periods, see Predictive.period_s) predicted from their past
+    jobs: int
+    mae_log: float  # mean absolute error of log(1 + seconds)
+    mape: float  # mean absolute error as a part of the true duration, of jobs of a second or more
+    mdape: float  # the same, median: what is typical
+    order_accuracy: (
+        float  # part of the pairs of jobs that it puts in the right order; 0.5 is chance
+    )
+    low: float  # 95 % interval of the order accuracy, over the periods
+    high: float
+    by_period: tuple[float, ...]  # the order accuracy of each period
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What is lost when a group of features says nothing, with a 95 % interval."""
+
+    group: str
+    mean: float  # rise of the mean absolute error of log(1 + seconds)
+    low: float
+    high: float
+    share: float  # of the rises of all groups together, none below 0
+    order_mean: float  # loss of order accuracy
+    order_low: float
+    order_high: float
+
+
+@dataclass(frozen=True)
+class Predictive:
+    period_s: float  # length of the periods that the trace was split into
+    scores: tuple[Score, ...]  # of every model, with all that is known before the start
+    by_level: tuple[Score, ...]  # of the boosted model, as more becomes known
+    importance: tuple[Importance, ...]  # by permutation: the one to rank by
+    dropped: tuple[Importance, ...]  # by training again without: what the others cannot replace
+    shapes: tuple[Shape, ...]
+    not_measured: tuple[str, ...]
+
+
+def predictive(
+    features: Features,
+    *,
+    repeats: int = 30,
+    seed: int = 0,
+    quick: bool = False,
+    map: Map = map,
+    progress: Progress | None = None,
+) -> Predictive:
+    """Every period is predicted by models that learnt only from jobs that had ended before it."""
+    periods = periods_of(features, quick)
+    missing = [f"{group} as a predictor: {why}" for group, why in features.left_out.items()]
+    obstacle = _obstacle(features, periods)
+    if obstacle:
+        return Predictive(period_length(features), (), (), (), (), (), (obstacle, *missing))
+    crew = Crew(map, progress, 2 * len(periods) + 1)
+    groups = shuffled_together(features)
+    rounds = [
+        Round(features, period, groups, repeats, seed + number, quick)
+        for number, period in enumerate(periods)
+    ]
+    trials = crew.each(measured_in, rounds)
+    scores = [_score(model, HISTORY, trials) for model in (BOOSTED, ADDITIVE, GROUP_MEAN)]
+    by_level = [_score(BOOSTED, level, trials) for level in LEVELS]
+    importance = _importance(list(groups), trials, seed)
+    dropped: list[Importance] = []
+    shapes: list[Shape] = []
+    if can_boost():
+        dropped = _dropped(crew, rounds, trials, importance, seed)
+        shapes = crew.each(shapes_of, rounds[-1:])[0]
+    else:
+        missing.append(MISSING)
+    return Predictive(
+        period_length(features),
+        tuple(score for score in scores if score is not None),
+        tuple(score for score in by_level if score is not None),
+        tuple(importance),
+        tuple(dropped),
+        tuple(shapes),
+        tuple(missing),
+    )
+
+
+def _obstacle(features: Features, periods: Sequence[Period]) -> str:
+    what = "what predicts durations"
+    jobs = len(features.duration)
+    if jobs < 2:
+        return f"{what}: the trace has {jobs} job{'' if jobs == 1 else 's'}"
+    if (features.duration == features.duration[0]).all():
+        return f"{what}: all durations are equal"
+    if not periods:
+        return f"{what}: too few jobs end before others come ({jobs} jobs); bring a longer trace"
+    return ""
+
+
+def shuffled_together(features: Features) -> Mapping[str, tuple[str, ...]]:
+    """The groups known before the start, user and name as one (see `_JOINED`)."""
+    known = set(features.upto(HISTORY))
+    groups = {
+        group: tuple(name for name in features.groups[group] if name in known)
+        for group in features.known_before_start()
+    }
+    if all(group in groups for group in _JOINED):
+        joined = {" and ".join(_JOINED): tuple(n for g in _JOINED for n in groups.pop(g))}
+        groups = {**joined, **groups}
+    return groups
+
+
+def _score(model: str, level: str, trials: Sequence[Trial]) -> Score | None:
+    found = [trial.errors[model, level] for trial in trials if (model, level) in trial.errors]
+    if not found:
+        return None
+    jobs = [errors.jobs for errors in found]
+    order = [errors.order for errors in found]
+
+    def mean(name: str) -> float:
+        return sum(float(getattr(e, name)) * e.jobs for e in found) / sum(jobs)
+
+    low, high = interval(order, jobs)
+    return Score(
+        *(model, level, len(found), sum(jobs)),
+        *(mean("mae_log"), mean("mape"), mean("mdape"), mean("order")),
+        *(low, high, tuple(order)),
+    )
+
+
+def _importance(groups: Sequence[str], trials: Sequence[Trial], seed: int) -> list[Importance]:
+    """Blocks drawn again are periods, each with one of its shuffles."""
+    jobs = [trial.shuffled_jobs for trial in trials]
+    found = []
+    for number, group in enumerate(groups):
+        if not all(trial.rises for trial in trials):
+            return []
+        rises = [_of_shuffles([t.rises[number] for t in trials], jobs, seed)]
+        rises.append(_of_shuffles([t.losses[number] for t in trials], jobs, seed))
+        found.append((group, rises[0], rises[1]))
+    return _ranked(found)
+
+
+def _of_shuffles(
+    by_period: Sequence[Sequence[float]], jobs: Sequence[int], seed: int
+) -> tuple[float, float, float]:
+    """Mean and 95 % interval over both chances: which shuffle, and which periods."""
+    import numpy as np
+
+    table, weight = np.array(by_period), np.array(jobs, float)
+    chance = np.random.default_rng(seed)
+    periods = chance.integers(len(table), size=(2000, len(table)))
+    shuffles = chance.integers(table.shape[1], size=periods.shape)
+    means = (table[periods, shuffles] * weight[periods]).sum(1) / weight[periods].sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(np.average(table.mean(1), weights=weight)), float(low), float(high)
+
+
+def _dropped(
+    crew: Crew,
+    rounds: Sequence[Round],
+    trials: Sequence[Trial],
+    importance: Sequence[Importance],
+    seed: int,
+) -> list[Importance]:
+    """The groups on top, one by one left out of what a model may learn from."""
+    top = [one.group for one in importance[:_MOST_DROPPED]]
+    without = crew.each(dropped_in, [(own, tuple(top)) for own in rounds])
+    with_all = [trial.errors[BOOSTED, HISTORY] for trial in trials]
+    jobs = [errors.jobs for errors in with_all]
+    found = []
+    for number, group in enumerate(top):
+        pairs = list(zip([errors[number] for errors in without], with_all, strict=True))
+        rise = [less.mae_log - full.mae_log for less, full in pairs]
+        loss = [full.order - less.order for less, full in pairs]
+        found.append((group, _of_periods(rise, jobs, seed), _of_periods(loss, jobs, seed)))
+    return _ranked(found)
+
+
+def _of_periods(
+    values: Sequence[float], jobs: Sequence[int], seed: int
+) -> tuple[float, float, float]:
+    import numpy as np
+
+    means = redrawn(np.array(values), jobs, seed)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(np.average(values, weights=jobs)), float(low), float(high)
+
+
+Spread = tuple[float, float, float]
+
+
+def _ranked(found: Sequence[tuple[str, Spread, Spread]]) -> list[Importance]:
+    total = sum(max(rise[0], 0.0) for _, rise, _ in found)
+    rows = [
+        Importance(group, *rise, max(rise[0], 0.0) / total if total else 0.0, *loss)
+        for group, rise, loss in found
+    ]
+    return sorted(rows, key=lambda row: -row.mean)
+
+
+__all__ = ["Errors", "Importance", "Predictive", "Score", "Shape", "predictive"]
