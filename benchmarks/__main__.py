@@ -19,6 +19,7 @@ from benchmarks import (
     predicted_cost,
     predictors,
     price_and_power,
+    similarity,
     tune_live,
     tune_vs_peers,
 )
@@ -281,6 +282,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "queueing": queueing_theory,
     "predictors": predictors.measured,
     "live": a_live_daemon,
+    "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,

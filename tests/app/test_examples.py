@@ -17,7 +17,8 @@ from dovetail.traces.columns import COLUMNS
 HERE = Path(__file__).parents[2]
 EXAMPLES = HERE / "examples"
 PAGE = (HERE / "docs" / "howto" / "compare-policies-on-your-jobs.md").read_text()
-COMMANDS = re.findall(r"^\$ dovetail (.+)$", PAGE, re.MULTILINE)
+MIXED = (HERE / "docs" / "howto" / "mixed-gpu-kinds.md").read_text()
+COMMANDS = re.findall(r"^\$ dovetail (.+)$", PAGE + MIXED, re.MULTILINE)
 
 
 def test_the_page_shows_commands() -> None:

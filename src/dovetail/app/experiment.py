@@ -23,11 +23,13 @@ from dovetail.core.view import IndexSpec
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
+from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
 from dovetail.predict.learned import LEARNED, Learned
+from dovetail.predict.speed import predictors as speed_predictors
 from dovetail.traces.charges import Charges
 from dovetail.traces.outcomes import Outcomes, summarise
 from dovetail.traces.record import RunRecord
@@ -60,6 +62,8 @@ class Experiment:
     pair_speed: float | None = None
     seed: int = 0
     costs: Costs | None = None  # None: what the nodes say of their power, and nothing else
+    speed_table: SpeedTable | None = None  # how fast models really run on which GPUs
+    speeds: str = "similar"  # what policies are told of it
     believed: Costs | None = None  # what policies are told that all costs; None: the truth
 
     def charged(self) -> Costs:
@@ -81,10 +85,17 @@ class Experiment:
         predictors |= {way: Learned(way) for way in LEARNED}
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
         believed = self.charged() if self.believed is None else self.believed
-        return Knowledge(predictors, self.predictor, _thinned(services), believed)
+        return Knowledge(
+            predictors,
+            self.predictor,
+            _thinned(services),
+            believed,
+            speed_predictors(self.speed_table),
+            self.speeds if self.speed_table else "none",
+        )
 
     def world(self) -> SimulatedCluster:
-        from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
+        from dovetail.models.speed import by_kind_and_placement, by_table, same_for_all_pairs
 
         power = self.charged().power
         uneven = (
@@ -94,17 +105,16 @@ class Experiment:
             or self.across_racks != 1.0
             or any(arrival.job.options for arrival in self.arrivals)
         )
+        speed = by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks, power)
+        if self.speed_table is not None:
+            speed = by_table(self.speed_table, otherwise=speed)
         return SimulatedCluster(
             self.nodes,
             self.arrivals,
             tenants=self.tenants,
             node_events=self.node_events,
             failures=self.failures,
-            speed=by_kind_and_placement(
-                self.kind_speeds, self.across_nodes, self.across_racks, power
-            )
-            if uneven
-            else None,
+            speed=speed if uneven or self.speed_table is not None else None,
             interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
         )
 

@@ -68,6 +68,7 @@ _SECTIONS = {
         ),
         "plan": ("dovetail.app.planning.command", "plan", "Decide once, on a request in JSON."),
         "bound": ("dovetail.app.bounding.command", "bound", "How cheap could it be at all?"),
+        "speeds": ("dovetail.app.speeds_command", "speeds", "How fast a model is on which GPUs."),
         "policies": ("dovetail.app.policies_command", "policies", "List policies and parameters."),
         "trace": ("dovetail.app.trace_commands", "trace", "Describe or generate traces."),
     },

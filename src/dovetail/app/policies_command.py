@@ -13,6 +13,7 @@ from dovetail.policies.placement import PLACEMENTS
 
 _NEEDS = {
     "predictor": "Needs durations (--predictor).",
+    "speeds": "Uses speeds by GPU kind (--speed-table).",
     "services": "Needs the distribution of service, which it is given for the whole trace.",
 }
 

@@ -35,8 +35,10 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
+from dovetail.models.speed_table import SpeedTable, model_type
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
+from dovetail.predict.speed import SPEEDS
 from dovetail.traces.clusters import (
     read_cluster,
     read_cluster_tenants,
@@ -91,6 +93,25 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--across-nodes", default=1.0, show_default=True, help="Speed of a gang over nodes."
         ),
         click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
+        click.option(
+            "--speed-table",
+            metavar="FILE",
+            help="How fast models run on which GPUs: CSV model,kind,gpus,steps_per_s, or a table of "
+            "Gavel or Pollux.",
+        ),
+        click.option(
+            "--measured-on",
+            metavar="KIND",
+            help="With --speed-table: the GPU kind that durations of TRACE are of.  [that on which "
+            "most models are fastest]",
+        ),
+        click.option(
+            "--speeds",
+            type=click.Choice(list(SPEEDS)),
+            default="similar",
+            show_default=True,
+            help="With --speed-table: what policies that ask for speeds are told.",
+        ),
         click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
         click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
         click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
@@ -190,7 +211,8 @@ def _title(trace: str) -> str:
 
 def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
     _check_none_empty(options)
-    arrivals, nodes, known = _given(trace, options)
+    speed_table = _speed_table(options)
+    arrivals, nodes, known = _given(trace, options, speed_table)
     if options["interruption_cost"]:
         arrivals = with_interruption_cost(arrivals, *interruption(options["interruption_cost"]))
     if options["time_error"]:
@@ -218,14 +240,17 @@ def _experiment(trace: str, options: dict[str, Any], policies: list[str]) -> Exp
         seed=options["seed"],
         costs=costs,
         believed=costs_believed(options, costs),
+        speed_table=speed_table,
+        speeds=options["speeds"],
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is told before anything runs
+    _tell_models_without_speed(experiment)
     return experiment
 
 
 def _given(
-    trace: str, options: dict[str, Any]
+    trace: str, options: dict[str, Any], table: SpeedTable | None
 ) -> tuple[Sequence[Arrival], tuple[Node, ...], Costs]:
     """The jobs, the cluster, and what is known of costs."""
     if is_instance(trace):
@@ -240,13 +265,46 @@ def _given(
     if not options["cluster"]:
         raise click.UsageError("give the nodes with --cluster, such as 8x8, or a folder as TRACE")
     seconds = traces.read_durations(options["durations"]) if options["durations"] else None
-    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds)
+    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds, table)
     _tell_bad_rows(found)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     nodes = read_cluster(options["cluster"])
     known = read_costs(options["costs"]).costs(nodes) if options["costs"] else None
     return found.arrivals, nodes, known or Costs(rates_of(nodes))
+
+
+def _speed_table(options: dict[str, Any]) -> SpeedTable | None:
+    from dovetail.traces.speed_tables import read_speed_table
+
+    if options["speed_table"] is None:
+        if options["measured_on"]:
+            raise click.UsageError("--measured-on goes with --speed-table")
+        return None
+    return read_speed_table(options["speed_table"], options["measured_on"] or "")
+
+
+def _tell_models_without_speed(experiment: Experiment) -> None:
+    """So that nobody takes a run on equal GPUs for one on their own."""
+    table = experiment.speed_table
+    if table is None:
+        return
+    jobs = [arrival.job for arrival in experiment.arrivals]
+    unknown = [job.model for job in jobs if table.nearest(model_type(job.model)) is None]
+    if unknown:
+        named = f", such as {unknown[0]!r}" if unknown[0] else ""
+        click.echo(
+            f"note: {counted(len(unknown), 'job')} of {len(jobs)} run a model that the speed table "
+            f"lacks{named}: their speed does not depend on it",
+            err=True,
+        )
+    strange = sorted({node.kind for node in experiment.nodes if not table.kind_of(node.kind)})
+    if strange:
+        click.echo(
+            f"note: the speed table lacks the GPU kind {', '.join(strange)}; it has "
+            f"{', '.join(table.kinds)}",
+            err=True,
+        )
 
 
 def _tell_bad_rows(found: traces.Trace) -> None:
@@ -339,7 +397,8 @@ def _say(
     objective: Objective | None = None,
 ) -> None:
     click.echo(table([record.summary for record in records], objective))
-    for line in told([record.policy for record in records], experiment.predictor):
+    speeds = experiment.speeds if experiment.speed_table else "none"
+    for line in told([record.policy for record in records], experiment.predictor, speeds):
         click.echo(line)
     _tell_refusals(records[0])
     if out:

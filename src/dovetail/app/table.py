@@ -9,6 +9,7 @@ from typing import TypeAlias
 from dovetail.app.experiment import PREDICTORS
 from dovetail.app.objectives import Objective
 from dovetail.policies import registry
+from dovetail.predict.speed import SPEEDS
 
 Summary: TypeAlias = Mapping[str, float | int | str]
 _COLUMNS = (
@@ -85,16 +86,18 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def told(policies: Sequence[str], predictor: str) -> list[str]:
+def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[str]:
     """What policies knew beyond the present, since it decides how much their figures promise."""
     knowing: dict[str, list[str]] = {}
     for text in policies:
         for source in registry.sources(text, predictor):
-            knowing.setdefault(source, []).append(text)
+            knowing.setdefault(_source(source), []).append(text)
+        if (asked := registry.speeds_of(text, speeds)) is not None:
+            knowing.setdefault(f"speeds: {asked} ({SPEEDS[asked]})", []).append(text)
     return [
         line
         for source, names in knowing.items()
-        for line in _wrapped(f"{_source(source)} for {', '.join(names)}")
+        for line in _wrapped(f"{source} for {', '.join(names)}")
     ]
 
 

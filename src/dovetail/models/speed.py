@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dovetail.core.model import Job, Node, Placement
 from dovetail.models.power import NO_LIMITS, PowerTable
+from dovetail.models.speed_table import Hardware, SpeedTable, model_type
+
+Speed = Callable[[Job, Placement, Sequence[Node]], float]
 
 
 def by_kind_and_placement(
@@ -13,7 +16,7 @@ def by_kind_and_placement(
     across_nodes: float = 1.0,
     across_racks: float = 1.0,
     power: PowerTable = NO_LIMITS,
-) -> Callable[[Job, Placement, Sequence[Node]], float]:
+) -> Speed:
     """As its options say or by a factor for the GPU kind; less for a gang over nodes or racks, and
     under a power limit."""
 
@@ -37,6 +40,29 @@ def _speed_on(job: Job, kind: str, gpus: int, kinds: Mapping[str, float]) -> flo
     """A job that was timed there runs as timed; of the others only the kind is known."""
     option = job.option(kind, gpus)
     return kinds.get(kind, 1.0) if option is None else job.options[0].seconds / option.seconds
+
+
+def by_table(table: SpeedTable, otherwise: Speed) -> Speed:
+    """As its model was measured on GPUs of that kind; what was never measured goes `otherwise`."""
+    found: dict[tuple[str, str, int, int], float | None] = {}
+
+    def speed(job: Job, placement: Placement, nodes: Sequence[Node]) -> float:
+        kind = nodes[placement.slices[0].node].kind  # a gang stays on one
+        way = (job.model, kind, placement.gpus, len(placement.slices))
+        if way not in found:
+            found[way] = _measured(table, *way)
+        known = found[way]
+        return otherwise(job, placement, nodes) if known is None or job.options else known
+
+    return speed
+
+
+def _measured(table: SpeedTable, model: str, kind: str, gpus: int, nodes: int) -> float | None:
+    own = table.nearest(model_type(model)) if model and gpus else None
+    if own is None:
+        return None
+    usual = Hardware(table.reference, gpus)
+    return table.ratio(own, Hardware(table.kind_of(kind), gpus, nodes), usual)
 
 
 def same_for_all_pairs(pair_speed: float) -> Callable[[Job, Job], float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from dovetail.policies.catalogue import Catalogue, settable
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import Learned
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
 _ANDREAS = "dovetail.policies.andreas.policies"
@@ -48,8 +49,10 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
     "frugal": ("dovetail.policies.frugal", "Frugal"),
+    "model-similarity": ("dovetail.policies.similar", "ModelSimilarity"),
 }
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
+_ASKED = ("predictor", "speeds")  # filled in, unless the text names another by its name
 CATALOGUE = Catalogue(
     "policy", "dovetail policies", "dovetail.policies", BUILTIN, "decide", unlisted=_GIVEN
 )
@@ -66,6 +69,8 @@ class Knowledge:
     predictor: str  # the one to use unless the policy's text names another
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
     costs: Costs = Costs()  # what energy and lateness are believed to cost
+    speeds: Mapping[str, SpeedPredictor] = field(default_factory=lambda: {"none": SameEverywhere()})
+    speed: str = "none"  # the one of them to use unless the policy's text names another
 
     def predictor_named(self, name: str) -> Predictor:
         predictor: Predictor = _choose("predictor", self.predictors, name)
@@ -79,6 +84,7 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     readers: dict[str, Callable[[str], Any]] = {
         "place": partial(_choose, "placement", PLACEMENTS),
         "predictor": knowledge.predictor_named,
+        "speeds": partial(_choose, "speeds", knowledge.speeds),
     }
     values = CATALOGUE.values(text, readers)
     for key in settable(find(text.partition(":")[0])):
@@ -98,6 +104,12 @@ def sources(text: str, predictor: str) -> list[str]:
     return found
 
 
+def speeds_of(text: str, usual: str) -> str | None:
+    """What the policy is told of speeds; None: it does not ask."""
+    known = settable(find(text.partition(":")[0]))
+    return CATALOGUE.given(text, known).get("speeds", usual) if "speeds" in known else None
+
+
 def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledge) -> None:
     if key == "place":
         values[key] = place
@@ -107,6 +119,8 @@ def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledg
         values[key] = knowledge.services
     elif key == "costs":
         values[key] = knowledge.costs
+    elif key == "speeds":
+        values[key] = knowledge.speeds[knowledge.speed]
 
 
 def _choose(what: str, choices: Mapping[str, Any], value: str) -> Any:
@@ -126,7 +140,7 @@ class Description:
 def describe(name: str) -> Description:
     """The name, the first sentence and the parameters with their defaults."""
     parameters = CATALOGUE.parameters(name)
-    for key in ("place", "predictor", *_GIVEN):
+    for key in ("place", *_ASKED, *_GIVEN):
         parameters.pop(key, None)
-    needs = tuple(key for key in settable(find(name)) if key in ("predictor", "services"))
+    needs = tuple(key for key in settable(find(name)) if key in (*_ASKED, "services"))
     return Description(name, CATALOGUE.summary(name), parameters, needs)

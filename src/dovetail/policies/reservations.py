@@ -9,7 +9,6 @@ Otherwise, or when the cluster changes, all are made anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
 from typing import Final, NamedTuple, final
@@ -18,6 +17,7 @@ from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.policies.narrowing import Narrowed
 from dovetail.policies.outlook import Outlook, pool_of
 from dovetail.policies.profile import Profile, earliest_in_all
 from dovetail.predict.duration import Predictor
@@ -54,7 +54,7 @@ class Reservations:
         self._due: list[int] = []  # sequences of those whose start has come
         self._pools: list[Profile] = []
         self._quotas: dict[str, Profile] = {}  # by tenant
-        self._narrowed: Final[dict[tuple[int, int], Shape]] = {}  # by lane and pool
+        self._narrowed: Final = Narrowed()
 
     # ------------------------------------------------------------------------- kept by the state
 
@@ -145,7 +145,9 @@ class Reservations:
         self._made.clear()
         self._starts.clear()
         self._due.clear()
-        self._pools = [Profile(now, _free(room, pool), self._releases(pool)) for pool in room.pools]
+        self._pools = [
+            Profile(now, free_in(room, pool), self._releases(pool)) for pool in room.pools
+        ]
         self._quotas = {
             tenant.name: Profile(
                 now,
@@ -218,24 +220,11 @@ class Reservations:
 
     def _due_now(self, sequence: int) -> Due:
         track, pool = self._backlog.waiting[sequence], self._made[sequence].pool
-        return Due(track, self._narrowed_to(track, pool), pool)
-
-    def _narrowed_to(self, track: Track, pool: int) -> Shape:
-        """The job's shape as if it wanted that pool only."""
-        if not track.shape.gpus:
-            return track.shape  # it takes no GPUs from any pool
-        shape, room = track.shape, self._view.room
-        if len(room.eligible(shape)) == 1:
-            return shape
-        narrowed = self._narrowed.get((shape.lane, pool))
-        if narrowed is None:
-            wanted = room.pools[pool]
-            narrowed = Shape(shape.lane, replace(track.job, kinds=(wanted.kind,)), wanted.tenant)
-            self._narrowed[shape.lane, pool] = narrowed
-        return narrowed
+        room = self._view.room
+        return Due(track, self._narrowed.to(room, track, room.pools[pool]), pool)
 
 
-def _free(room: Room, pool: Pool) -> int:
+def free_in(room: Room, pool: Pool) -> int:
     """What is free in the pool, with the rests of shared GPUs."""
     rests = [
         left for (n, _), left in room.shares.items() if room.pool_of[n] is pool and room.open[n]

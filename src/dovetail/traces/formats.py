@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from os import PathLike, fspath
 from os.path import exists
 from typing import NamedTuple, TextIO
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
-from dovetail.traces import alibaba, columns, native, philly, pollux, tiresias
+from dovetail.models.speed_table import SpeedTable
+from dovetail.traces import alibaba, columns, gavel, native, philly, pollux, tiresias
 from dovetail.traces.cells import Header, Read, column, duration, label
 from dovetail.traces.rows import (
     Complaints,
@@ -37,6 +39,7 @@ FORMATS: Mapping[str, Known] = {
     "muri": Known(tiresias.MURI_COLUMNS, tiresias.tiresias),
     "tiresias": Known(tiresias.COLUMNS, tiresias.tiresias),
     "philly": Known(philly.COLUMNS, philly.philly),
+    "gavel": Known(gavel.COLUMNS, gavel.gavel),
     "pollux": Known(pollux.COLUMNS, pollux.pollux),
     "alibaba-2023": Known(alibaba.COLUMNS, alibaba.alibaba),
     "dovetail": Known(columns.REQUIRED, native.native),
@@ -48,19 +51,21 @@ def read(
     format: str | None = None,
     skip_bad_rows: bool = False,
     durations: Mapping[str, Seconds] | None = None,
+    speeds: SpeedTable | None = None,
     lacking: tuple[str, ...] = (),
 ) -> Trace:
     """The jobs of a file (or of `-`, standard input), in order of submission.
 
-    `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application.
-    Needed columns named in `lacking` are not looked at: they are 0 for every job.
+    `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application. `speeds`
+    turn the steps of a Gavel trace into seconds. Needed columns named in `lacking` are not looked at:
+    they are 0 for every job.
     """
     source = fspath(path)
     file, part = _file_and_part(source)
     if format is not None and format not in FORMATS:
         raise BadInput(f"there is no trace format {format!r}; known are {', '.join(FORMATS)}")
     complaints = Complaints(source, skip_bad_rows)
-    context = Context(durations=durations, part=part, lacking=lacking)
+    context = Context(durations=durations, part=part, speeds=speeds, lacking=lacking)
     with opened(file) as text:
         table = _table(file, text)
         format = format or ("dovetail" if lacking else recognised(table.header))
@@ -122,6 +127,8 @@ def _table(source: str, text: TextIO) -> Table:
     first, skipped = first_line(source, text)
     if first.lstrip().startswith("["):
         raise BadInput(f"{source} is one JSON list; write one object a line (jq -c '.[]' does so)")
+    if gavel.without_header(first):
+        return CsvTable(source, "\t".join(gavel.COLUMNS), skipped - 1, chain([first], text))
     if not first.lstrip().startswith("{"):
         return CsvTable(source, first, skipped, text)
     from dovetail.traces.jsonlines import JsonTable

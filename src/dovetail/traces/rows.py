@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, TextIO, TypeVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
+from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import CellError, Header, Read, Row, clipped, header_of
 from dovetail.traces.clock import Clock
@@ -23,11 +24,13 @@ DELIMITERS = ",;\t"
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a format may need besides the header: `durations` and `part` matter to Pollux only,
-    `lacking` (needed columns that may be absent or useless, and are then 0) to our own."""
+    `speeds` to Gavel, `lacking` (needed columns that may be absent or useless, and are then 0) to
+    our own."""
 
     clock: Clock = field(default_factory=Clock)
     durations: Mapping[str, Seconds] | None = None
     part: str | None = None
+    speeds: SpeedTable | None = None
     notes: list[str] = field(default_factory=list)
     lacking: tuple[str, ...] = ()
 
@@ -68,7 +71,7 @@ class Table(Protocol):
 class CsvTable:
     """Comma-, semicolon- or tab-separated. Blank and # lines before the header are passed over."""
 
-    def __init__(self, source: str, first: str, skipped: int, rest: TextIO) -> None:
+    def __init__(self, source: str, first: str, skipped: int, rest: Iterable[str]) -> None:
         delimiter = max(DELIMITERS, key=first.count)
         # strict: an unclosed quote is an error, it does not swallow the rest of the file
         self._reader = csv.reader(chain([first], rest), delimiter=delimiter, strict=True)

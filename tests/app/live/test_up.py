@@ -137,3 +137,37 @@ def test_two_homes_know_nothing_of_each_other(
     assert json.loads(said.out) == []
     one.well("down", "--cancel")
     other.well("down", "--cancel")
+
+
+def test_a_table_of_speeds_is_remembered_and_a_wrong_one_told(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
+    said = box("up", "--slots", 1, "--speed-table", "nowhere.csv", cwd=tmp_path)
+    assert f"cannot read '{tmp_path}/nowhere.csv': there is no such file" in said.err
+    table = tmp_path / "speeds.csv"
+    table.write_text("model,kind,gpus,steps_per_s\nresnet50,K80,1,1\nresnet50,V100,1,8\n")
+    box.well(
+        "up",
+        "--slots",
+        1,
+        "--speed-table",
+        table.name,
+        "--policy",
+        "model-similarity",
+        cwd=tmp_path,
+    )
+    job_id = box.submit("--model", "resnet50@32", "--", "true")
+    box.well("wait", job_id)
+    assert "model      resnet50@32\n" in box.well("show", job_id)
+    box.well("down")
+    table.unlink()
+    assert "policy model-similarity" in box.well("up")
+    log = tmp_path / "home" / "daemon.log"
+    assert log.read_text().count("no speeds of models: cannot read") == 1
+    box.well("down")
+    box.well("up", "--speed-table", "none")
+    box.well("down")
+    box.well("up")
+    assert log.read_text().count("no speeds of models: cannot read") == 1
+    box.well("down")

@@ -119,9 +119,10 @@ def _likeness(
     told = _told(policy, view, tracks)
     seconds = {job_id: belief.seconds for job_id, belief in told.items()}
     still = stills.take(view, max(now, view.now), tracks)
+    speeds = getattr(policy, "speeds", None)  # of the few that ask for them
     return Likeness(
         still,
-        lambda state: make(text, services_of(state), costs, seconds),
+        lambda state: make(text, services_of(state), costs, speeds, seconds),
         text,
         usage=usage,
         told=told,

@@ -32,7 +32,7 @@ from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
 from dovetail.core.entries import JournalEntry, PolicySet
-from dovetail.core.errors import DovetailError, IllegalEntry
+from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import decode, encode
 from dovetail.core.loop import run
 from dovetail.core.model import Node, Seconds
@@ -40,11 +40,13 @@ from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
 from dovetail.policies.housekeeping import Housekeeping
+from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
 
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
+NO_TABLE = "none"  # instead of a file with speeds: forget the one of last time
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
@@ -58,6 +60,7 @@ class Settings:
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
     group: str | None = None  # whose members may use the system's daemon
+    speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
 
 
@@ -90,6 +93,7 @@ class Daemon:
             self.state,
             self.tally.decisions.add,
             self.costs,
+            self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
         self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
@@ -113,6 +117,26 @@ class Daemon:
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
+
+    def _speeds(self) -> SpeedPredictor | None:
+        """By the table asked for, else by that of last time, if it is still there."""
+        asked = self.settings.speed_table
+        path = asked or self.store.meta("speed_table")
+        if not path or path == NO_TABLE:
+            self.store.set_meta("speed_table", NO_TABLE)
+            return None
+        from dovetail.predict.speed import SimilarModels
+        from dovetail.traces.speed_tables import read_speed_table
+
+        try:
+            speeds = SimilarModels(read_speed_table(path))
+        except BadInput as error:
+            if asked:
+                raise
+            log.warning("no speeds of models: %s", error)
+            return None
+        self.store.set_meta("speed_table", path)
+        return speeds
 
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""

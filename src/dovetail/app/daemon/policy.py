@@ -17,6 +17,7 @@ from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge
 from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
 from dovetail.predict.learned import LEARNED, Learned, Told
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -30,9 +31,11 @@ def make(
     text: str,
     services: tuple[float, ...] = (),
     costs: Costs = NOTHING_COSTS,
+    speeds: SpeedPredictor | None = None,
     told: Mapping[JobId, Seconds] | None = None,
 ) -> Policy:
-    """The policy of that name, as a real scheduler may have it: no oracle, only history and users.
+    """The policy of that name, as a real scheduler may have it: no oracle, only history and users,
+    and speeds as far as they were measured.
 
     `told`: what a predictor that learns has said; it stands for it where nothing is to be learned.
     """
@@ -41,7 +44,11 @@ def make(
         "user-estimate": UserEstimate(),
     }
     predictors |= {way: Told(told) if told else Learned(way) for way in LEARNED}
-    knowledge = Knowledge(predictors, PREDICTOR, services, costs)
+    known: dict[str, SpeedPredictor] = {"none": SameEverywhere()}
+    if speeds is not None:
+        known["similar"] = speeds
+    usual = "none" if speeds is None else "similar"
+    knowledge = Knowledge(predictors, PREDICTOR, services, costs, known, usual)
     return registry.make(text, PLACEMENTS["consolidated"], knowledge)
 
 
@@ -63,12 +70,14 @@ class Chosen:
         view: View,
         took: Callable[[float], None],
         costs: Costs = NOTHING_COSTS,
+        speeds: SpeedPredictor | None = None,
     ) -> None:
         self._took = took  # told the seconds of every decision
         self.costs = costs
+        self._speeds = speeds
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view), costs)
+        self._policy: Policy = make(text, services_of(view), costs, speeds)
 
     @property
     def policy(self) -> Policy:
@@ -76,7 +85,7 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view), self.costs)
+        self._policy = make(text, services_of(view), self.costs, self._speeds)
         self.text, self.trouble = text, ""
 
     def give_up_on(self, error: Exception, view: View) -> None:

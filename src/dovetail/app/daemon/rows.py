@@ -41,6 +41,7 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "deadline": clock.unix(job.deadline) if job.deadline is not None else None,
         "after": list(job.after),
         "group": job.group,
+        "model": job.model,
     }
 
 

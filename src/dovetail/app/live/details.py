@@ -24,6 +24,7 @@ def _pairs(row: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "phase", _phase(row)
     yield "user", f"{row['user']}, tenant {row['tenant']}" if row["tenant"] else row["user"]
     yield "group", row["group"]
+    yield "model", row.get("model", "")  # jobs of older daemons have none
     yield from _asked(row, now)
     yield from _times(row, now)
     yield "attempts", f"{row['attempts']}"

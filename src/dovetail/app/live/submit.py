@@ -62,6 +62,7 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
         click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
         text("--tenant", help="Whose quota it counts against."),
+        text("--model", help="What it trains, for policies that know its speed: resnet50@64."),
         text("--group", help="The study or pipeline it belongs to."),
         click.option(
             "--preemptible/--no-preemptible",
@@ -205,7 +206,7 @@ def _umask() -> int:
 
 _PLAIN = (
     *("name", "priority", "deadline", "late_cost", "time_limit", "estimate", "array", "retries"),
-    *("tenant", "group", "workdir"),
+    *("tenant", "group", "model", "workdir"),
 )
 _RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
 

@@ -41,6 +41,12 @@ class DidNotStart(DovetailError):
     help="Main memory that suspended jobs may take up.  [60 % of all]",
 )
 @click.option(
+    "--speed-table",
+    metavar="FILE",
+    help="CSV model,kind,gpus,steps_per_s: for policies that know speeds; none to forget it.  "
+    "[as last time]",
+)
+@click.option(
     "--costs",
     metavar="FILE",
     help="TOML: prices and watts; none to forget them.  [as last time]",
@@ -58,8 +64,9 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     if named and not asked["policy"]:
         raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
     asked["policy"] = asked["policy"] and with_predictor(asked["policy"], named)
-    if asked["costs"] not in (None, "none"):
-        asked["costs"] = os.path.abspath(asked["costs"])  # the daemon runs elsewhere
+    for name in ("costs", "speed_table"):
+        if asked[name] not in (None, "none"):
+            asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)

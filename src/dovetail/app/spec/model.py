@@ -194,6 +194,11 @@ class JobSpec(Part):
         default=Checkpoint(),
         description="It saves its progress by itself when it is told to stop; this is how.",
     )
+    model: fields.Label = Field(
+        default="",
+        description="The model it trains, NAME or NAME@BATCH, for policies that know its speed.",
+        examples=["resnet50@64"],
+    )
     elastic: Elastic | None = Field(default=None, description="It can use a range of GPU counts.")
     preemptible: fields.Preemptible = Field(
         default=True,

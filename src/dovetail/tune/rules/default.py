@@ -30,7 +30,7 @@ class Default:
     dearness: float = 0.4
     # A turn is at least this share of the trial's age: an old one is not moved for a step or two.
     turn: float = 0.25
-    # Of the time of a whole study, what may be lost in switching, first starts included.
+    # Of the time of a whole study, what may be lost in switching.
     lost: float = 0.03
 
     def __post_init__(self) -> None:
@@ -69,15 +69,16 @@ class Default:
         return known.curves.steadiness >= self.steady
 
     def _pauses_left(self, study: Study) -> float:
-        """Where switching is so dear that the first starts alone take up what may be lost, half as
+        """First starts, which every rule has to pay for, count among what may be lost as long as one
+        pause for each trial remains. Where switching is so dear that not even those would do, half as
         many pauses as there are trials: without any, nothing would be found out."""
         if study.switch_cost <= 0:
             return inf
         trials = max(study.planned, len(study.trials))
-        affordable = self.lost * trials * study.steps / study.switch_cost - trials
+        affordable = self.lost * trials * study.steps / study.switch_cost
         begun = paused = 0
         for trial in study.trials:
             begun += trial.standing is not NEW
             paused += trial.standing is PAUSED
         resumed = study.switches - begun
-        return max(affordable, trials / 2) - resumed - paused
+        return max(affordable - trials, min(affordable, trials), trials / 2) - resumed - paused

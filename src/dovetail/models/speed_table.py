@@ -1,0 +1,132 @@
+"""Measured speeds of models, by GPU kind, number of GPUs and number of nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import inf, log2
+from typing import Final, NamedTuple, final
+
+from dovetail.core.errors import BadInput
+
+_BATCH = re.compile(r"(?P<model>.*?)\s*(?:\(batch size (?P<said>\d+)\)|@(?P<short>\d+))?")
+
+
+class ModelType(NamedTuple):
+    """A model and its batch size on one GPU; 0: not said."""
+
+    model: str
+    batch: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.model}@{self.batch}" if self.batch else self.model
+
+
+class Hardware(NamedTuple):
+    """GPUs of one kind, and over how many nodes they are spread."""
+
+    kind: str
+    gpus: int = 1
+    nodes: int = 1
+
+
+def plain(name: str) -> str:
+    """`ResNet-50`, `resnet_50` and `resnet50` are one model, `V100` and `v100` one kind."""
+    return re.sub(r"[^a-z0-9]+", "", name.lower())
+
+
+def model_type(text: str) -> ModelType:
+    """From `resnet50`, `resnet50@64` or, as Gavel has it, `ResNet-50 (batch size 64)`."""
+    found = _BATCH.fullmatch(text.strip())
+    assert found is not None  # anything is a model
+    return ModelType(plain(found["model"]), int(found["said"] or found["short"] or 0))
+
+
+@final
+class SpeedTable:
+    """Steps a second, or anything in proportion to them, for each model type and hardware.
+
+    Speed 1 is that on `reference`, the kind on which durations of jobs are told: the one that most
+    models are fastest on, unless another is named.
+    """
+
+    def __init__(
+        self, speeds: Mapping[ModelType, Mapping[Hardware, float]], reference: str = ""
+    ) -> None:
+        if not any(speeds.values()):
+            raise ValueError("the speed table has no speeds")
+        self.speeds: Final = {kind: dict(rows) for kind, rows in speeds.items() if rows}
+        self.kinds: Final = tuple(
+            dict.fromkeys(hardware.kind for rows in self.speeds.values() for hardware in rows)
+        )
+        self.reference: Final = self._reference(reference)
+        self._same_kind: Final[dict[str, str]] = {}  # as nodes call it, as the table does
+
+    def _reference(self, wanted: str) -> str:
+        if not wanted:
+            return max(self.kinds, key=self._times_fastest)
+        if plain(wanted) not in self.kinds:
+            kinds = ", ".join(self.kinds)
+            raise BadInput(f"the speed table has no GPU kind {wanted!r}; it has {kinds}")
+        return plain(wanted)
+
+    def _times_fastest(self, kind: str) -> int:
+        number = 0
+        for rows in self.speeds.values():
+            fastest = max(rows, key=lambda hardware: rows[hardware] if hardware.gpus == 1 else 0.0)
+            number += fastest.kind == kind
+        return number
+
+    def without(self, hidden: Callable[[ModelType], bool]) -> SpeedTable:
+        """The same table, had those never been measured."""
+        left = {kind: rows for kind, rows in self.speeds.items() if not hidden(kind)}
+        return SpeedTable(left, self.reference)
+
+    def kind_of(self, name: str) -> str:
+        """The table's name of a GPU kind that a node calls `Tesla V100-SXM2`; "": it has none."""
+        found = self._same_kind.get(name)
+        if found is None:
+            words = [plain(name), *map(plain, re.split(r"[^A-Za-z0-9]+", name))]
+            found = next((word for word in words if word in self.kinds), "")
+            self._same_kind[name] = found
+        return found
+
+    def nearest(self, wanted: ModelType) -> ModelType | None:
+        """The type itself, else that model with the most similar batch size."""
+        if wanted in self.speeds:
+            return wanted
+        same = [own for own in self.speeds if own.model == wanted.model]
+        if not wanted.batch:
+            return sorted(same)[len(same) // 2] if same else None
+        return min(same, key=lambda own: abs(log2((own.batch or 1) / wanted.batch)), default=None)
+
+    def ratio(self, model: ModelType, one: Hardware, other: Hardware) -> float | None:
+        """How many times as fast the type runs on one hardware as on the other. Where that number of
+        GPUs was not measured on both, that of the nearest number; None: not measured at all."""
+        rows = self.speeds[model]
+        if one.gpus != other.gpus:
+            return _quotient(rows.get(one), rows.get(other))
+        best, nearest = None, inf
+        for gpus in {hardware.gpus for hardware in rows}:
+            found = _quotient(
+                _speed(rows, one._replace(gpus=gpus)), _speed(rows, other._replace(gpus=gpus))
+            )
+            away = abs(log2(gpus / one.gpus)) + (gpus > one.gpus) * 1e-6
+            if found is not None and away < nearest:
+                best, nearest = found, away
+        return best
+
+
+def _speed(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
+    """Of that hardware, else of the most similar number of nodes; one GPU is never spread."""
+    if wanted.gpus == 1:
+        wanted = wanted._replace(nodes=1)
+    if wanted in rows or wanted.nodes == 1:
+        return rows.get(wanted)
+    spread = [s for s in rows if s[:2] == wanted[:2] and s.nodes > 1]
+    nearest = min(spread, key=lambda s: abs(s.nodes - wanted.nodes), default=None)
+    return rows.get(wanted._replace(nodes=1)) if nearest is None else rows[nearest]
+
+
+def _quotient(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None  # 0 means that it was not measured

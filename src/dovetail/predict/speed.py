@@ -1,0 +1,152 @@
+"""Beliefs about how fast a job runs on which GPUs. Speed 1 is that at which durations are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from math import isfinite
+from statistics import median
+from typing import Any, Final, Protocol, final
+
+from dovetail.core.model import Job
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
+from dovetail.predict.similarity import (
+    Guess,
+    Hides,
+    Miss,
+    describe,
+    guess,
+    left_out,
+    same_model,
+    same_type,
+)
+
+
+class SpeedPredictor(Protocol):
+    def speed(self, job: Job, kind: str, nodes: int) -> float:
+        """On as many GPUs of that kind as it asks for, on so many nodes."""
+
+
+@final
+class SameEverywhere:
+    """Takes no notice of GPU kinds, but for jobs that were timed on them."""
+
+    def speed(self, job: Job, kind: str, nodes: int) -> float:
+        return _as_timed(job, kind)
+
+
+def _as_timed(job: Job, kind: str) -> float:
+    option = job.option(kind, job.gpus) if job.options else None
+    return 1.0 if option is None else job.options[0].seconds / option.seconds
+
+
+def _hides_nothing(one: ModelType, other: ModelType) -> bool:
+    return False
+
+
+@final
+class SimilarModels:
+    """As the table has it or, for what it does not have, as models that are like it.
+
+    `hides` makes a study honest: a type is then predicted from a table in which it, or all of its
+    model, was never measured.
+    """
+
+    def __init__(self, table: SpeedTable, hides: Hides = _hides_nothing) -> None:
+        self._table: Final = table
+        self._hides: Final = hides
+        self._found: Final[dict[tuple[str, str, int, int], float]] = {}
+        self._tables: Final[dict[ModelType, SpeedTable | None]] = {}
+
+    def speed(self, job: Job, kind: str, nodes: int) -> float:
+        if job.options or not job.model or not job.gpus:
+            return _as_timed(job, kind)
+        way = (job.model, kind, job.gpus, nodes)
+        found = self._found.get(way)
+        if found is None:
+            found = self._found[way] = self._speed(*way)
+        return found
+
+    def _speed(self, model: str, kind: str, gpus: int, nodes: int) -> float:
+        named, own_kind = model_type(model), self._table.kind_of(kind)
+        wanted = self._table.nearest(named) or named
+        table = self._seen_by(wanted)
+        if table is None or not own_kind:
+            return 1.0
+        usual = Hardware(self._table.reference, gpus)
+        found = guess(table, wanted, Hardware(own_kind, gpus, nodes), usual)
+        return found.ratio if found is not None and isfinite(found.ratio) else 1.0
+
+    def _seen_by(self, wanted: ModelType) -> SpeedTable | None:
+        if wanted not in self._tables:
+            try:
+                table = self._table.without(partial(self._hides, wanted))
+            except ValueError:  # nothing is left of it
+                table = None
+            self._tables[wanted] = table
+        return self._tables[wanted]
+
+
+SPEEDS: Final = {
+    "oracle": "as measured, which is the truth here",
+    "similar": "as other models, its own measurements hidden",
+    "strangers": "as other models, all measurements of its model hidden",
+    "none": "the same on every GPU kind",
+}
+
+
+def predictors(table: SpeedTable | None) -> dict[str, SpeedPredictor]:
+    """Everything that policies of a simulation may be told of speeds, by name."""
+    if table is None:
+        return {"none": SameEverywhere()}
+    return {
+        "oracle": SimilarModels(table),
+        "similar": SimilarModels(table, same_type),
+        "strangers": SimilarModels(table, same_model),
+        "none": SameEverywhere(),
+    }
+
+
+# ---------------------------------------------------------------------------------------- explained
+
+
+def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1) -> dict[str, Any]:
+    """What is believed of a model on each GPU kind, from whom, and how far off that usually is."""
+    known = describe(model)
+    return {
+        "model": str(model),
+        "known": None if known is None else known._asdict(),
+        "gpus": gpus,
+        "nodes": nodes,
+        "reference": table.reference,
+        "measured": model in table.speeds,
+        "kinds": [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds],
+        "error_left_out": _median_error(left_out(table, same_type, (gpus,), nodes=nodes)),
+        "error_model_left_out": _median_error(left_out(table, same_model, (gpus,), nodes=nodes)),
+    }
+
+
+def _on_kind(table: SpeedTable, model: ModelType, own: Hardware) -> dict[str, Any]:
+    found = guess(table, model, own, Hardware(table.reference, own.gpus))
+    alone = guess(table, model, own, Hardware(own.kind))
+    return {
+        "kind": own.kind,
+        "of_one_gpu": None if alone is None else alone.ratio,
+        **({"speed": None} if found is None else _told(found)),
+    }
+
+
+def _told(found: Guess) -> dict[str, Any]:
+    return {
+        "speed": found.ratio,
+        "median_of_all": found.of_everyone,
+        "neighbours": [
+            {"model": str(n.model), "likeness": n.weight, "speed": n.ratio}
+            for n in found.neighbours
+        ],
+    }
+
+
+def _median_error(misses: Iterable[Miss]) -> float | None:
+    errors = [miss.error for miss in misses]
+    return median(errors) if errors else None
