@@ -72,7 +72,7 @@ def is_there(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_killed_outright_it_goes_on_and_ends_with_the_same_figures(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
-    write(trace, generate(Recipe(jobs=1500, gpus=32, load=0.9)))
+    write(trace, generate(Recipe(jobs=300, gpus=32, load=0.9)))
     process = started(trace, tmp_path / "killed")
     while len(kept_in(tmp_path / "killed")) < 3:
         assert process.poll() is None, "it was done before it could be killed"
