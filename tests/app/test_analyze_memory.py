@@ -22,6 +22,7 @@ from dovetail.traces import Recipe, generate, write
 
 ONE = """
 import sys
+sys.modules["sklearn"] = None  # importing it takes longer than all that is tested here
 from dovetail.app.analyze import analyze
 analyze(sys.argv[1], "4x8", out=sys.argv[2], parts=("contest",))
 """
