@@ -62,10 +62,11 @@ def _order(found: Rolling) -> Iterator[Line]:
     assert found.whole is not None
     better = max(PARTS, key=lambda way: found.whole.order[way])  # type: ignore[union-attr]
     for gain in found.gains:
-        if gain.over in (better, HISTORY_MEAN):
-            yield Line(
-                f"pairs in order, mixture over {gain.over}", _told(gain), "above 0", gain.low > 0
-            )
+        what = f"pairs in order, mixture over {gain.over}"
+        if gain.over == HISTORY_MEAN:
+            yield Line(what, _told(gain), "more: the interval above 0", gain.low > 0)
+        elif gain.over == better:
+            yield Line(what, _told(gain), "no fewer: it reaches 0", gain.high >= 0)
 
 
 def _told(gain: Gain) -> str:

@@ -21,7 +21,7 @@ GPUS = st.integers(1, 64)
 
 
 @st.composite
-def jobs(draw: st.DrawFn, number: int) -> Job:
+def jobs(draw: st.DrawFn, number: int, at: float) -> Job:
     share = draw(st.sampled_from([1000, 1000, 460, 1]))
     gpus = draw(GPUS) if share == 1000 else 1
     prefix = draw(st.sampled_from(["", "job ", "Ω,\"'"]))
@@ -39,7 +39,7 @@ def jobs(draw: st.DrawFn, number: int) -> Job:
         model=draw(TEXT),
         priority=draw(st.floats(-1e6, 1e6)),
         weight=draw(SECONDS.filter(bool)),
-        deadline=draw(st.none() | SECONDS),
+        deadline=draw(st.none() | st.floats(at, 1e12)),
         min_gpus=draw(st.none() | st.integers(1, gpus)),
         max_gpus=draw(st.none() | st.integers(gpus, 99)),
         interruption=Interruption(draw(SECONDS), draw(SECONDS), draw(SECONDS)),
@@ -53,15 +53,16 @@ def jobs(draw: st.DrawFn, number: int) -> Job:
 @st.composite
 def arrivals(draw: st.DrawFn) -> list[Arrival]:
     count = draw(st.integers(1, 5))
+    times = [draw(SECONDS) for _ in range(count)]
     made = [
         Arrival(
-            draw(SECONDS),
-            draw(jobs(number)),
+            at,
+            draw(jobs(number, at)),
             draw(SECONDS),
             tuple(draw(st.lists(SECONDS, max_size=3))),
             draw(st.none() | SECONDS),
         )
-        for number in range(count)
+        for number, at in enumerate(times)
     ]
     return sorted(made, key=lambda arrival: arrival.at)
 

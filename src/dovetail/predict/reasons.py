@@ -69,5 +69,6 @@ def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -
     if fit.judged >= ENOUGH:
         lines.append(f"the interval: as wide as {fit.judged:,} jobs that ended lately needed")
     else:
-        lines.append(f"the interval: wide, since {fit.judged or 'no'} jobs have confirmed it yet")
+        few = f"only {fit.judged}" if fit.judged else "no"
+        lines.append(f"the interval: wide, since {few} finished jobs can confirm it")
     return lines

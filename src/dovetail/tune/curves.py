@@ -86,6 +86,11 @@ class Curves:
         known: about 0 where only noise tells the trials apart."""
         return (self.agreeing + 10) / (self.pairs + 10)
 
+    @property
+    def all_alike(self) -> bool:
+        """Several were seen and none was lower than another at the same age: nothing to choose by."""
+        return int(np.count_nonzero(self.ages)) > 1 and not self.above.any()
+
     def _describe(self, row: int, best: list[float], losses: list[float]) -> None:
         if not isfinite(best[-1]):
             return

@@ -118,6 +118,7 @@ class _World:
         # only when it takes over another's weights.
         self.follows = list(range(len(study.trials)))
         self.ahead = [0] * len(study.trials)
+        self.left: dict[int, float] = {}  # when a trial last had to leave its slot
         self.best = drawn.best
         self.to_target = inf
         self.best_done = inf
@@ -209,6 +210,7 @@ class _World:
     def _exchange(self, slot: int, leaving: Trial | None, chosen: Trial | None) -> None:
         if leaving is not None:
             leaving.standing = PAUSED
+            self.left[leaving.number] = self.study.now
             self.suspended += 1
         if chosen is not None:
             if chosen.standing is PAUSED:
@@ -219,7 +221,8 @@ class _World:
                     f"{chosen.standing.value}; a rule picks one that waits, or the one leaving"
                 )
             chosen.standing = RUNNING
-            chosen.turn = 0
+            if self.left.get(chosen.number) != self.study.now:  # else it has only changed slots
+                chosen.turn = 0
             self.study.switches += 1
         self.peak_suspended = max(self.peak_suspended, self.suspended)
         self.occupants[slot] = chosen

@@ -66,7 +66,7 @@ class Default:
         known = promise(study)
         if age == 1 and known.concord < self.telling:
             return False
-        return known.curves.steadiness >= self.steady
+        return known.curves.steadiness >= self.steady and not known.curves.all_alike
 
     def _pauses_left(self, study: Study) -> float:
         """First starts, which every rule has to pay for, count among what may be lost as long as one
