@@ -93,7 +93,13 @@ class Frugal:
             switch_on=self.costs.switch_on,
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
-        patient = [i for i, task in enumerate(tasks) if view.now + task.usual < task.deadline]
+        # As early as it is woken for them: by the margin, or nobody would look at them again.
+        soon = view.now + SAME_TIME_S
+        patient = [
+            i
+            for i, task in enumerate(tasks)
+            if soon + (1 + self.margin) * task.usual < task.deadline
+        ]
         actions = actions_of(view, draft, spots, self.place, set(patient))
         if self.hours is not None:
             wake = min(wake, self.hours.changes_after(view.now))
