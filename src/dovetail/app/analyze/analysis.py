@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from dovetail.insight.catalogue import Catalogue
 from dovetail.insight.decision import Decision
 from dovetail.insight.factors import Factors
 from dovetail.insight.predictive import Predictive
+from dovetail.insight.work import Progress
 from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
 
@@ -50,7 +51,7 @@ class Analysis:
     factors: Factors | None
     verdict: Verdict
     problems: Mapping[str, str]  # parts that could not be measured at all
-    seconds: Mapping[str, float]  # that each part took; 0 if it was known from before
+    seconds: Mapping[str, float]  # from the beginning to the end of each part; they overlap
 
 
 def analyze(
@@ -123,27 +124,26 @@ class Measuring:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, parts: Sequence[Part]) -> None:
-        begun = {part.name: self._begin(part) for part in parts if part.alone}
-        for part in parts:
-            tell = self.bar.within(part.name, part.title)
+        """All at once, so that no processor waits for the last task of a part."""
+        threads = ThreadPoolExecutor(max(1, len(parts)))
+        try:
+            for done in [threads.submit(self._part, part) for part in parts]:
+                done.result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _part(self, part: Part) -> None:
+        tell = self.bar.within(part.name, part.title)
+        known = self.memory.recall(part.name) if self.memory else None
+        if known is not None:
+            self.results[part.name], self.seconds[part.name] = known
+        else:
             since = time.monotonic()
-            known = self.memory.recall(part.name) if self.memory else None
-            if known is not None:
-                self.results[part.name], self.seconds[part.name] = known
-            else:
-                self._measure(part, tell, begun.get(part.name))
-                self.seconds.setdefault(part.name, time.monotonic() - since)
-                self._keep(part)
-            self.bar.finish(part.name)
-
-    def _keep(self, part: Part) -> None:
-        if self.memory and part.name in self.results:
-            self.memory.keep(part.name, (self.results[part.name], self.seconds[part.name]))
-
-    def _begin(self, part: Part) -> Future[Any] | None:
-        if self._why_not(part) or (self.memory and self.memory.recall(part.name) is not None):
-            return None
-        return self.pool.submit(_timed, part, self.question)
+            self._measure(part, tell)
+            self.seconds[part.name] = time.monotonic() - since
+            if self.memory and part.name in self.results:
+                self.memory.keep(part.name, (self.results[part.name], self.seconds[part.name]))
+        self.bar.finish(part.name)
 
     def _why_not(self, part: Part) -> str:
         lacking = self.question.trace.lacking
@@ -151,26 +151,18 @@ class Measuring:
             return f"it needs {lacking[0]}, which the trace lacks"
         return ""
 
-    def _measure(self, part: Part, tell: Any, begun: Future[Any] | None) -> None:
+    def _measure(self, part: Part, tell: Progress) -> None:
         why = self._why_not(part)
         if why:
             self.problems[part.name] = why
             return
-        mapped = self.pool.map
+        run = self.pool.map
+        mapped = self.memory.remembering(part.name, run) if self.memory else run
         try:
-            if begun is not None:
-                self.results[part.name], self.seconds[part.name] = begun.result()
-                return
-            remembering = self.memory.remembering(part.name, mapped) if self.memory else mapped
-            self.results[part.name] = part.measure(self.question, remembering, tell)
+            self.results[part.name] = part.measure(self.question, mapped, tell)
         except Exception as error:  # one part that breaks must not cost the others' hours
             what = " ".join(str(error).split())
             self.problems[part.name] = f"{type(error).__name__}: {what}".rstrip(": ")
-
-
-def _timed(part: Part, question: Question) -> tuple[Any, float]:
-    since = time.monotonic()
-    return part.measure(question, map, lambda done, total: None), time.monotonic() - since
 
 
 def _analysis(question: Question, found: Measuring) -> Analysis:

@@ -67,9 +67,9 @@ class Memory:
         def mapped(
             task: Callable[..., Any], *given: Iterable[Any], **options: Any
         ) -> Iterator[Any]:
-            call = f"{part}.{next(calls)}.{task.__name__}" if hasattr(task, "__name__") else ""
+            call = f"{part}.{next(calls)}.{getattr(task, '__name__', 'task')}"
             rows = list(zip(*given, strict=False))
-            kept = [self.recall(f"{call}.{i}") if call else None for i in range(len(rows))]
+            kept = [self.recall(f"{call}.{i}") for i in range(len(rows))]
             left = [row for row, known in zip(rows, kept, strict=True) if known is None]
             done = iter(run(task, *zip(*left, strict=True), **options) if left else ())
             for place, known in enumerate(kept):
@@ -77,8 +77,7 @@ class Memory:
                     yield known[0]
                     continue
                 value = next(done)
-                if call:
-                    self.keep(f"{call}.{place}", (value,))
+                self.keep(f"{call}.{place}", (value,))
                 yield value
 
         return mapped

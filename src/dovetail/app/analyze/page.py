@@ -46,7 +46,6 @@ def render(analysis: Analysis) -> str:
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(analysis)),
         nav="".join(f'<li><a href="#{name}">{escape(text)}</a></li>' for name, text in NAV),
         sections=sections,
-        made=escape(f"Measured in {span(sum(analysis.seconds.values()))}."),
         data=embedded({"charts": plain(drawn.charts)}),
         style=style,
         script=script,

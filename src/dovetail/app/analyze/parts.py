@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dovetail.app.analyze.contenders import MANY
@@ -22,7 +23,6 @@ class Part:
     title: str
     weight: float  # of all the time it takes
     measure: Measure
-    alone: bool = False  # one long task: it is begun first and runs beside the others
 
 
 def _workload(question: Question, map: Map, progress: Progress) -> Any:
@@ -54,7 +54,7 @@ def _rolling(question: Question, map: Map, progress: Progress) -> Any:
     if question.quick and len(question.arrivals) > MANY:
         why = "duration predictors, week by week: it takes too long for --quick"
         return Rolling(LEVEL, None, (), (), (why,))
-    return evaluate(question.arrivals, seed=question.seed)
+    return next(iter(map(partial(evaluate, seed=question.seed), [question.arrivals])))
 
 
 def _decision(question: Question, map: Map, progress: Progress) -> Any:
@@ -81,7 +81,7 @@ NEED_EVERYTHING = ("rolling", "predictive", "decision")  # submissions and durat
 PARTS = (
     Part("workload", "the workload", 1, _workload),
     Part("catalogue", "features and factors", 1, _catalogue),
-    Part("rolling", "duration predictors, week by week", 8, _rolling, alone=True),
+    Part("rolling", "duration predictors, week by week", 8, _rolling),
     Part("contest", "policies on this trace", 15, _contest),
     Part("predictive", "what predicts durations", 25, _predictive),
     Part("decision", "what knowing it is worth", 25, _decision),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any
 
 import click
@@ -18,7 +19,8 @@ class Bar:
 
     def __init__(self, weights: Mapping[str, float], quiet: bool) -> None:
         self._weights = weights
-        self._done = 0.0  # of the weights
+        self._done = dict.fromkeys(weights, 0.0)  # of each part
+        self._lock = Lock()  # parts tell from threads of their own
         self._shown = 0
         self._bar: Any = None
         if not quiet and sys.stderr.isatty():
@@ -43,19 +45,19 @@ class Bar:
         """What a part tells how far it is: so many tasks done, of so many."""
 
         def tell(done: int, total: int) -> None:
-            here = self._weights[part] * min(1.0, done / max(total, 1))
-            self._show(self._done + here, f"{title} ({done:,} of {total:,})")
+            self._show(part, done / max(total, 1), f"{title} ({done:,} of {total:,})")
 
-        self._show(self._done, title)
         return tell
 
     def finish(self, part: str) -> None:
-        self._done += self._weights[part]
-        self._show(self._done, "")
+        self._show(part, 1.0, "")
 
-    def _show(self, done: float, text: str) -> None:
+    def _show(self, part: str, done: float, text: str) -> None:
         if self._bar is None:
             return
-        place = round(STEPS * done / sum(self._weights.values()))
-        self._bar.update(max(0, place - self._shown), text)
-        self._shown = max(self._shown, place)
+        with self._lock:
+            self._done[part] = min(1.0, done)
+            made = sum(self._weights[name] * own for name, own in self._done.items())
+            place = round(STEPS * made / sum(self._weights.values()))
+            self._bar.update(max(0, place - self._shown), text)
+            self._shown = max(self._shown, place)

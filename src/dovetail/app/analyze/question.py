@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -36,11 +35,11 @@ class Question:
     restore_s: Seconds = 30.0
     quick: bool = False
     seed: int = 0
+    arrivals: list[Arrival] = field(init=False, repr=False)  # with that cost of interruption
 
-    @cached_property
-    def arrivals(self) -> list[Arrival]:
-        """With the cost of interruption that is taken for granted."""
-        return with_interruption_cost(self.trace.arrivals, self.save_s, self.restore_s)
+    def __post_init__(self) -> None:
+        charged = with_interruption_cost(self.trace.arrivals, self.save_s, self.restore_s)
+        object.__setattr__(self, "arrivals", charged)
 
     def experiment(self, arrivals: Sequence[Arrival]) -> Experiment:
         return Experiment(

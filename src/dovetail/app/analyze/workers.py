@@ -23,6 +23,7 @@ def workers(given: Executor | None = None) -> Iterator[Executor]:
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processors(), initializer=_end_with, initargs=(os.getpid(),))
     try:
+        pool.submit(os.getpid).result()  # so that they are forked before there are threads
         yield pool
     except BaseException:
         # Whoever stops us does not want to wait until what is under way is done.
