@@ -43,19 +43,3 @@ class Counting:
 def counting(policy: Policy) -> Counting | None:
     """For policies that search; None for all others."""
     return Counting(policy) if isinstance(policy, AndreasRandomGreedy) else None
-
-
-def searches_told(summaries: Sequence[Mapping[str, float | int | str]]) -> list[str]:
-    """`andreas-random-greedy: 51,234 passes in 60 decisions, 3 of them cut short by limit_s`"""
-    lines = []
-    for summary in summaries:
-        if "searches" not in summary:
-            continue
-        passes, searches, cut = (
-            int(summary[key]) for key in ("search_passes", "searches", "searches_cut")
-        )
-        told = f"{passes:,} passes in {searches:,} decisions"
-        if cut:
-            told += f", {cut:,} of them cut short by limit_s: the best so far was taken"
-        lines.append(f"{summary['policy']}: {told}")
-    return lines

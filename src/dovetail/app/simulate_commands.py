@@ -29,8 +29,7 @@ from dovetail.app.outputs import (
     write_run,
 )
 from dovetail.app.parallel import simulate_all
-from dovetail.app.searching import searches_told
-from dovetail.app.table import counted, table, told
+from dovetail.app.table import counted, searches_told, table, told
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node

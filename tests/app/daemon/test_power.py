@@ -59,6 +59,19 @@ def test_a_limit_is_set_while_its_job_runs_and_put_back_after_it(
     assert paces == [pytest.approx(10 / 10.5)], "it is known to be slower"
 
 
+def test_another_limit_is_set_as_the_job_runs(tmp_path: Path, cards: Cards) -> None:
+    """A tight deadline is met with a mix of two limits, the faster one first."""
+    with box(tmp_path / "home", policy="frugal", power_table=table(tmp_path)) as here:
+        job = here.submit("sleep 4", **HASTY, deadline="+7s", late_cost="1/s")
+        here.wait_for(lambda: cards.watts == [400, 700])
+        here.wait_for(lambda: cards.watts == [250, 700])
+        here.wait(job)
+        entries = here.journal()
+    assert limits_in(entries) == [400, 250]
+    paces = [entry.speed for entry in entries if isinstance(entry, Paced)]
+    assert paces == pytest.approx([10 / 10.5, 10 / 16])
+
+
 def test_a_job_that_gives_way_leaves_its_gpu_without_a_limit(tmp_path: Path, cards: Cards) -> None:
     with box(tmp_path / "home", policy="frugal", power_table=table(tmp_path)) as here:
         job = here.submit("sleep 30", **HASTY)
