@@ -154,7 +154,27 @@ def test_a_limit_that_is_refused_after_all_is_not_in_the_books(
         assert limits_in(here.journal()) == [400, 0, 0]
         assert len(here.daemon.limits.notices) == 1
         assert "GPU-0 was to have 400 W" in here.daemon.limits.notices[0]
+        assert not here.home.power_note.exists(), "nothing was changed"
     assert cards.watts == [700, 700]
+
+
+def test_a_refusal_keeps_no_other_limit_from_being_put_back(tmp_path: Path, cards: Cards) -> None:
+    limits = PowerLimits(tmp_path / "power.json")
+    assert limits.hold({"GPU-0": 400})
+    cards.refuse("NotSupported")
+    assert not limits.hold({"GPU-0": 400, "GPU-1": 400})
+    assert limits.are_held(["GPU-0"], 400)
+    assert not limits.are_held(["GPU-1"], 400)
+    cards.refuse("")
+    limits.hold({})
+    assert cards.watts == [700, 700]
+
+
+def test_what_cannot_be_noted_is_not_changed(tmp_path: Path, cards: Cards) -> None:
+    limits = PowerLimits(tmp_path / "gone" / "power.json")
+    assert not limits.hold({"GPU-0": 400})
+    assert cards.watts == [700, 700]
+    assert "power.json cannot be written" in limits.notices[0]
 
 
 def test_limits_beyond_what_the_cards_may_have_are_left_out_and_said(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ class PowerLimits:
         self._held: Final[dict[str, int]] = {}  # by UUID: watts, as set by us
         self.notices: Final[list[str]] = []
         self.failed = False  # one could not be set after all: no more are
+        self._session: AbstractContextManager[Any] | None = None
 
     @property
     def usual_watts(self) -> Mapping[str, float]:
@@ -68,20 +70,19 @@ class PowerLimits:
 
     def hold(self, wanted: Mapping[str, int]) -> bool:
         """From now on these GPUs may draw so many watts, and all others what they might before.
-        False: one could not be told so."""
+        False: one would not have its limit."""
         free = [uuid for uuid in self._before if uuid not in wanted]
         new = {uuid: watts for uuid, watts in wanted.items() if self._held.get(uuid) != watts}
-        if self.failed or not (free or new):
+        if self.failed:
+            new.clear()
+        if not (free or new):
             return True
         with machine.nvml() as library:
-            if library is None:
-                self.notice("no more power limits: NVML cannot be used any more")
-                self.failed = True
-                return False
-            done = [self._put_back(library, uuid) for uuid in free]
-            done += [self._limit(library, uuid, watts) for uuid, watts in new.items()]
-        self.failed = not all(done)
-        return not self.failed
+            for uuid in free:
+                self._put_back(library, uuid)
+            done = [self._limit(library, uuid, watts) for uuid, watts in new.items()]
+        self.failed = self.failed or not all(done)
+        return all(done)
 
     def are_held(self, uuids: Collection[str], watts: int) -> bool:
         """Do these GPUs have that limit, whoever has set it?"""
@@ -89,43 +90,69 @@ class PowerLimits:
             return all([_allowed(library, uuid) == watts * _MILLI for uuid in uuids])
 
     def _limit(self, library: Any, uuid: str, watts: int) -> bool:
-        allowed = _allowed(library, uuid)
-        if uuid not in self._before and allowed is not None:
-            self._before[uuid] = allowed
+        is_new = uuid not in self._before
+        if is_new and not self._note_down(library, uuid):
+            return False
+        self._stay_open()
+        if self._set(library, uuid, watts * _MILLI):
+            self._held[uuid] = watts
+            return True
+        if is_new:
+            del self._before[uuid]
             self._write()
-        if not self._set(library, uuid, watts * _MILLI):
-            return False
-        self._held[uuid] = watts
-        return True
+        return False
 
-    def _put_back(self, library: Any, uuid: str) -> bool:
-        if not self._set(library, uuid, self._before[uuid]):
+    def _note_down(self, library: Any, uuid: str) -> bool:
+        allowed = _allowed(library, uuid)
+        if allowed is None:
+            self.notice(f"no more power limits: {uuid} does not tell the one that it has")
             return False
+        self._before[uuid] = allowed
+        if self._write():
+            return True
         del self._before[uuid]
-        self._held.pop(uuid, None)
-        self._write()
-        return True
+        return False
+
+    def _put_back(self, library: Any, uuid: str) -> None:
+        if self._set(library, uuid, self._before[uuid]):
+            del self._before[uuid]
+            self._held.pop(uuid, None)
+            self._write()
 
     def _set(self, library: Any, uuid: str, milliwatts: int) -> bool:
+        why = "NVML cannot be used any more"
+        if library is not None:
+            try:
+                handle = library.nvmlDeviceGetHandleByUUID(uuid)
+                library.nvmlDeviceSetPowerManagementLimit(handle, milliwatts)
+                return True
+            except library.NVMLError as error:
+                why = _explained(error)
+        watts = f"{milliwatts / _MILLI:g}"
+        self.notice(
+            f"no more power limits: {uuid} was to have {watts} W ({why}); "
+            f"to set it by hand: nvidia-smi -i {uuid} -pl {watts}"
+        )
+        return False
+
+    def _stay_open(self) -> None:
+        """Without persistence mode a card forgets its limit when nobody has it open."""
+        if self._session is None:
+            self._session = machine.nvml()
+            self._session.__enter__()
+
+    def _write(self) -> bool:
         try:
-            handle = library.nvmlDeviceGetHandleByUUID(uuid)
-            library.nvmlDeviceSetPowerManagementLimit(handle, milliwatts)
-        except library.NVMLError as error:
-            watts = f"{milliwatts / _MILLI:g}"
-            self.notice(
-                f"no more power limits: {uuid} was to have {watts} W ({_explained(error)}); "
-                f"to set it by hand: nvidia-smi -i {uuid} -pl {watts}"
-            )
+            if not self._before:
+                self._note.unlink(missing_ok=True)
+                return True
+            temporary = self._note.with_suffix(".part")
+            temporary.write_text(json.dumps({"boot": keeper.boot_id(), "milliwatts": self._before}))
+            temporary.replace(self._note)
+        except OSError as error:
+            self.notice(f"no more power limits: {self._note} cannot be written: {error.strerror}")
             return False
         return True
-
-    def _write(self) -> None:
-        if not self._before:
-            self._note.unlink(missing_ok=True)
-            return
-        temporary = self._note.with_suffix(".part")
-        temporary.write_text(json.dumps({"boot": keeper.boot_id(), "milliwatts": self._before}))
-        temporary.replace(self._note)
 
 
 def _noted(note: Path) -> dict[str, int]:
@@ -141,6 +168,8 @@ def _noted(note: Path) -> dict[str, int]:
 
 def _allowed(library: Any, uuid: str) -> int | None:
     """Milliwatts; None if the card does not tell."""
+    if library is None:
+        return None
     handle = machine.told(library, "nvmlDeviceGetHandleByUUID", uuid)
     if handle is None:
         return None
