@@ -177,6 +177,8 @@ class Daemon:
 
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
+        for event in self.world.catch_up():
+            self._record(event)
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
         policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
