@@ -1,5 +1,5 @@
 """Power limits on a real GPU, live: chosen by `frugal`, set through NVML, put back, whatever happens to
-the daemon. Its last output is in docs/energy_gpu.md.
+the daemon. Its output belongs into docs/energy_gpu.md.
 
     PYTHONPATH=$PWD/src:$PWD python3 -m benchmarks.power_live_gpu [--out FILE]
 
