@@ -142,6 +142,9 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
     with pytest.raises(Conflict, match="a study called 'digits' is open"):
         open_study(here)
     open_study(here, name="other", trials=1)
+    here.daemon.studies.stop("digits", ME)
+    with pytest.raises(Conflict, match="a study called 'digits' is stopped; resume it, cancel"):
+        open_study(here)
 
 
 @pytest.mark.parametrize(

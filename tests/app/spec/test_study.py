@@ -210,7 +210,7 @@ def test_an_unknown_field_is_not_answered_with_fields_that_a_study_cannot_have()
 
 
 def test_what_other_tools_call_after_is_answered_as_after_is() -> None:
-    with pytest.raises(BadInput, match="depends_on: .*a study does not wait for jobs"):
+    with pytest.raises(BadInput, match=r"depends_on: .*a study does not wait for jobs"):
         study(depends_on=["7"])
 
 

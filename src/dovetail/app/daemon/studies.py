@@ -74,11 +74,8 @@ class Studies:
         first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
-            if view.studies.named(spec.title) is not None:
-                raise Conflict(
-                    f"a study called {spec.title!r} is open; wait for its end, cancel it, or give "
-                    "this one another name"
-                )
+            if (other := view.studies.named(spec.title)) is not None:
+                raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
             design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
             plan.check_room(spec, design, first[0], view, now, self._parts.clock)
@@ -210,6 +207,15 @@ class Studies:
                 f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
         return study
+
+
+def _taken(other: StudyTrack) -> str:
+    """Its name is somebody's."""
+    state, way = ("stopped", "resume it") if other.is_stopped else ("open", "wait for its end")
+    return (
+        f"a study called {other.design.name!r} is {state}; {way}, cancel it, or give this one "
+        "another name"
+    )
 
 
 def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
