@@ -41,7 +41,7 @@ def test_trials_take_turns_and_every_step_is_made_once(here: Box) -> None:
     best = min(found["trials"], key=lambda trial: trial["best"])
     assert found["best"]["trial"] == best["number"]
     assert found["best"]["settings"] == best["settings"]
-    assert [row["name"] for row in here.daemon.studies.all(ME)] == ["digits"]
+    assert [row["name"] for row in here.daemon.studies.all(ME)["studies"]] == ["digits"]
     assert not list(here.home.environments.glob("s1*"))  # nobody needs it any more
 
 
@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     with pytest.raises(BadInput, match=complaint) as error:
         open_study(here, **fields)
     assert "\n" not in str(error.value)
-    assert not here.daemon.studies.all(ME)
+    assert not here.daemon.studies.all(ME)["studies"]
 
 
 def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
@@ -194,6 +194,24 @@ def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:
     closed(here)
     with pytest.raises(Conflict, match="closed already: all trials are done"):
         here.daemon.studies.stop("digits", ME)
+
+
+def test_a_study_that_closed_long_ago_is_found_by_its_id_and_its_name(here: Box) -> None:
+    for name in ("first", "second", "first", "last"):
+        open_study(here, name=name, trials=1, steps=100)
+        here.daemon.studies.cancel(name, ME)
+    # As after a hundred more: the state remembers only the last ones.
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    assert [page(here, name)["id"] for name in ("s1", "s2", "second", "first")] == [
+        *("s1", "s2", "s2", "s3"),
+    ]
+    with pytest.raises(Conflict, match="'second' is closed already"):
+        here.daemon.studies.stop("second", ME)
+    told = here.daemon.studies.all(ME, limit=3)
+    assert [row["id"] for row in told["studies"]] == ["s4", "s3", "s2"]
+    assert told["more"] == 1
 
 
 def test_a_study_that_is_cancelled_is_closed_for_good_with_what_was_told(here: Box) -> None:

@@ -202,6 +202,18 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
         assert terminal.end("tune study.yaml") == 0
 
 
+def test_a_list_that_leaves_some_out_says_how_many_and_how_to_see_them(home: Path) -> None:
+    daemon = StudyDaemon(in_the_middle())
+    daemon.more = 1234
+    with serving(daemon, home) as box:
+        said = box("study", "list")
+        assert said.err.startswith("… and 1,234 that closed before: ")
+        assert said.err.endswith(" study list --all\n")
+        assert box("study", "list", "--json").err == ""
+        box.well("study", "list", "--limit", "7")
+        assert daemon.asked[-1][1] == "/v1/studies?limit=7"
+
+
 def test_a_list_for_few_columns_has_fewer(home: Path) -> None:
     with serving(StudyDaemon(in_the_middle()), home) as box:
         titles, row = box.well("study", "list", COLUMNS="40").splitlines()

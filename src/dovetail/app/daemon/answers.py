@@ -437,6 +437,7 @@ class StudyRow(_StudyHead):
 
 class StudiesTold(BaseModel):
     studies: list[StudyRow]
+    more: int = Field(description="Closed ones that are not told; a higher limit tells them.")
 
 
 class TrialRow(BaseModel):

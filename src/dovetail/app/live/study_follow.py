@@ -122,8 +122,8 @@ def _best_shown(row: Row) -> str:
 
 
 def _row(client: Client, study_id: str) -> dict[str, Any]:
-    """As listed: that is short, however many curves there are."""
-    rows = patiently(client, "/v1/studies")["studies"]
+    """As listed among the open ones: that is short, however many curves there are."""
+    rows = patiently(client, "/v1/studies?limit=0")["studies"]
     found = next((row for row in rows if row["id"] == study_id), None)
     return found or patiently(client, path_of(study_id))
 
