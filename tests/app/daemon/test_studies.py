@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.daemon import main
+from dovetail.app.daemon import main, study_quiet
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.forecast import forecast
@@ -122,6 +122,20 @@ def test_a_metric_that_never_comes_is_named_with_those_that_came(here: Box) -> N
     open_study(here, metric="accuracy", trials=9, steps=1)
     found = closed(here)
     assert "it ended without reporting 'accuracy'; it reported loss" in found["reason"]
+
+
+def test_a_trial_that_only_reports_another_metric_is_warned_of_while_it_runs(
+    here: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_quiet, "LEAST_S", 0.5)
+    monkeypatch.setattr(study_quiet, "UNHEARD_S", 1.0)
+    open_study(here, metric="accuracy", trials=1, steps=1000)
+    here.wait_for(lambda: page(here)["quiet"] is not None)
+    quiet = page(here)["quiet"]
+    assert (quiet["trials"], quiet["usual_s"], quiet["told"]) == ([0], None, ["loss"])
+    assert here.daemon.studies.all(ME)["studies"][0]["quiet"]["job"] == quiet["job"]
+    here.daemon.studies.cancel("digits", ME)
+    assert page(here)["quiet"] is None
 
 
 def test_what_is_not_a_number_counts_as_a_step_and_is_never_the_best(here: Box) -> None:
