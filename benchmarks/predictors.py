@@ -16,7 +16,9 @@ from dovetail.traces.clusters import read_cluster
 MONTHS = Path(__file__).parent.parent.parent / "shared/data/philly"
 CLUSTER = "64x8"
 PARTS = (RECENT_MEAN, BOOSTED)
-MARGIN = 0.005  # "as well" is shown to half a pair in a hundred, since no interval excludes 0 for equals
+MARGIN = (
+    0.005  # "as well" is shown to half a pair in a hundred, since no interval excludes 0 for equals
+)
 _WAYS = (HISTORY_MEAN, *PARTS, MIXTURE)
 
 
