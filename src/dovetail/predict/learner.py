@@ -178,6 +178,8 @@ class Fit:
         """What made the answer longer or shorter than it would be if that were as usual: the names of
         features and logarithms of factors, the largest first."""
         found: dict[str, float] = {}
+        if not self._models:
+            return []
         for weight, grown in zip(self._weights(), self._models, strict=False):
             for name, far in grown.reasons(known):
                 found[name] = found.get(name, 0.0) + weight * far
