@@ -54,7 +54,9 @@ def test_as_json_the_same_in_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["boosted", "mixture"])
 @pytest.mark.parametrize("jobs", [1, 2, 99, 130])
-def test_few_jobs_that_all_take_the_same_are_no_trouble(tmp_path: Path, jobs: int, way: str) -> None:
+def test_few_jobs_that_all_take_the_same_are_no_trouble(
+    tmp_path: Path, jobs: int, way: str
+) -> None:
     pytest.importorskip("sklearn")
     rows = "".join(f"{600 * n},60,1,ann,train\n" for n in range(jobs))
     words = ("--json", "--predictor", way, "--user", "ann", "--name", "train")
