@@ -123,7 +123,7 @@ class Chronicle:
 
     def _see(self, at: Seconds, _: int, job_id: JobId, job: Job, seconds: Seconds) -> None:
         groups = [self._group(key) for key in identities(job)]
-        like, _, users, _ = groups
+        like, users = groups[0], groups[2]
         if seconds == -inf:
             like.running.setdefault(job_id, at)
         else:
