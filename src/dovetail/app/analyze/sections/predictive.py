@@ -202,7 +202,7 @@ def _scores(scores: Sequence[Score]) -> str:
     columns = (
         *(Column("Model"), Column("Knows", is_text=True), Column("Jobs"), Column("Periods")),
         *(Column("Order accuracy", "95 % interval"), Column("Error of log(1 + s)", "mean")),
-        Column("Error", "median, of the truth"),
+        *(Column("Error", "median, of the truth"), Column("Longer or shorter", "than the median")),
     )
     rows = [
         (
@@ -217,6 +217,7 @@ def _scores(scores: Sequence[Score]) -> str:
                 ),
                 Cell(f"{score.mae_log:.2f}", score.mae_log),
                 Cell(percent(score.mdape), score.mdape),
+                Cell(f"{percent(score.side)} right", score.side),
             ),
             "",
         )
