@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.app.analyze.advice import Advice, advice
-from dovetail.app.analyze.choice import Choice, choices, percent
+from dovetail.app.analyze.choice import Choice, choices, gain_text, percent
+from dovetail.app.analyze.contenders import BASELINE
+from dovetail.app.analyze.contest import Kept
 from dovetail.app.analyze.disagreement import disagreements
 from dovetail.app.analyze.dominant import dominant, moving
 from dovetail.app.analyze.question import Question
@@ -15,6 +17,7 @@ from dovetail.predict.boosting import missing
 from dovetail.traces.description_text import span
 
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
+SURE = 0.95  # of the resamples: fewer make no clear lead
 CLOSE = 1.05  # means up to so many times the best are called as good
 
 
@@ -70,8 +73,13 @@ def _lead(rows: Sequence[Any]) -> str:
     first = rows[0]
     close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
     sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
-    if not close:
+    if len(rows) == 1:
+        return "Only one policy could be tried."
+    if not close and first.best >= SURE:
         return f"{sure}, with a clear lead."
+    if not close:
+        longer = rows[1].mean_jct_s / max(first.mean_jct_s, 1e-9) - 1.0
+        return f"{sure}; {rows[1].policy} is next, its mean {percent(longer)} longer."
     return (
         f"{sure}; {', '.join(close[:4])} {'is' if len(close) == 1 else 'are'} as good within 5 %."
     )
@@ -86,16 +94,22 @@ def _worth_knowing(contest: Any) -> Iterator[str]:
                 f"({percent(max(gain, 0.0))}), so predictions have nothing to keep."
             )
             continue
-        around = (
-            f" (95 % interval {percent(kept.low)} to {percent(kept.high)})"
-            if kept.low is not None
-            else ""
-        )
+        around = f" (95 % interval {percent(kept.low)} to {percent(kept.high)})"
         yield (
-            f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}{around} "
-            f"of the oracle's gain over {kept.baseline}: mean completion time {span(kept.baseline_s)} "
-            f"under {kept.baseline}, {span(kept.predicted_s)} with predictions, "
-            f"{span(kept.oracle_s)} with the truth."
+            f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}"
+            f"{around if kept.low is not None else ''} of the oracle's gain over {kept.baseline}: "
+            f"mean completion time {span(kept.baseline_s)} under {kept.baseline}, "
+            f"{span(kept.predicted_s)} with predictions, {span(kept.oracle_s)} with the truth."
+            f"{_also(kept, contest.kept)}"
         )
     if contest and contest.kept and missing():
         yield f"Predictions are means of the recent past: {missing()}."
+
+
+def _also(kept: Kept, others: Sequence[Kept]) -> str:
+    """Against plain FIFO everyone looks good where one large job holds up all behind it."""
+    for own in others:
+        same = (own.policy, own.predictor) == (kept.policy, kept.predictor)
+        if same and kept.baseline == BASELINE != own.baseline and own.share is not None:
+            return f" Over {own.baseline} it kept {gain_text(own.share, own.low, own.high)}."
+    return ""
