@@ -113,6 +113,22 @@ def test_the_share_of_the_oracles_gain_that_was_kept_is_told_with_its_interval()
     assert "qssf with predictions (mixture) kept 62 % (95 % interval 57 % to 68 %)" in said
 
 
+def test_what_was_kept_over_plain_fifo_does_not_hide_what_was_lost_over_its_sister() -> None:
+    contest = a_contest()
+    sister = replace(contest.kept[0], baseline="fifo-skip", baseline_s=4 * 3600.0)
+    for share, said in ((0.4, "Over fifo-skip it kept 40 %"), (-0.2, "It loses against fifo-skip")):
+        both = (contest.kept[0], replace(sister, share=share))
+        found = an_analysis(contest=replace(contest, kept=both)).verdict.worth_knowing
+        assert said in found[0]
+
+
+def test_few_jobs_are_called_few_and_equal_policies_equal() -> None:
+    even = a_contest(tried("las", 10.0), tried("fifo", 10.0))
+    few = an_analysis(contest=replace(even, jobs=200)).verdict.sureness
+    assert any("200 jobs say little" in line for line in few)
+    assert any("No policy is better than another" in line for line in few)
+
+
 def test_where_the_oracle_gains_nothing_there_is_nothing_to_keep() -> None:
     contest = a_contest()
     even = replace(contest.kept[0], oracle_s=contest.kept[0].baseline_s, share=None)

@@ -137,6 +137,7 @@ def _said(analysis: Analysis) -> Iterator[str]:
         for advice in verdict.record:
             yield from _wrapped(f"{advice.name}: {advice.how}")
     unmeasured = [f"{name}: {why}" for name, why in analysis.problems.items() if why != UNASKED]
+    unmeasured += analysis.contest.not_measured if analysis.contest else ()
     if unmeasured:
         yield from ("", "Not measured", *(part for line in unmeasured for part in _wrapped(line)))
 

@@ -81,8 +81,9 @@ def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
 def _service(work: Workload) -> str:
     assert work.tail is not None
     tail = work.tail
+    whose = "hundredth of the jobs" if work.jobs >= 200 else "job"
     text = (
-        f"Size: the hundredth of the jobs that holds most GPU time holds "
+        f"Size: the {whose} that holds most GPU time holds "
         f"{percent(tail.top_percent_share)} of it (C² of GPU-seconds {tail.service_c2:.0f}; 1 is "
         "exponential)"
     )

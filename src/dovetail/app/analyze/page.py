@@ -18,7 +18,7 @@ from dovetail.app.analyze.sections.predictive import predictive_section
 from dovetail.app.analyze.sections.verdict import verdict_section
 from dovetail.app.analyze.sections.workload import workload_section
 from dovetail.app.report.frame import framed
-from dovetail.traces.description_text import span
+from dovetail.traces.description_text import counted, span
 
 SCRIPTS = ("tables.js", "axes.js", "analyze_charts.js", "analyze_main.js")
 NAV = (
@@ -53,7 +53,7 @@ def render(analysis: Analysis) -> str:
 def _facts(analysis: Analysis) -> Iterator[str]:
     work = analysis.workload
     yield analysis.cluster
-    yield f"{work.jobs:,} jobs" if work.jobs != 1 else "1 job"
+    yield counted(work.jobs, "job")
     if work.span_s:
         yield f"submitted over {span(work.span_s)}"
     if work.gpu_hours:

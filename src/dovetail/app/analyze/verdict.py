@@ -14,9 +14,10 @@ from dovetail.app.analyze.disagreement import disagreements
 from dovetail.app.analyze.dominant import dominant, moving
 from dovetail.app.analyze.question import Question
 from dovetail.predict.boosting import missing
-from dovetail.traces.description_text import span
+from dovetail.traces.description_text import counted, span
 
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
+FEW = 1000  # jobs
 SURE = 0.95  # of the resamples: fewer make no clear lead
 CLOSE = 1.05  # means up to so many times the best are called as good
 
@@ -53,11 +54,19 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
         yield "No policy could be simulated on this trace, so none is recommended."
         return
     extent = "the whole trace" if contest.whole else "a stretch of the trace with the usual load"
-    yield (
-        f"Every policy was simulated on {extent} ({contest.jobs:,} jobs, load "
-        f"{percent(contest.load)}); intervals are from resampling {contest.blocks}."
-    )
+    load = f", load {percent(contest.load)}" if contest.load else ""
     fair = [row for row in contest.tried if not row.reference]
+    resampled = fair[0].low is not None
+    intervals = f"intervals are from resampling {contest.blocks}" if resampled else "no intervals"
+    yield (
+        f"Every policy was simulated on {extent} ({counted(contest.jobs, 'job')}{load}); "
+        f"{intervals}."
+    )
+    if contest.jobs < FEW:
+        yield (
+            f"{counted(contest.jobs, 'job')} say little: which policy comes first may be chance. "
+            "Bring more before you decide."
+        )
     yield _lead(fair)
     if not any(a.job.interruption.restore_s for a in question.trace.arrivals):
         yield (
@@ -70,12 +79,16 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lead(rows: Sequence[Any]) -> str:
-    first = rows[0]
+    first, last = rows[0], rows[-1]
     close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
     sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
     if len(rows) == 1:
         return "Only one policy could be tried."
-    if not close and first.best >= SURE:
+    if last.mean_jct_s <= CLOSE * first.mean_jct_s:
+        return "No policy is better than another here: all means lie within 5 %."
+    if first.low is None:
+        sure = f"{first.policy} has the shortest mean"
+    if not close and first.low is not None and first.best >= SURE:
         return f"{sure}, with a clear lead."
     if not close:
         longer = rows[1].mean_jct_s / max(first.mean_jct_s, 1e-9) - 1.0
@@ -110,6 +123,9 @@ def _also(kept: Kept, others: Sequence[Kept]) -> str:
     """Against plain FIFO everyone looks good where one large job holds up all behind it."""
     for own in others:
         same = (own.policy, own.predictor) == (kept.policy, kept.predictor)
-        if same and kept.baseline == BASELINE != own.baseline and own.share is not None:
-            return f" Over {own.baseline} it kept {gain_text(own.share, own.low, own.high)}."
+        if not same or kept.baseline != BASELINE or own.baseline == BASELINE or own.share is None:
+            continue
+        if own.share <= 0:
+            return f" It loses against {own.baseline}: {span(own.baseline_s)}."
+        return f" Over {own.baseline} it kept {gain_text(own.share, own.low, own.high)}."
     return ""

@@ -11,12 +11,12 @@ from dovetail.app.analyze.sections.html import (
     Drawn,
     at,
     charts,
-    number,
     paragraph,
     section,
     table,
     unmeasured,
 )
+from dovetail.app.report.summary import number
 from dovetail.insight.factors import Factors, Flip, Screened
 
 MOST_FLIPS = 4  # drawn; the table has them all

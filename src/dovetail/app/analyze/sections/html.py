@@ -122,11 +122,6 @@ def _sorted_by(cell: Cell) -> str:
     return "" if cell.value is None else f' data-value="{cell.value!r}"'
 
 
-def number(value: float) -> str:
-    """Three digits, but never as a power of ten."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def policy_link(text: str, shown: str = "") -> str:
     """A policy's name, linked to what it does at the end of the page."""
     name = text.partition(":")[0]

@@ -12,13 +12,13 @@ from dovetail.app.analyze.sections.html import (
     Drawn,
     at,
     charts,
-    number,
     paragraph,
     section,
     table,
     unmeasured,
 )
 from dovetail.app.analyze.sections.rolling import predictors, weekly
+from dovetail.app.report.summary import number
 from dovetail.insight.features import LEVELS
 from dovetail.insight.past import GAP, RECENT
 from dovetail.insight.predictive import Importance, Predictive, Score, Shape
