@@ -21,7 +21,7 @@ def dominant(
     if ranked:
         names = ", ".join(f"{row.group} ({percent(row.share)})" for row in ranked[:3])
         yield (
-            f"What predicts durations here: {names} of what all features together tell. "
+            f"What predicts durations here, as a part of what all features together tell: {names}. "
             f"{_order(predictive)}"
         )
     elif predictive is not None and predictive.scores:
