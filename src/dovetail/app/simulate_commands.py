@@ -21,7 +21,7 @@ from dovetail.app.outputs import (
 )
 from dovetail.app.parallel import simulate_all
 from dovetail.app.simulate_options import simulation_options
-from dovetail.app.table import table, told
+from dovetail.app.table import searches_told, table, told
 from dovetail.traces.record import RunRecord
 
 
@@ -93,6 +93,8 @@ def _say(
     click.echo(table([record.summary for record in records], objective))
     speeds = experiment.speeds if experiment.speed_table else "none"
     for line in told([record.policy for record in records], experiment.predictor, speeds):
+        click.echo(line)
+    for line in searches_told([record.summary for record in records]):
         click.echo(line)
     _tell_refusals(records[0])
     if out:
