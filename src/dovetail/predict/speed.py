@@ -10,16 +10,8 @@ from typing import Any, Final, Protocol, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
-from dovetail.predict.similarity import (
-    Guess,
-    Hides,
-    Miss,
-    describe,
-    guess,
-    left_out,
-    same_model,
-    same_type,
-)
+from dovetail.predict.left_out import Hides, Miss, left_out, same_type
+from dovetail.predict.similarity import Guess, describe, guess, same_model
 
 
 class SpeedPredictor(Protocol):
