@@ -111,7 +111,7 @@ def guess(
     others = [neighbour for neighbour in near if known and not same_model(model, neighbour.model)]
     middle = _median(others) if others else log(everyone)
     if not same:
-        return Guess(exp(middle), tuple(others[:_SHOWN]), everyone)
+        return Guess(exp(middle), _first_of_each(others)[:_SHOWN], everyone)
     return Guess(exp(_mean(same, middle, scales.others)), tuple(same), everyone)
 
 
@@ -124,6 +124,14 @@ def _neighbours(
         for own, ratio in ratios.items()
     ]
     return sorted(found, key=lambda neighbour: (-neighbour.weight, neighbour.model))
+
+
+def _first_of_each(others: Sequence[Neighbour]) -> tuple[Neighbour, ...]:
+    """The most similar batch size of each model."""
+    first: dict[str, Neighbour] = {}
+    for neighbour in others:
+        first.setdefault(neighbour.model.model, neighbour)
+    return tuple(first.values())
 
 
 def _mean(same: Sequence[Neighbour], others: float, weight: float) -> float:
