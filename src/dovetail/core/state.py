@@ -51,7 +51,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import WHOLE_GPU, Design, Job
+from dovetail.core.model import Design, Job
 from dovetail.core.studies import Branching, StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
@@ -251,7 +251,7 @@ class State(Lifecycle):
         track.process = True
         track.phase = RUNNING
         track.placement = entry.placement
-        track.holds = entry.placement.gpus * entry.placement.share / WHOLE_GPU
+        track.holds = entry.placement.holds
         track.started_at = track.working_since = self.now
         self._running[entry.job_id] = track
         for index in self._on_run:

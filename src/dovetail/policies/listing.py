@@ -123,10 +123,10 @@ class ListScheduler:
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""
         starts: list[Action] = []
-        room, track = view.room, order.first()
+        place, room, track = self._place, view.room, order.first()
         while track is not None:
             shape = track.shape
-            placement = self._place(room, shape)
+            placement = place(room, shape)
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
