@@ -171,10 +171,11 @@ class SimulatedCluster:
 
     def observe(self) -> Sequence[Event]:
         """Everything that has been held back, and all that happens at the next instant."""
-        events = self._reports
-        self._reports = []
-        if events and self._interference is not None:
-            events = [event for event in events if self._is_not_overtaken(event)]
+        events: list[Event] = []
+        if self._reports:
+            events, self._reports = self._reports, events
+            if self._interference is not None:
+                events = [event for event in events if self._is_not_overtaken(event)]
         rows, at = self._rows, self._next_at
         if self._wake_at < inf:
             at = self._wake(events, at)
@@ -195,9 +196,9 @@ class SimulatedCluster:
             if self._sharers:
                 self._unshare(events, life)
             events.append(Finished(at, job_id))
-        while self._next_at <= at < inf:
+        if self._next_at <= at < inf:
             self._now = at
-            self._arrive(events)
+            self._arrive(events, at)
         return events
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
@@ -234,15 +235,17 @@ class SimulatedCluster:
                 f"and {len(self._lives)} jobs have not ended"
             )
 
-    def _arrive(self, events: list[Event]) -> None:
+    def _arrive(self, events: list[Event], at: Seconds) -> None:
+        """All that come at this time."""
         coming = self._coming
-        arrival = coming.pop()
-        self._next_at = coming[-1].at if coming else inf
-        job = arrival.job
-        life = self._lives[job.id] = _Life(arrival)
-        if arrival.cancel_at is not None:
-            self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-        events.append(Submitted(self._now, job))
+        while self._next_at <= at:
+            arrival = coming.pop()
+            self._next_at = coming[-1].at if coming else inf
+            job = arrival.job
+            life = self._lives[job.id] = _Life(arrival)
+            if arrival.cancel_at is not None:
+                self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
+            events.append(Submitted(at, job))
 
     def _happen(self, events: list[Event], what: int, life: _Life | None, number: int) -> None:
         if life is None:
@@ -360,8 +363,8 @@ class SimulatedCluster:
         life.working_since = at
         if placement.share != WHOLE_GPU:
             self._share(life, placement)
-        uneven = self._speed is not None or self._sharers
-        rate = life.rate = self._rate(life) if uneven else 1.0
+        rate = 1.0 if self._speed is None and not self._sharers else self._rate(life)
+        life.rate = rate
         if at > now:
             self._push(at, _STARTED, life, stint)
         elif not self._prompt:
