@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
 from math import inf
 from typing import Final, TypeAlias, assert_never, final
 
@@ -43,6 +43,9 @@ from dovetail.models.workload import Arrival, Going
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
 Interference: TypeAlias = Callable[[Job, Job], float]
 NodeEvent: TypeAlias = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
+
+heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
+heappush: Final = heapq.heappush
 
 _FINISH: Final = 0
 _FAIL: Final = 1

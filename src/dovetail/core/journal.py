@@ -79,24 +79,28 @@ class JournalWriter:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write: Final = write
-        self._waiting: list[tuple[Seconds, Entry]] = []
+        self._entries: Final[list[Entry]] = []
+        self._times: Final[list[Seconds]] = []  # of each of them
 
     def add(self, entry: Entry, now: Seconds) -> None:
-        waiting = self._waiting
-        waiting.append((now, entry))
-        if len(waiting) >= _LINES_AT_ONCE:
+        entries = self._entries
+        entries.append(entry)
+        self._times.append(now)
+        if len(entries) >= _LINES_AT_ONCE:
             self.flush()
 
     def flush(self) -> None:
-        lines = []
+        lines, times = [], self._times
         then, at = nan, ""
-        for now, entry in self._waiting:
+        for i, entry in enumerate(self._entries):
+            now = times[i]
             if now != then:
                 then, text = now, repr(now)
                 at = f'{{"at":{text},'  # as in `opening`, written out: this is every second line
             lines.append(entry.line(at))
         self._write("".join(lines))
-        self._waiting.clear()
+        self._entries.clear()
+        times.clear()
 
 
 def opening(at: Seconds) -> str:

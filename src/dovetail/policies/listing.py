@@ -8,14 +8,14 @@ to look again (when a running job's standing changes while others wait).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify
 from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
 from dovetail.core.freed import Freed
 from dovetail.core.model import Shape
-from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
+from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import Track

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -26,7 +25,7 @@ class Outcomes:
         self._progress: Final = progress
         self.counts: Final[dict[Phase, int]] = {}  # of those that did not finish
         self.never_started = 0
-        self.completion_s: Final = array("d")  # of finished jobs
+        self.completion_s: Final[list[Seconds]] = []  # of finished jobs
         self.waited_s = 0.0
         self.used_gpu_s = 0.0
         self.lost_gpu_s = 0.0
