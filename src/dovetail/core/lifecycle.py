@@ -422,7 +422,8 @@ class Lifecycle(View):
             self._wait_again(track, QUEUED)
 
     def _end(self, track: Track, phase: Phase, reason: str = "") -> None:
-        job_id, before = track.job.id, track.phase
+        job, before = track.job, track.phase
+        job_id = job.id
         if before is not RUNNING and before is not STARTING:
             self._step_out(track)
         track.turn += 1
@@ -436,7 +437,7 @@ class Lifecycle(View):
             self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
-        if track.job.trial is not None:
+        if job.trial is not None:
             self._leave_line(track)
         if self._dependants:
             self._tell_dependants(track)

@@ -189,9 +189,8 @@ class Order:
         """The first of all, where there are no lanes."""
         heap = self._waiting.get(0)
         while heap:
-            row = heap[0]
-            track = row[3]
-            if track.turn == row[2]:
+            _, _, turn, track = heap[0]
+            if track.turn == turn:
                 return track
             heappop(heap)
         return None

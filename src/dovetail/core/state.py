@@ -65,13 +65,17 @@ class State(Lifecycle):
         try:
             # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
-                if entry.at != before:
+                if entry.at > before and self.suspended_count <= self.peak_suspended:
+                    self.now = entry.at  # as in `_advance`, written out here and below
+                else:
                     self._advance(entry.at)
                 self._submitted(entry.job)
             elif isinstance(entry, Start):
                 self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
-                if entry.at != before:
+                if entry.at > before and self.suspended_count <= self.peak_suspended:
+                    self.now = entry.at
+                else:
                     self._advance(entry.at)
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:

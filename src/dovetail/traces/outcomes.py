@@ -82,13 +82,14 @@ class Outcomes:
             self.waited_s += stayed - track.held_s
             self.used_gpu_s += track.held_gpu_s
             self.lost_gpu_s += track.lost_gpu_s
-            self.preemptions += track.preemptions
+            if track.preemptions:
+                self.preemptions += track.preemptions
         if not track.sequence:
             self.first_submission = track.submitted_at
         self.last_end = end
         if self._keeps_rows:
             self._keep(track, stayed)
-        if self._progress is not None and self.ended % _TELL_EVERY == 0:
+        if self._progress is not None and not len(self.completion_s) % _TELL_EVERY:
             self._progress(self.ended)
 
     def _count_unfinished(self, track: Track) -> None:
