@@ -199,9 +199,14 @@ class SimulatedCluster:
             if self._sharers:
                 self._unshare(events, life)
             events.append(Finished(at, job_id))
-        if self._next_at <= at < inf:
+        while self._next_at <= at < inf:
             self._now = at
-            self._arrive(events, at)
+            arrival = self._coming.pop()
+            self._next_at = self._coming[-1].at if self._coming else inf
+            life = self._lives[arrival.job.id] = _Life(arrival)
+            if arrival.cancel_at is not None:
+                self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
+            events.append(Submitted(at, life.job))
         return events
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
@@ -237,18 +242,6 @@ class SimulatedCluster:
                 f"the policy keeps asking to be woken at t={self._now:g} but nothing comes of it, "
                 f"and {len(self._lives)} jobs have not ended"
             )
-
-    def _arrive(self, events: list[Event], at: Seconds) -> None:
-        """All that come at this time."""
-        coming = self._coming
-        while self._next_at <= at:
-            arrival = coming.pop()
-            self._next_at = coming[-1].at if coming else inf
-            job = arrival.job
-            life = self._lives[job.id] = _Life(arrival)
-            if arrival.cancel_at is not None:
-                self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-            events.append(Submitted(at, job))
 
     def _happen(self, events: list[Event], what: int, life: _Life | None, number: int) -> None:
         if life is None:
