@@ -221,6 +221,11 @@ def test_without_waiting_the_study_is_told_as_it_is(daemon: StandIn) -> None:
     assert (result.study, result.state, daemon.looks) == ("s1", "open", 1)
 
 
+def test_without_a_daemon_it_is_told_how_to_start_one_there(tmp_path: Path) -> None:
+    with pytest.raises(DovetailError, match=f"start one: dovetail --home {tmp_path} up"):
+        tune("true", space={"x": Float(0, 1)}, metric="l", steps=1, trials=1, home=str(tmp_path))
+
+
 def test_a_file_that_tunes_when_imported_is_told(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.replace('if __name__ == "__main__":', "if True:"))
     (tmp_path / "neighbour.py").write_text("TWO = 2\n")

@@ -11,8 +11,9 @@ from math import nan
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from dovetail.app.client import Client, Unreachable
+from dovetail.app.client import Client
 from dovetail.app.home import find_home
+from dovetail.app.live.follow import patiently
 from dovetail.app.live.submit import as_sent
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.tune.space import Parameter, Space
@@ -22,7 +23,6 @@ from dovetail.tune.worker import NAME as WORKER
 What: TypeAlias = Callable[[dict[str, Any]], Any] | Sequence[str] | str
 
 _FIRST_LOOK_S, _LATER_S = 0.05, 1.0
-_AWAY_S = 120.0  # trials outlive the daemon, so one that is restarted is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def tune(
     _refuse_inside_a_trial()
     asked = {"space": space, "metric": metric, "steps": steps, "trials": trials, **fields}
     spec = dump(read_study({**asked, **_way(what, fields.get("envs") or {})}))
-    client = Client(find_home(home))
+    client = Client(find_home(home), named=home)
     try:
         opened = client.post("/v1/studies", as_sent(spec))
         return _followed(client, opened["study"]) if wait else _look(client, opened["study"])
@@ -100,22 +100,15 @@ def _refuse_inside_a_trial() -> None:
 
 def _followed(client: Client, study: str) -> Result:
     """Looked at until it is closed."""
-    pause_s, seen_at = _FIRST_LOOK_S, time.monotonic()
-    while True:
-        try:
-            found = _look(client, study)
-            seen_at = time.monotonic()
-            if found.state == "closed":
-                return found
-        except Unreachable:
-            if time.monotonic() - seen_at > _AWAY_S:
-                raise
+    pause_s = _FIRST_LOOK_S
+    while (found := _look(client, study)).state != "closed":
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, _LATER_S)
+    return found
 
 
 def _look(client: Client, study: str) -> Result:
-    told = client.get(f"/v1/studies/{study}")
+    told = patiently(client, f"/v1/studies/{study}")
     return Result(
         study=told["id"],
         name=told["name"],

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 from dovetail.app.daemon import main
 from dovetail.app.daemon.errors import DiskFull
 from dovetail.app.daemon.main import recover
+from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
 from dovetail.core.journal import decode
 from dovetail.core.state import State
 from dovetail.testing import fingerprint
 from live_box import ME, Box, box
+from waiting import until
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "dovetail.db"
 
@@ -95,6 +99,26 @@ def test_a_daemon_goes_on_from_a_snapshot(tmp_path: Path, monkeypatch: pytest.Mo
         state = recover(store)
     assert not state.tracks
     assert states
+
+
+def test_a_job_is_not_charged_for_the_absence_of_a_daemon(tmp_path: Path) -> None:
+    """It ended while nobody looked: at the time its keeper noted, whatever the next daemon is asked
+    to do first. One whose keeper was killed ended at its last sign of life."""
+    with box(tmp_path / "box") as here:
+        ends, lost = here.submit("sleep 0.5; echo over"), here.submit("sleep 100")
+        for job in (ends, lost):
+            here.wait_until(job, "running")
+        here.leave()
+    runs = {job: Run(here.home.folder(job) / "1") for job in (ends, lost)}
+    os.kill(runs[lost].keeper_pid() or 0, signal.SIGKILL)
+    until(lambda: not any(run.is_alive() for run in runs.values()))
+    ended_at = runs[ends].over_since()
+    sleep(2.0)
+    with box(tmp_path / "box", policy="las") as again:
+        rows = again.wait(ends, lost)
+        assert [row["phase"] for row in rows] == ["finished", "failed"]
+        assert rows[0]["ended_at"] == pytest.approx(ended_at, abs=0.05)
+        assert all(row["run_s"] < 1.5 for row in rows)
 
 
 def test_a_journal_of_an_earlier_version_loads_for_ever(tmp_path: Path) -> None:

@@ -92,6 +92,12 @@ def test_a_study_that_found_nothing_ends_with_1(file: Path, home: Path) -> None:
     assert f"No trial reported val_loss; what one printed: {logs}\n" in said.out
 
 
+def test_a_metric_that_is_never_finite_is_not_said_to_be_missing(file: Path, home: Path) -> None:
+    never = {**hopeless(), "trials": [{**a_trial(0, 1, "done"), "points": [[1, None, 0.5]]}]}
+    with serving(StudyDaemon(at(0), never), home) as box:
+        assert "No trial reported a finite val_loss;" in box("tune", file).out
+
+
 def test_json_is_the_study_as_it_ended_and_nothing_else(file: Path, home: Path) -> None:
     with serving(StudyDaemon(at(0), at(3), closed()), home) as box:
         said = box("tune", file, "--json")

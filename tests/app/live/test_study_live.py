@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,31 @@ def test_a_mistake_in_the_file_is_told_with_its_line(box: Box, tmp_path: Path) -
     assert said.code == 1
     assert "bad.yaml, line 6: steps: 'many'" in said.err
     assert said.err.count("\n") == 1
+
+
+def test_what_only_the_daemon_can_know_is_told_with_its_line(box: Box, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(FILE.replace("policy: fifo", "policy: fifoo"))
+    assert "bad.yaml, line 8: policy: " in box("tune", file).err
+    # What was typed stands in no line.
+    assert "bad.yaml: policy: " in box("tune", file, "--policy", "lifo").err
+
+
+def test_tune_waits_for_a_daemon_that_went_away_and_says_so(
+    make_box: Callable[[Path], Box], tmp_path: Path
+) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(FILE.replace("run: '", "run: 'sleep 1; "))
+    box = make_box(tmp_path / "home")
+    box.well("up", "--slots", 1)
+    typed = subprocess.Popen(box.command("tune", file), text=True, stdout=-1, stderr=-1)
+    assert typed.stdout is not None
+    assert typed.stderr is not None
+    assert typed.stdout.readline().startswith("Opened study tiny")
+    box.well("down")
+    said = typed.stderr.readline()
+    assert said.startswith("What runs goes on, but no daemon answers at")
+    assert said.endswith(f"dovetail --home {box.home} up. Waiting 10 min for it.\n")
+    box.well("up")
+    out, _ = typed.communicate(timeout=40)
+    assert (typed.returncode, "3 of 3 trials done" in out) == (0, True)

@@ -57,8 +57,8 @@ def _check_rule(text: str) -> None:
     """It may be somebody else's, and need what is not there."""
     try:
         make_rule(text)
-    except DovetailError:
-        raise
+    except DovetailError as error:
+        raise BadInput(f"policy: {error}") from None
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         raise BadInput(f"policy: {text} cannot be used ({told}); choose another") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from dovetail.app.client import BrokenOff, Client, Unreachable
@@ -14,7 +15,8 @@ from dovetail.core.errors import DovetailError
 
 FAILED = 3
 _FIRST_LOOK_S, _MOST_S = 0.05, 1.0
-_AWAY_S = 30.0  # a daemon that restarts is back sooner
+_AWAY_S = 600.0  # what runs outlives the daemon: whoever follows it waits until it is started again
+_SAY_AFTER_S = 3.0  # one that is only restarted is back sooner
 _REMEMBERED = 16 << 20  # bytes of a log that are surely not rotated away yet
 
 
@@ -26,7 +28,7 @@ def wait_for(client: Client, job_id: str, until: float | None = None) -> dict[st
     """The row of the job when it has ended. `until` is a time of the monotonic clock."""
     pause = _FIRST_LOOK_S
     while True:
-        row = patiently(client, f"/v1/jobs/{job_id}")
+        row = patiently(client, f"/v1/jobs/{job_id}", until)
         if row["phase"] in ENDED:
             return row
         left = None if until is None else until - time.monotonic()
@@ -36,17 +38,23 @@ def wait_for(client: Client, job_id: str, until: float | None = None) -> dict[st
         pause = min(pause * 1.5, _MOST_S)
 
 
-def patiently(client: Client, path: str) -> dict[str, Any]:
+def patiently(client: Client, path: str, until: float | None = None) -> dict[str, Any]:
     """What the daemon says there, if need be when it is back."""
     found: dict[str, Any]
-    gives_up = time.monotonic() + _AWAY_S
+    away_since, is_said = time.monotonic(), False
+    gives_up = min(away_since + _AWAY_S, until or inf)
     while True:
         try:
             found = client.get(path)
             return found
-        except Unreachable:
-            if time.monotonic() > gives_up:
+        except Unreachable as error:
+            now = time.monotonic()
+            if now > gives_up:
                 raise
+            if now > away_since + _SAY_AFTER_S and not is_said:
+                is_said = True
+                told = f"What runs goes on, but {error}. Waiting {span(gives_up - now)} for it."
+                print(told, file=sys.stderr, flush=True)
         time.sleep(0.5)
 
 

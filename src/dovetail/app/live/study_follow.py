@@ -40,7 +40,7 @@ def follow(client: Client, name: str, quiet: bool = False) -> dict[str, Any]:
         study = watch(client, study)
         print_lines(curves(study, (width(), CHART_LINES), has_colours()))
     else:
-        study = _tell(client, study, quiet)
+        study = _told(client, study, quiet)
     if study["state"] != CLOSED:
         say_how_to_come_back(study)
     elif not quiet:
@@ -83,6 +83,14 @@ def _look(client: Client, before: Scene) -> Scene:
 
 
 # ------------------------------------------------------------------------------ without a terminal
+
+
+def _told(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    try:
+        return _tell(client, study, quiet)
+    except Unreachable:
+        say_how_to_come_back(study)
+        raise
 
 
 def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
@@ -140,7 +148,8 @@ def ending(study: Row) -> list[str]:
     else:
         job = next((trial["job"] for trial in study["trials"]), "JOB")
         logs = f"{command_again()} logs {job}"
-        lines.append(f"No trial reported {study['metric']}; what one printed: {logs}")
+        what = "a finite " if any(trial["points"] for trial in study["trials"]) else ""
+        lines.append(f"No trial reported {what}{study['metric']}; what one printed: {logs}")
     if study["target"] is not None:
         lines.append(f"Target: {target_text(study)}.")
     return [clean(line) for line in lines]

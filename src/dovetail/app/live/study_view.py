@@ -80,10 +80,15 @@ def _switches(study: Row) -> str:
     told = str(study["switches"])
     switch = study["switch"] or {}
     if switch.get("rung"):  # before a trial has given way, seconds are only a guess
-        told += f", {span(switch['seconds'])} each by {switch['rung']}"
+        told += f", {_brief(switch['seconds'])} each by {switch['rung']}"
     if study["suspended_bytes"]:
         told += f"; {study['suspended_bytes'] / 1e9:.1f} GB held by paused trials"
     return told
+
+
+def _brief(seconds: float) -> str:
+    """Freezing a process takes milliseconds."""
+    return span(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
 def trials_table(study: Row, most: int | None, room: int, colours: bool) -> list[str]:

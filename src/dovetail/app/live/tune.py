@@ -53,20 +53,24 @@ def _submit(client: Client, file: str, own: Mapping[str, Any]) -> dict[str, Any]
     try:
         opened = client.post("/v1/studies", as_sent({**spec, **own}))
     except Refused as error:
-        if error.status in (400, 422):
-            _explain(text, source, own)
-        raise Refused(error.status, f"{source}: {error}") from None
+        if error.status not in (400, 422):
+            raise Refused(error.status, f"{source}: {error}") from None
+        raise Refused(error.status, _explained(error, text, source, own)) from None
     return opened
 
 
-def _explain(text: str, source: str, own: Mapping[str, Any]) -> None:
-    """What was refused is refused here too, with the line where it stands."""
+def _explained(error: Refused, text: str, source: str, own: Mapping[str, Any]) -> str:
+    """With the line where it stands. Most of what is refused there is refused here, too; what only
+    the daemon can know begins with the name of its field."""
     from dovetail.app.spec.study import read_study
     from dovetail.app.spec.yaml_files import located
 
     given, lines = located(text, source)
     assert isinstance(given, Mapping)
     read_study({**given, **own}, source, lines)
+    field = str(error).partition(":")[0]
+    line = None if field in own else lines.get((field,))
+    return f"{source}, line {line}: {error}" if line else f"{source}: {error}"
 
 
 def _say(opened: Mapping[str, Any], as_json: bool, detach: bool) -> None:

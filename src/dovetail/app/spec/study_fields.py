@@ -82,12 +82,13 @@ def function(given: object) -> str:
 
 
 def hours(given: object) -> float:
-    found = quantities.within(0, 1e9)(given)
-    if not found:
-        raise ValueError("is no time at all; give more than 0 GPU-hours")
+    found = quantities.number(given)
+    if not 0 < found <= _MOST_HOURS:
+        raise ValueError(f"is out of range; give more than 0 GPU-hours, at most {_MOST_HOURS:g}")
     return found
 
 
+_MOST_HOURS = 1e9
 _SETTING: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 _NUMBER: dict[str, Any] = {"type": ["number", "string"]}
 _PAIR: dict[str, Any] = {"type": "array", "minItems": 2, "maxItems": 2, "items": _NUMBER}

@@ -144,6 +144,11 @@ class Run:
             return None
         return Ending(**json.loads(text))
 
+    def over_since(self) -> float:
+        """When it ended; where nobody has said so, its last sign of life."""
+        ending = self.ending()
+        return ending.ended_at if ending is not None else self._last_sign()
+
     def ask_to_stop(self) -> None:
         """Make the file that `should_stop` looks for. If the job does not run yet, it never will."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -154,6 +159,14 @@ class Run:
         return (self.folder / keeper.STOP).exists()
 
     # --------------------------------------------------------------------------------- below
+
+    def _last_sign(self) -> float:
+        """When one of its own files, its reports or its output was last written to."""
+        signs = [*self.folder.iterdir(), *self.folder.parent.iterdir(), self._log()]
+        return max(sign.stat().st_mtime for sign in signs if sign.is_file())
+
+    def _log(self) -> Path:
+        return Path(keeper.read_json(str(self.folder / keeper.LAUNCH))["log"])
 
     def _is_coming(self) -> bool:
         """A keeper that we have started is on its way, or at work."""

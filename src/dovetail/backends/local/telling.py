@@ -9,7 +9,7 @@ from dovetail.backends.local import ladder, processes
 from dovetail.backends.local.endings import KILLED, REQUEUE_CODES, exit_code, told
 from dovetail.backends.local.lives import Life, Place, Want, overlap
 from dovetail.backends.local.runs import Ending
-from dovetail.backends.local.stage import Done, Stage
+from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.watcher import Ended, Told
 from dovetail.core.entries import (
     Displaced,
@@ -23,9 +23,11 @@ from dovetail.core.entries import (
     Saved,
     Started,
     Stayed,
+    Woke,
 )
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Phase, Track
+from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
 
 _SHORT_RUN_S = 1.0
@@ -35,80 +37,89 @@ log = logging.getLogger("dovetail.local")
 
 
 class Teller:
-    """Knows what each fact means for the job it is about, and lets the stage go on from there."""
+    """Knows what each fact means for the job it is about, and lets the stage go on from there. `now`
+    is when it came about: for what has ended while nobody looked, some time ago."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, power: PowerTable) -> None:
         self._stage: Final = stage
+        self._speed: Final = by_kind_and_placement({}, power=power)
         self._short_runs: dict[JobId, int] = {}
 
-    def told(self, told: Told) -> list[Event]:
+    def told(self, told: Told, now: Seconds) -> list[Event]:
         if told.job_id not in self._stage.view.tracks:
             return []
-        now = self._stage.clock()
         return [
             Reported(now, told.job_id, report.step, report.metrics, report.upto)
             for report in told.reports
         ]
 
-    def ended(self, ended: Ended) -> list[Event]:
+    def ended(self, ended: Ended, now: Seconds) -> list[Event]:
         life = self._stage.lives.get(ended.job_id)
         if life is None or life.run is None or life.run.folder != ended.run.folder:
             return []
         life.ended = True
-        return [] if life.busy else self._look_at_end(life)
+        return [] if life.busy else self._look_at_end(life, now)
 
-    def done(self, done: Done) -> list[Event]:
+    def done(self, done: Done, now: Seconds) -> list[Event]:
         life = self._stage.lives[done.job_id]
         life.busy = False
         if done.wanted is Want.RUN:
-            events = self._brought_up(life, done)
+            events = self._brought_up(life, done, now)
         elif done.wanted is Want.AWAY:
-            events = self._gave_way(life, done)
+            events = self._gave_way(life, done, now)
         else:
-            events = self._was_ended(life, done)
+            events = self._was_ended(life, done, now)
         if life.ended and life.job_id in self._stage.lives and not life.busy:
-            events += self._look_at_end(life)
+            events += self._look_at_end(life, now)
         self._stage.step_all()
         return events
 
-    def _brought_up(self, life: Life, done: Done) -> list[Event]:
+    def _brought_up(self, life: Life, done: Done, now: Seconds) -> list[Event]:
         run, track = life.run, self._stage.view.tracks.get(life.job_id)
         assert run is not None
         if done.unharmed:
-            return self._not_now(life, done.trouble)
+            return self._not_now(life, done.trouble, now)
         if done.trouble:
-            return self._could_not_start(life, done.trouble)
+            return self._could_not_start(life, done.trouble, now)
         life.place = Place.AT_WORK
         if life.watched is not run:  # new, or begun by the keeper of a daemon since killed
             self._stage.watch(life)
-        now = self._stage.clock()
         if track is None or track.phase is not Phase.STARTING:
             return []
         events: list[Event] = [Started(now, life.job_id)]
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
-        if track.job.options and track.placement is not None:
-            speed = by_kind_and_placement({})(
-                track.job, track.placement, self._stage.view.room.nodes
-            )
-            if speed != track.speed:
-                events.append(Paced(now, life.job_id, speed))
-        return events
+        return events + self._pace(track, now)
 
-    def _not_now(self, life: Life, trouble: str) -> list[Event]:
+    def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
+        """If a limit was refused, somebody has to decide what that means."""
+        if relimited.job_id is None:
+            return [Woke(now)]
+        track = self._stage.view.running.get(relimited.job_id)
+        return [] if track is None else self._pace(track, now)
+
+    def _pace(self, track: Track, now: Seconds) -> list[Event]:
+        """As fast as its options say, and slower under a power limit."""
+        placement = track.placement
+        if placement is None or not placement.slices:
+            return []
+        speed = self._speed(track.job, placement, self._stage.view.room.nodes)
+        return [] if speed == track.speed else [Paced(now, track.job.id, speed)]
+
+    def _not_now(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
         """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""
         life.stands = None
         life.place = Place.PARKED
         if life.want is Want.RUN and life.job_id in self._stage.view.tracks:
             life.want, life.booked = Want.AWAY, None
-            return [Displaced(self._stage.clock(), life.job_id, trouble)]
+            return [Displaced(now, life.job_id, trouble)]
         return []
 
-    def _could_not_start(self, life: Life, trouble: str) -> list[Event]:
+    def _could_not_start(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
         """The system refused (say, a full disk): the job lines up again, or it is told why not."""
         log.error("job %s could not be started: %s", life.job_id, trouble)
         assert life.run is not None
-        now, track = self._stage.clock(), self._stage.view.tracks.get(life.job_id)
+        track = self._stage.view.tracks.get(life.job_id)
         life.stands = None
         if life.run.is_alive():  # it was parked and cannot go on
             ladder.end(life.run, 0.0)
@@ -119,12 +130,12 @@ class Teller:
         reason = f"it could not be started: {trouble}"
         return [Failed(now, life.job_id, reason, track.executed_by(now))]
 
-    def _gave_way(self, life: Life, done: Done) -> list[Event]:
-        track, now = self._stage.view.tracks.get(life.job_id), self._stage.clock()
+    def _gave_way(self, life: Life, done: Done, now: Seconds) -> list[Event]:
+        track = self._stage.view.tracks.get(life.job_id)
         if done.used is None:
             if life.ended or track is None:
                 return []  # it has ended by itself: looked at next
-            return self._stays(life, track, done.trouble)
+            return self._stays(life, track, done.trouble, now)
         if life.ended and done.used.parked:
             return []
         life.stands = None
@@ -136,11 +147,10 @@ class Teller:
         lost = track.executed_s if used.rung == ladder.KILL else 0.0
         return [Saved(now, life.job_id, used.rung, used.seconds, used.bytes, used.parked, lost)]
 
-    def _stays(self, life: Life, track: Track, trouble: str) -> list[Event]:
+    def _stays(self, life: Life, track: Track, trouble: str, now: Seconds) -> list[Event]:
         """It could not be moved: whoever was given its GPUs lines up again."""
         log.warning("job %s could not give way: %s", life.job_id, trouble)
         assert life.stands is not None
-        now = self._stage.clock()
         events: list[Event] = []
         for other in self._stage.lives.values():
             if other.booked is not None and overlap(other.booked, life.stands):
@@ -154,7 +164,7 @@ class Teller:
         life.pin = trouble
         return events
 
-    def _was_ended(self, life: Life, done: Done) -> list[Event]:
+    def _was_ended(self, life: Life, done: Done, now: Seconds) -> list[Event]:
         if done.trouble:
             log.error("job %s could not be ended: %s", life.job_id, done.trouble)
         life.place = Place.ABSENT
@@ -162,12 +172,11 @@ class Teller:
         life.ended = False
         track = self._stage.view.tracks.get(life.job_id)
         if life.requeue and track is not None:
-            now, reason = self._stage.clock(), life.requeue
-            life.requeue = ""
+            reason, life.requeue = life.requeue, ""
             return [Interrupted(now, life.job_id, reason, track.executed_by(now))]
         return []
 
-    def _look_at_end(self, life: Life) -> list[Event]:
+    def _look_at_end(self, life: Life, now: Seconds) -> list[Event]:
         """The main process ended by itself: what does that mean?"""
         assert life.run is not None
         ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
@@ -176,21 +185,26 @@ class Teller:
         life.place = Place.ABSENT
         life.stands = None
         life.want, life.booked = Want.END, None
-        events = [] if track is None else [self._outcome(life, track, ending, asked_to_stop)]
+        events = [] if track is None else [self._outcome(life, track, ending, asked_to_stop, now)]
         self._stage.step_all()
         return events
 
     def _outcome(
-        self, life: Life, track: Track, ending: Ending | None, asked_to_stop: bool
+        self,
+        life: Life,
+        track: Track,
+        ending: Ending | None,
+        asked_to_stop: bool,
+        now: Seconds,
     ) -> Event:
-        now, job_id = self._stage.clock(), life.job_id
+        job_id = life.job_id
         if ending is None:
             self._clean_up_after(job_id)
             return self._vanished(track, now)
         if asked_to_stop:
             return Interrupted(now, job_id, "it saved itself and ended when asked to", 0.0)
         if ending.code in REQUEUE_CODES:
-            if self._may_come_again(life):
+            if self._may_come_again(life, now):
                 reason = f"it asked to be started again (exit code {ending.code})"
                 return Interrupted(now, job_id, reason, 0.0)
         elif ending.code == 0:
@@ -204,9 +218,9 @@ class Teller:
             )
         return Failed(now, job_id, reason, lost, exit_code(ending))
 
-    def _may_come_again(self, life: Life) -> bool:
+    def _may_come_again(self, life: Life, now: Seconds) -> bool:
         """A job that does nothing but ask to be started again would never end."""
-        short = self._stage.clock() - life.began_at < _SHORT_RUN_S
+        short = now - life.began_at < _SHORT_RUN_S
         runs = self._short_runs.get(life.job_id, 0) + 1 if short else 0
         self._short_runs[life.job_id] = runs
         return runs <= _MOST_SHORT_RUNS

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import sleep
+from time import sleep, time
 from typing import Any, Final
 
 from dovetail.backends.local.connecting import named, take_up_jobs, tell_nodes
 from dovetail.backends.local.lives import Order
+from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.probing import Probed, Prober
-from dovetail.backends.local.stage import Done, Stage
+from dovetail.backends.local.runs import Run
+from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.telling import Teller
 from dovetail.backends.local.watcher import Ended, Told, Watcher
 from dovetail.core.entries import (
@@ -40,6 +42,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.view import View
+from dovetail.models.power import NO_LIMITS, PowerTable
 
 _RETRY_S = 1.0
 
@@ -55,6 +58,8 @@ class Machine:
     nodes: Sequence[Node]
     runs: Path
     suspended_limit_bytes: int
+    limits: PowerLimits
+    power: PowerTable = NO_LIMITS  # how much slower models are under power limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +98,10 @@ class LocalMachine:
         has_gpus = any(node.labels for node in self._nodes)  # strangers may come at any time
         self._watcher: Final = Watcher(self._inbox.put, self._look_around, restless=has_gpus)
         self._stage: Final = Stage(
-            machine.runs, view, clock, order_for, machine.suspended_limit_bytes, self._inbox.put,
-            self._watcher,
+            machine.runs, view, clock, order_for, machine.suspended_limit_bytes,
+            machine.limits, self._inbox.put, self._watcher,
         )  # fmt: skip
-        self._teller: Final = Teller(self._stage)
+        self._teller: Final = Teller(self._stage, machine.power)
         self._prober: Final = Prober(self._stage, self._nodes, self._inbox.put)
 
     def _look_around(self) -> None:
@@ -112,6 +117,30 @@ class LocalMachine:
     def stop(self) -> None:
         """Let `observe` say that it is over. The jobs go on."""
         self._inbox.put(_Over())
+
+    def catch_up(self) -> list[Event]:
+        """Before the first `observe`: adopt what runs, and tell what has ended while nobody looked,
+        each at the time it did: a job is not charged for the absence of a daemon."""
+        take_up_jobs(self._stage)
+        seen = self._facts_of_the_past()
+        ends = {fact.job_id: self._ended_at(fact.run) for fact in seen if isinstance(fact, Ended)}
+        seen.sort(
+            key=lambda fact: ends[fact.job_id]
+        )  # what a job has reported stays before its end
+        return [event for fact in seen for event in self._see(fact, ends[fact.job_id])]
+
+    def _facts_of_the_past(self) -> list[Told | Ended]:
+        """The watcher sleeps yet: whatever was seen is of jobs that have ended."""
+        inbox = [self._inbox.get() for _ in range(self._inbox.qsize())]
+        for item in inbox:
+            if not isinstance(item, Told | Ended):
+                self._inbox.put(item)  # somebody asks already
+        return [item for item in inbox if isinstance(item, Told | Ended)]
+
+    def _ended_at(self, run: Run) -> Seconds:
+        """As the journal counts: not before its last entry, and not in the future."""
+        ago = max(time() - run.over_since(), 0.0)
+        return max(self._clock() - ago, self._view.now)
 
     # ------------------------------------------------------------------------------------- observe
 
@@ -148,18 +177,20 @@ class LocalMachine:
         """All facts that are there, up to the next request: that one is looked at alone."""
         events: list[Event] = []
         while item is not None and not isinstance(item, _Asked | _Over):
-            events += self._see(item)
+            events += self._see(item, self._clock())
             item = self._take(wait=False)
         self._next = item
         return events
 
-    def _see(self, fact: object) -> list[Event]:
+    def _see(self, fact: object, at: Seconds) -> list[Event]:
         if isinstance(fact, Told):
-            return self._teller.told(fact)
+            return self._teller.told(fact, at)
         if isinstance(fact, Ended):
-            return self._teller.ended(fact)
+            return self._teller.ended(fact, at)
         if isinstance(fact, Done):
-            return self._teller.done(fact)
+            return self._teller.done(fact, at)
+        if isinstance(fact, Relimited):
+            return self._teller.relimited(fact, at)
         assert isinstance(fact, Probed)
         return self._prober.probed(fact)
 
@@ -189,11 +220,10 @@ class LocalMachine:
             future.set_result(answer)
 
     def _connect(self) -> list[Event]:
-        """Tell what there is: the nodes, and what became of the jobs while nobody looked."""
+        """Tell which nodes there are, and go on with what was decided before."""
         self._connected = True
         self._watcher.start()
         events = tell_nodes(self._view, self._nodes, self._clock())
-        take_up_jobs(self._stage)
         self._stage.step_all()
         return events or [Woke(self._clock())]
 
