@@ -344,7 +344,7 @@ class Placement:
         self.gpus: Final = gpus
         self.holds: Final = gpus * share / WHOLE_GPU  # GPUs, a share counted as a part
         # The slices and their number of GPUs, for the book of what is free: in plain tuples, which
-        # are taken apart ten times as fast as named ones.
+        # are taken apart twice as fast as named ones.
         self.uses: Final = tuple(uses)
         self.text: Final = text + "]"  # as JSON: the share, nodes and masks, then any limit
 
