@@ -63,7 +63,7 @@ def with_a_past(folder: Path) -> Path:
 def believed(here: Box, *ids: str) -> list[Belief]:
     predictor = here.daemon.chosen.policy.predictor  # type: ignore[attr-defined]
     return here.service.look(
-        lambda view, now: [predictor.belief(view.tracks[job_id].job, view) for job_id in ids]
+        lambda view, now: [predictor.belief(view.tracks[JobId(job_id)].job, view) for job_id in ids]
     )
 
 
