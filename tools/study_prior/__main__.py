@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from dovetail.core.errors import BadInput
+from dovetail.tune.extrapolation import Prior
 from dovetail.tune.recorded import Task, read_curves
 
 from . import networks
@@ -113,11 +114,14 @@ def _run(options: argparse.Namespace, size: Size, pool: Executor) -> None:
 
 
 def _recorded(data: Path) -> list[Family]:
-    lcbench = read_curves(data / "hpo_lcbench_surrogate" / "curves_200cfg.parquet")
-    taskset = read_curves(data / "hpo_taskset" / "curves.parquet")
+    lcbench = data / "hpo_lcbench_surrogate" / "curves_200cfg.parquet"
+    taskset = data / "hpo_taskset" / "curves.parquet"
+    for path in (lcbench, taskset):
+        if not path.exists():
+            raise BadInput(f"{path} is not here; name the folder of both sets of curves: --data")
     return [
-        Family("lcbench", lcbench, RECORDED_VIEWS, draws=24),
-        Family("taskset", taskset, RECORDED_VIEWS, draws=72),
+        Family("lcbench", read_curves(lcbench), RECORDED_VIEWS, draws=24),
+        Family("taskset", read_curves(taskset), RECORDED_VIEWS, draws=72),
     ]
 
 
@@ -164,7 +168,7 @@ def _all_met(
         for view in family.views:
             seeds = range(first_seed, first_seed + max(2, int(family.draws * view.often * draws)))
             for task in family.tasks:
-                asked.append(pool.submit(met, prior, task, view, seeds, every))
+                asked.append(pool.submit(met, Prior(prior), task, view, seeds, every))
     for number, one in enumerate(asked):
         if number % 50 == 0:
             _say(f"replaying: {number} of {len(asked)} parts")
@@ -176,7 +180,7 @@ def _tell_shares(
 ) -> None:
     for family in judged:
         seeds = range(JUDGED[family.name])
-        found = pool.map(partial(share, prior, seeds=seeds), family.tasks)
+        found = pool.map(partial(share, Prior(prior), seeds=seeds), family.tasks)
         mean = exp(fmean(map(log, found)))
         print(
             f"{name}: {mean:.3f} of the clairvoyant on {len(family.tasks)} tasks of {family.name}"

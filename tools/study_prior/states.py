@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import exp, inf, log
 from random import Random
@@ -82,7 +82,7 @@ class _UntilTarget:
 
 
 class _Watched:
-    """The default rule under a prior, with notes of what it saw at every so many free choices; 0: none."""
+    """The default rule under a prior; notes what it saw at every so many free choices (0: never)."""
 
     def __init__(self, prior: Prior, drawn: Drawn, every: int, beginning: int = 0) -> None:
         self._rule, self._prior = Default(), prior
@@ -122,13 +122,11 @@ def _empty() -> States:
     )
 
 
-def met(
-    told: Mapping[str, Any], task: Task, view: View, seeds: Sequence[int], every: int
-) -> States:
+def met(prior: Prior, task: Task, view: View, seeds: Sequence[int], every: int) -> States:
     """What the rule sees under this prior on draws of the task."""
-    prior, notes, seen_so = Prior(told), [_nothing()], view.of(task)
+    notes, viewed = [_nothing()], view.of(task)
     for seed in seeds:
-        drawn = draw(seen_so, view.trials, seed)
+        drawn = draw(viewed, view.trials, seed)
         watched = _Watched(prior, drawn, every, Random(f"{task.name}/{seed}").randrange(every))
         _to_target(watched, drawn, view.slots)
         notes += watched.notes
@@ -140,9 +138,9 @@ def _nothing() -> States:
     return States(*(getattr(none, own.name)[:0] for own in fields(States)))
 
 
-def share(told: Mapping[str, Any], task: Task, seeds: Sequence[int]) -> float:
+def share(prior: Prior, task: Task, seeds: Sequence[int]) -> float:
     """Of the clairvoyant's speed, under this prior: a geometric mean over draws of the task."""
-    prior, logarithms = Prior(told), []
+    logarithms = []
     for seed in seeds:
         drawn = draw(task, MOST_TRIALS, seed)
         ours = _to_target(_Watched(prior, drawn, every=0), drawn, AS_THEY_ARE.slots)
