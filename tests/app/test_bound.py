@@ -82,7 +82,7 @@ def test_lateness_is_paid_where_it_cannot_be_avoided() -> None:
 
 def test_the_command_says_how_far_policies_are_above(tmp_path: Path) -> None:
     write_instance(tmp_path, draw(Scenario(2, 4, "high", 1)))
-    words = ["bound", str(tmp_path), "--optimum", "--limit", "5", "--policies", "andreas-greedy"]
+    words = ["bound", str(tmp_path), "--optimum", "--limit", "30", "--policies", "andreas-greedy"]
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0, said.output
     assert "above the best schedule" in said.output

@@ -13,6 +13,7 @@ from time import process_time
 from traceback import extract_tb
 from typing import BinaryIO, cast
 
+from dovetail.app.searching import counting
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
 from dovetail.core.errors import DovetailError, UnfinishedRun
 from dovetail.core.journal import JournalWriter
@@ -180,6 +181,7 @@ def simulate(
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
+    counted = counting(decider)
     outcomes = Outcomes(rows, progress)
     charges = Charges(experiment.charged())
     state.index(outcomes)
@@ -188,10 +190,12 @@ def simulate(
         state.index(watching)
     with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
         began = process_time()
-        run(world, [decider], state, write)
+        run(world, [counted or decider], state, write)
         cpu_seconds = process_time() - began
     _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
     summary = summarise(policy, outcomes, charges, state, cpu_seconds)
+    if counted is not None:
+        summary = {**summary, **counted.figures()}
     nodes, refusals = list(state.room.nodes), outcomes.refusals
     return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
 

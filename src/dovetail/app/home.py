@@ -43,6 +43,11 @@ class Home:
         return self.state / "token"
 
     @property
+    def power_note(self) -> Path:
+        """Which GPUs have another power limit for a while, and which one they had before."""
+        return self.state / "power.json"
+
+    @property
     def log(self) -> Path:
         return self.state / "daemon.log"
 

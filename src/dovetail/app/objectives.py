@@ -71,7 +71,9 @@ def objective_of(name: str, experiment: Experiment) -> Objective:
     costs = experiment.charged()
     missing = ""
     if name in ("energy", "co2", "cost") and not (costs.rates or costs.by_node):
-        missing = "power nodes draw; give idle_watts and gpu_watts in the file of --cluster"
+        missing = (
+            "power nodes draw; give idle_watts and gpu_watts in the file of --cluster, or --costs"
+        )
     elif name == "cost" and costs.price is FREE and not _priced(costs):
         missing = "electricity costs; give --price"
     elif name == "co2" and costs.carbon is FREE:

@@ -29,7 +29,7 @@ from dovetail.app.outputs import (
     write_run,
 )
 from dovetail.app.parallel import simulate_all
-from dovetail.app.table import counted, table, told
+from dovetail.app.table import counted, searches_told, table, told
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
@@ -399,6 +399,8 @@ def _say(
     click.echo(table([record.summary for record in records], objective))
     speeds = experiment.speeds if experiment.speed_table else "none"
     for line in told([record.policy for record in records], experiment.predictor, speeds):
+        click.echo(line)
+    for line in searches_told([record.summary for record in records]):
         click.echo(line)
     _tell_refusals(records[0])
     if out:

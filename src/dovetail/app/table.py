@@ -118,6 +118,19 @@ def _other_ends(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
+def searches_told(summaries: Sequence[Summary]) -> list[str]:
+    """`andreas-random-greedy: 51,234 passes in 60 decisions, 3 of them cut short by limit_s`"""
+    lines: list[str] = []
+    for summary in summaries:
+        if "searches" not in summary:
+            continue
+        told = f"{summary['search_passes']:,} passes in {summary['searches']:,} decisions"
+        if summary["searches_cut"]:
+            told += f", {summary['searches_cut']:,} of them cut short by limit_s"
+        lines += _wrapped(f"{summary['policy']}: {told}")
+    return lines
+
+
 def counted(number: int, thing: str) -> str:
     """1 job, 2 jobs."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

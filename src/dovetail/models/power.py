@@ -48,6 +48,19 @@ class PowerTable:
         best = min(steps, key=lambda step: ((step.watts or 0.0) + hurry) * step.slowdown)
         return [step for step in steps if step.slowdown <= best.slowdown]
 
+    def within(self, ranges: Mapping[str, tuple[float, float]]) -> PowerTable:
+        """Without limits that GPUs cannot have: by kind from which watts to which; none for others."""
+        kept: dict[tuple[str, str], list[Limited]] = {}
+        for (model, kind, limit), step in self._at.items():
+            low, high = ranges.get(kind, (0.0, 0.0))
+            if not limit or low <= limit <= high:
+                kept.setdefault((model, kind), []).append(step)
+        return PowerTable(kept)
+
+    def limits(self, kind: str) -> frozenset[int]:
+        """All that were measured on GPUs of that kind."""
+        return frozenset([limit for _, own, limit in self._at if own == kind and limit])
+
     def at(self, model: str, kind: str, limit: int) -> Limited:
         return self._at.get((model, kind, limit), UNLIMITED[0])
 

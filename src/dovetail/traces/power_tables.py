@@ -29,9 +29,9 @@ class _Measured(NamedTuple):
     watts: float
 
 
-def read_power_tables(texts: Sequence[str], kinds: Sequence[str]) -> PowerTable:
+def read_power_tables(texts: Sequence[str], kinds: Sequence[str] | None = None) -> PowerTable:
     """From texts such as `V100=zeus.csv`, or a file alone that has a column `kind`. Every GPU kind
-    must be one of those given."""
+    must be one of those given, if any are."""
     found: dict[tuple[str, str], dict[int, _Measured]] = {}
     for text in texts:
         for where, row in _rows(text, kinds):
@@ -45,12 +45,12 @@ def read_power_tables(texts: Sequence[str], kinds: Sequence[str]) -> PowerTable:
     return PowerTable({key: _steps(list(steps.values())) for key, steps in found.items()})
 
 
-def _rows(text: str, kinds: Sequence[str]) -> Iterator[tuple[str, _Measured]]:
+def _rows(text: str, kinds: Sequence[str] | None) -> Iterator[tuple[str, _Measured]]:
     kind, _, path = text.rpartition("=")
     empty = True
     for line, row in each(path, lambda header: _reader(header, kind)):
         empty = False
-        if row.kind not in kinds:
+        if kinds is not None and row.kind not in kinds:
             raise BadInput(
                 f"{path}:{line}: no node has GPUs of kind {row.kind!r}; there is {', '.join(kinds)}"
             )

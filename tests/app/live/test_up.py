@@ -63,7 +63,7 @@ def test_jobs_go_on_while_there_is_no_daemon(
 ) -> None:
     box = make_box(tmp_path / "home")
     box.well("up", "--slots", 1)
-    job = box.sh(f"sleep 1; echo done > {tmp_path}/result; exit 5")
+    job = box.sh(f"sleep 4; echo done > {tmp_path}/result; exit 5")
     waits = box.sh("echo later")
     box.in_phase(job, "running")
     out = box.well("down")

@@ -129,7 +129,7 @@ def test_a_study_survives_being_sent_as_json() -> None:
         (16, "report_every: 28", "report_every: 28 is more than all 27 steps"),
         (19, "sampler: sobl", "sampler: there is no sampler 'sobl'; did you mean sobol?"),
         (22, "target: low", "target: 'low' is not a number"),
-        (25, "budget: {gpu_hours: 0}", "budget.gpu_hours: '0' is no time at all; give more"),
+        (25, "budget: {gpu_hours: 0}", "budget.gpu_hours: '0' is out of range; give more"),
         (
             25,
             "budget: {hours: 3}",

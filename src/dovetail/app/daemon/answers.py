@@ -180,6 +180,7 @@ class Held(BaseModel):
 
     node: int
     gpus: list[int]
+    power_limit_watts: int | None = Field(description="That each may draw; null: no limit chosen.")
 
 
 class Report(BaseModel):
@@ -278,6 +279,7 @@ class Health(PolicyTold):
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
     notice: str = Field(description="What the operator should know of the journal.")
+    power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     seq: int = Field(description="Of the last entry of the journal.")
 
 

@@ -446,7 +446,9 @@ def _run(
     if not going:
         return watch
     # A job that was timed in several ways takes the time of the one that the policy chooses.
-    speed = by_kind_and_placement({}) if any(one.job.options for one in going) else None
+    power = likeness.power
+    timed = power or any(one.job.options for one in going)
+    speed = by_kind_and_placement({}, power=power) if timed else None
     world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now, speed=speed)
     ahead = _Ahead(world, state, watch, likeness.held_until)
     try:

@@ -22,6 +22,7 @@ from dovetail.core.still import Still
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
+from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import ListScheduler
 from dovetail.predict.intervals import Belief
@@ -59,6 +60,7 @@ class Likeness:
     usage: Mapping[str, Usage] = field(default_factory=dict)
     told: Mapping[JobId, Belief] = field(default_factory=dict)  # by a predictor that learns
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
+    power: PowerTable = NO_LIMITS  # how much slower jobs are under power limits
 
     @property
     def now(self) -> Seconds:
@@ -126,6 +128,7 @@ def _likeness(
         text,
         usage=usage,
         told=told,
+        power=costs.power,
     )
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,6 +20,7 @@ from dovetail.app.daemon.costs import NO_FILE, costs_here
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
+from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import Archive, Studies
 from dovetail.app.daemon.study_errands import Errands
@@ -28,17 +29,19 @@ from dovetail.app.home import Home
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
+from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
 from dovetail.core.entries import JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import decode, encode
-from dovetail.core.loop import run
+from dovetail.core.loop import Policy, run
 from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
+from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
@@ -46,7 +49,6 @@ from dovetail.tune.live import Exchanging
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
-NO_TABLE = "none"  # instead of a file with speeds: forget the one of last time
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
@@ -62,6 +64,7 @@ class Settings:
     group: str | None = None  # whose members may use the system's daemon
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
+    power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
 
 
 class Daemon:
@@ -85,14 +88,18 @@ class Daemon:
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
         slots = self._slots()
-        nodes = machine_nodes(slots)
+        self.limits: Final = PowerLimits(home.power_note)
+        nodes = machine_nodes(slots, self.limits.usual_watts)
         self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
-        self.costs: Final = costs_here(self.costs_file, nodes, self.store.epoch)
+        power = self._power()
+        costs = costs_here(self.costs_file, nodes, self.store.epoch)
+        self.costs: Final = replace(costs, power=power)
+        believed = replace(costs, power=settable(power, self.limits, nodes))
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT,
             self.state,
             self.tally.decisions.add,
-            self.costs,
+            believed,
             self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
@@ -138,13 +145,29 @@ class Daemon:
         self.store.set_meta("speed_table", path)
         return speeds
 
+    def _power(self) -> PowerTable:
+        """By the tables asked for, else by those of last time, if they are still there."""
+        asked = self.settings.power_table
+        known = (self.store.meta("power_table") or "").splitlines()
+        texts = [text for text in (asked or known) if text != NO_TABLE]
+        try:
+            table = table_of(texts)
+        except BadInput as error:
+            if asked:
+                raise
+            self.limits.notice(f"no power limits: {error}")
+            return NO_LIMITS
+        self.store.set_meta("power_table", "\n".join(texts))
+        return table
+
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""
         known = self.store.meta("slots")
         return self.settings.slots or (int(known) if known else None)
 
     def _world(self, nodes: Sequence[Node]) -> LocalMachine:
-        machine = Machine(nodes, self.home.runs, _suspended_limit(self.settings))
+        suspended = _suspended_limit(self.settings)
+        machine = Machine(nodes, self.home.runs, suspended, self.limits, self.costs.power)
         try:
             return LocalMachine(machine, self.state, self.clock, self.book.order_for, self._sync)
         except DovetailError:
@@ -158,9 +181,10 @@ class Daemon:
             self._record(event)
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
+        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
         while True:
             try:
-                run(self.world, [Housekeeping(), self.exchange], self.state, self._write)
+                run(self.world, policies, self.state, self._write)
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)

@@ -218,7 +218,8 @@ class Prospect:
 def missing_costs(costs: Costs, state: State) -> str:
     """What the daemon would have to know before it could tell what a job costs; "" if nothing."""
     kinds = sorted({node.kind for node in state.room.nodes if node.kind not in costs.rates})
-    unsaid = [f"what power GPUs of kind {', '.join(kinds)} draw"] if kinds else []
+    drawing = "processor slots" if kinds == ["cpu"] else f"GPUs of kind {', '.join(kinds)}"
+    unsaid = [f"what power {drawing} draw"] if kinds else []
     if costs.price is FREE and not any(rates.per_hour for rates in costs.rates.values()):
         unsaid.append("what electricity costs")
     told = " and ".join(unsaid)

@@ -85,6 +85,7 @@ def placement_of(track: Track) -> list[dict[str, Any]]:
         {
             "node": piece.node,
             "gpus": [i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1],
+            "power_limit_watts": track.placement.limit or None,
         }
         for piece in track.placement.slices
     ]

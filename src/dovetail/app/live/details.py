@@ -43,13 +43,19 @@ def _phase(row: Row) -> str:
 def _asked(row: Row, now: float) -> Iterator[tuple[str, str]]:
     kinds = f" of kind {' or '.join(row['kinds'])}" if row["kinds"] else ""
     held = "; ".join(
-        f"{numbers_text(piece['gpus'])} of node {piece['node']}" for piece in row["placement"]
+        f"{numbers_text(piece['gpus'])} of node {piece['node']}{_limit(piece)}"
+        for piece in row["placement"]
     )
     yield "GPUs", gpus_text(row) + kinds + (f" (has {held})" if held else "")
     yield "priority", number(row["priority"])
     yield "time limit", "" if row["time_limit_s"] is None else span(row["time_limit_s"])
     yield "deadline", "" if row["deadline"] is None else clock(row["deadline"], now)
     yield "after", ", ".join(row["after"])
+
+
+def _limit(piece: Row) -> str:
+    watts = piece["power_limit_watts"]
+    return "" if watts is None else f" at {watts} W at most"
 
 
 def _times(row: Row, now: float) -> Iterator[tuple[str, str]]:

@@ -109,6 +109,7 @@ def _daemon(home: Home) -> Iterator[Finding]:
         )
     yield _policy(health)
     yield from _journal(health)
+    yield from (Finding("power", NOTE, notice) for notice in health["power"])
     yield from _strangers(nodes)
 
 

@@ -227,7 +227,7 @@ def described(asked: Mapping[str, Any]) -> dict[str, Any]:
         "envs": dict(map(_variable, asked["env"])),
         "preemptible": _preemptible(asked),
         "options": _options(asked["option"]),
-        "profile": _profile(asked["profile"]),
+        "profile": asked["profile"],
     }
     return fields | {name: own for name, own in parts.items() if own not in ({}, [], None)}
 
@@ -241,13 +241,6 @@ def _options(given: Sequence[str]) -> dict[str, dict[str, str]]:
             raise click.BadParameter(f"--option {text}: write KIND:N=TIME, such as H100:2=70m")
         found.setdefault(kind, {})[gpus] = time
     return found
-
-
-def _profile(given: str | None) -> dict[str, str] | None:
-    if given is None:
-        return None
-    file, at, steps = given.rpartition("@")
-    return {"file": file, "steps": steps} if at else {"file": given}
 
 
 def _preemptible(asked: Mapping[str, Any]) -> bool | str | None:

@@ -51,6 +51,12 @@ class DidNotStart(DovetailError):
     metavar="FILE",
     help="TOML: prices and watts; none to forget them.  [as last time]",
 )
+@click.option(
+    "--power-table",
+    multiple=True,
+    metavar="[KIND=]FILE",
+    help="CSV: time and watts of models under power limits; none to forget it.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
@@ -67,6 +73,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     for name in ("costs", "speed_table"):
         if asked[name] not in (None, "none"):
             asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
+    asked["power_table"] = [_absolute(text) for text in asked["power_table"]] or None
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
@@ -81,6 +88,12 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         os.execv(sys.executable, command)
     start(command, place)
     _greet(client, place, asked["listen"])
+
+
+def _absolute(text: str) -> str:
+    """`V100=zeus.csv`, or a file alone."""
+    kind, equals, path = text.rpartition("=")
+    return text if text == "none" else f"{kind}{equals}{os.path.abspath(path)}"
 
 
 def _place(home: str | None, system: bool) -> Home:
@@ -190,6 +203,8 @@ def _greet(client: Client, place: Home, listen: str | None) -> None:
         click.echo(f"  notice  {health['notice']}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
+    for notice in health["power"]:
+        click.echo(f"  notice  {notice}")
     click.echo(f"  try     {command_again()} submit -- python train.py")
 
 

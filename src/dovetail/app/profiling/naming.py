@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os.path import exists
 from typing import Any
 
 from dovetail.app.profiling.table import read_table
@@ -13,7 +14,7 @@ from dovetail.core.errors import BadInput
 def with_options(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The description with times instead of the name of a file."""
     named = spec["profile"]
-    given = {"file": named} if isinstance(named, str) else named
+    given = _apart(named) if isinstance(named, str) else named
     if not isinstance(given, Mapping) or not isinstance(given.get("file"), str):
         raise BadInput(
             "profile: name the file that dovetail profile wrote: profile: train.profile.yaml"
@@ -29,6 +30,12 @@ def with_options(spec: Mapping[str, Any]) -> dict[str, Any]:
         raise BadInput(f"{path}: {error}") from None
     rest = {name: value for name, value in spec.items() if name != "profile"}
     return {**rest, "options": as_times(options)}
+
+
+def _apart(named: str) -> dict[str, str]:
+    """A file, or `train.profile.yaml@20000`."""
+    file, at, steps = named.rpartition("@")
+    return {"file": file, "steps": steps} if at and not exists(named) else {"file": named}
 
 
 def _steps(given: object) -> float | None:

@@ -64,6 +64,9 @@ KNOWN = (
     Column("tardiness_s", COST, "lateness", "s", "low"),
     Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
     Column("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
+    Column("searches", "Scheduler", "searches"),
+    Column("search_passes", "Scheduler", "their passes"),
+    Column("searches_cut", "Scheduler", "cut short"),
 )
 SAID_ELSEWHERE = frozenset({"policy", "jobs", "pareto"})
 TIMES = (  # from this many seconds on, this unit of so many seconds

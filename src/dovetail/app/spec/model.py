@@ -253,6 +253,10 @@ class JobSpec(Part):
             raise Complaint("nothing to run: write the shell script in run, or a list in command")
         if self.run is not None and self.command:
             raise Complaint("run and command: give one of them, not both", "command")
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_words_in_place(self) -> Self:
         if self.command and not self.command[0]:
             raise Complaint("command: its first word, the program, is empty", "command")
         if self.args and self.run is None:

@@ -117,10 +117,6 @@ class StudySpec(JobSpec):
             )
         if len(ways) > 1:
             raise Complaint(f"{' and '.join(ways)}: give one of them, not both", ways[1])
-        if self.command and not self.command[0]:
-            raise Complaint("command: its first word, the program, is empty", "command")
-        if self.args and self.run is None:
-            raise Complaint("args: they go with run; put them at the end of command", "args")
         return self
 
     @model_validator(mode="after")

@@ -11,16 +11,17 @@ import re
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dovetail.core.model import Node
+from dovetail.core.model import Node, Placement
 
 Key = TypeVar("Key", int, str)
 
 GIB: Final = 2**30
+NOTHING_CHANGED: Final[Mapping[str, float]] = {}
 ROOM_SLACK_BYTES: Final = 64 * 2**20  # a restored context is not always exactly as large as before
 
 
@@ -174,13 +175,20 @@ def power_watts() -> dict[str, float]:
     return {uuid: milliwatts / 1000 for uuid, milliwatts in drawn.items() if milliwatts is not None}
 
 
-def machine_nodes(slots: int | None = None) -> list[Node]:
+def machine_nodes(
+    slots: int | None = None, usual_watts: Mapping[str, float] = NOTHING_CHANGED
+) -> list[Node]:
     """This machine for the scheduler: one node for each kind of GPU, or its processor slots.
 
     `slots` counts only where there is no GPU: a slot beside GPUs would be taken for one of them.
+    `usual_watts`: by UUID, the power limits of GPUs that have another one for a while.
     """
     cores = len(os.sched_getaffinity(0))
-    return nodes_of(find_gpus(), socket.gethostname(), cores, host_memory_bytes() / GIB, slots)
+    gpus = [
+        replace(gpu, power_limit_watts=usual_watts.get(gpu.uuid, gpu.power_limit_watts))
+        for gpu in find_gpus()
+    ]
+    return nodes_of(gpus, socket.gethostname(), cores, host_memory_bytes() / GIB, slots)
 
 
 def nodes_of(
@@ -206,6 +214,16 @@ def nodes_of(
         )
         for kind, group in by_kind.items()
     ]
+
+
+def uuids_of(placement: Placement, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Of its GPUs; none where they are processor slots."""
+    return tuple(
+        uuid
+        for piece in placement.slices
+        for i, (_, uuid) in enumerate(nodes[piece.node].labels)
+        if piece.mask >> i & 1
+    )
 
 
 _MAKERS: Final = frozenset(("nvidia", "tesla", "geforce", "quadro", "grid"))

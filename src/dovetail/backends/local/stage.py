@@ -17,6 +17,8 @@ from dovetail.backends.local import ladder
 from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
+from dovetail.backends.local.machine import uuids_of
+from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
@@ -40,6 +42,13 @@ class Done:
     unharmed: bool = False  # in spite of the trouble: try again later
 
 
+@dataclass(frozen=True, slots=True)
+class Relimited:
+    """A running job has another power limit. None: some GPUs would not have theirs."""
+
+    job_id: JobId | None
+
+
 class Stage:
     """Used by the world's own thread. What the others see or have done goes to `post`."""
 
@@ -50,6 +59,7 @@ class Stage:
         clock: Callable[[], Seconds],
         order_for: Callable[[JobId], Order],
         suspended_limit_bytes: int,
+        limits: PowerLimits,
         post: Callable[[object], None],
         watcher: Watcher,
     ) -> None:
@@ -59,6 +69,7 @@ class Stage:
         self.order_for: Final = order_for
         self.lives: Final[dict[JobId, Life]] = {}
         self._limit: Final = suspended_limit_bytes
+        self._power_limits: Final = limits
         self._post: Final = post
         self._watcher: Final = watcher
 
@@ -86,9 +97,11 @@ class Stage:
             life.booked = None
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
-        """Another share of the GPUs it has: a matter of the book alone."""
+        """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
         life = self.lives.get(job_id)
         if life is not None:
+            if life.booked is not None and life.booked.limit != placement.limit:
+                self._post(Relimited(job_id))
             life.booked = placement
             if life.stands is not None:
                 life.stands = placement
@@ -105,6 +118,18 @@ class Stage:
     def step_all(self) -> None:
         for life in list(self.lives.values()):
             self.step(life)
+        self._hold_limits()
+
+    def _hold_limits(self) -> None:
+        """Power limits are for jobs that are at work and stay so: whoever gives way may hurry."""
+        wanted = {
+            uuid: life.stands.limit
+            for life in self.lives.values()
+            if life.stands is not None and life.stands.limit and not life.is_leaving
+            for uuid in self.gpus_of(life.stands)
+        }
+        if not self._power_limits.hold(wanted):
+            self._post(Relimited(None))
 
     def step(self, life: Life) -> None:
         """Do the next thing towards what is wanted, if nobody is at it already."""
@@ -245,15 +270,7 @@ class Stage:
 
     def gpus_of(self, placement: Placement | None) -> tuple[str, ...]:
         """The UUIDs of the GPUs of a placement; none where they are processor slots."""
-        if placement is None:
-            return ()
-        nodes = self.view.room.nodes
-        return tuple(
-            uuid
-            for piece in placement.slices
-            for i, (_, uuid) in enumerate(nodes[piece.node].labels)
-            if piece.mask >> i & 1
-        )
+        return () if placement is None else uuids_of(placement, self.view.room.nodes)
 
 
 def _step(track: Track | None) -> float:

@@ -9,7 +9,7 @@ from dovetail.backends.local import ladder, processes
 from dovetail.backends.local.endings import KILLED, REQUEUE_CODES, exit_code, told
 from dovetail.backends.local.lives import Life, Place, Want, overlap
 from dovetail.backends.local.runs import Ending
-from dovetail.backends.local.stage import Done, Stage
+from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.watcher import Ended, Told
 from dovetail.core.entries import (
     Displaced,
@@ -23,9 +23,11 @@ from dovetail.core.entries import (
     Saved,
     Started,
     Stayed,
+    Woke,
 )
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Phase, Track
+from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
 
 _SHORT_RUN_S = 1.0
@@ -38,8 +40,9 @@ class Teller:
     """Knows what each fact means for the job it is about, and lets the stage go on from there. `now`
     is when it came about: for what has ended while nobody looked, some time ago."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, power: PowerTable) -> None:
         self._stage: Final = stage
+        self._speed: Final = by_kind_and_placement({}, power=power)
         self._short_runs: dict[JobId, int] = {}
 
     def told(self, told: Told, now: Seconds) -> list[Event]:
@@ -86,13 +89,22 @@ class Teller:
         events: list[Event] = [Started(now, life.job_id)]
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
-        if track.job.options and track.placement is not None:
-            speed = by_kind_and_placement({})(
-                track.job, track.placement, self._stage.view.room.nodes
-            )
-            if speed != track.speed:
-                events.append(Paced(now, life.job_id, speed))
-        return events
+        return events + self._pace(track, now)
+
+    def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
+        """If a limit was refused, somebody has to decide what that means."""
+        if relimited.job_id is None:
+            return [Woke(now)]
+        track = self._stage.view.running.get(relimited.job_id)
+        return [] if track is None else self._pace(track, now)
+
+    def _pace(self, track: Track, now: Seconds) -> list[Event]:
+        """As fast as its options say, and slower under a power limit."""
+        placement = track.placement
+        if placement is None or not placement.slices:
+            return []
+        speed = self._speed(track.job, placement, self._stage.view.room.nodes)
+        return [] if speed == track.speed else [Paced(now, track.job.id, speed)]
 
     def _not_now(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
         """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""

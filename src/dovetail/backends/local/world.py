@@ -20,9 +20,10 @@ from typing import Any, Final
 
 from dovetail.backends.local.connecting import named, take_up_jobs, tell_nodes
 from dovetail.backends.local.lives import Order
+from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.probing import Probed, Prober
 from dovetail.backends.local.runs import Run
-from dovetail.backends.local.stage import Done, Stage
+from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.telling import Teller
 from dovetail.backends.local.watcher import Ended, Told, Watcher
 from dovetail.core.entries import (
@@ -41,6 +42,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.view import View
+from dovetail.models.power import NO_LIMITS, PowerTable
 
 _RETRY_S = 1.0
 
@@ -56,6 +58,8 @@ class Machine:
     nodes: Sequence[Node]
     runs: Path
     suspended_limit_bytes: int
+    limits: PowerLimits
+    power: PowerTable = NO_LIMITS  # how much slower models are under power limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +98,10 @@ class LocalMachine:
         has_gpus = any(node.labels for node in self._nodes)  # strangers may come at any time
         self._watcher: Final = Watcher(self._inbox.put, self._look_around, restless=has_gpus)
         self._stage: Final = Stage(
-            machine.runs, view, clock, order_for, machine.suspended_limit_bytes, self._inbox.put,
-            self._watcher,
+            machine.runs, view, clock, order_for, machine.suspended_limit_bytes,
+            machine.limits, self._inbox.put, self._watcher,
         )  # fmt: skip
-        self._teller: Final = Teller(self._stage)
+        self._teller: Final = Teller(self._stage, machine.power)
         self._prober: Final = Prober(self._stage, self._nodes, self._inbox.put)
 
     def _look_around(self) -> None:
@@ -185,6 +189,8 @@ class LocalMachine:
             return self._teller.ended(fact, at)
         if isinstance(fact, Done):
             return self._teller.done(fact, at)
+        if isinstance(fact, Relimited):
+            return self._teller.relimited(fact, at)
         assert isinstance(fact, Probed)
         return self._prober.probed(fact)
 
