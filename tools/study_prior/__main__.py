@@ -66,8 +66,6 @@ QUICK = Size(draws=0.15, epochs=(10, 10, 30), members=1, tasks=2, settings=36)
 
 def main(words: Sequence[str] | None = None) -> int:
     options = _options(words)
-    # As many processes as processors work: more threads would be in each other's way.
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
         with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
             _run(options, QUICK if options.quick else Size(), pool)
@@ -95,7 +93,7 @@ def _run(options: argparse.Namespace, size: Size, pool: Executor) -> None:
     recorded = _recorded(options.data)
     judged = [replace(own, tasks=_half(own.tasks, options.hold_out)) for own in recorded]
     if options.judge:
-        _tell_shares(str(options.judge), json.loads(options.judge.read_text()), judged, pool)
+        _tell_shares(str(options.judge), _read(options.judge), judged, pool)
         return
     made = "small-networks-quick.csv" if options.quick else "small-networks.csv"
     path = options.networks or ROOT / ".benchmarks" / made
@@ -105,12 +103,20 @@ def _run(options: argparse.Namespace, size: Size, pool: Executor) -> None:
     families = [
         replace(own, tasks=_half(own.tasks, learned)) for own in [*recorded, *_networks(path)]
     ]
-    prior = _trained(families, size, every=12 if options.hold_out == "none" else 8, pool=pool)
+    every = 12 if options.hold_out == "none" else 8  # half as many tasks: more of each
+    prior = _trained(families, size, every, pool)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(written(prior))
     _say(f"written: {options.out}")
-    _tell_shares("this one", json.loads(options.out.read_text()), judged, pool)
-    _tell_shares("the shipped", json.loads(SHIPPED.read_text()), judged, pool)
+    _tell_shares("this one", _read(options.out), judged, pool)
+    _tell_shares("the shipped, fitted to all tasks", _read(SHIPPED), judged, pool)
+
+
+def _read(path: Path) -> Prior:
+    try:
+        return Prior(json.loads(path.read_text()))
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise BadInput(f"{path}: is no prior for the signs of today ({error}); fit one") from None
 
 
 def _recorded(data: Path) -> list[Family]:
@@ -175,12 +181,10 @@ def _all_met(
         yield one.result()
 
 
-def _tell_shares(
-    name: str, prior: Mapping[str, Any], judged: Sequence[Family], pool: Executor
-) -> None:
+def _tell_shares(name: str, prior: Prior, judged: Sequence[Family], pool: Executor) -> None:
     for family in judged:
         seeds = range(JUDGED[family.name])
-        found = pool.map(partial(share, Prior(prior), seeds=seeds), family.tasks)
+        found = pool.map(partial(share, prior, seeds=seeds), family.tasks)
         mean = exp(fmean(map(log, found)))
         print(
             f"{name}: {mean:.3f} of the clairvoyant on {len(family.tasks)} tasks of {family.name}"
@@ -192,4 +196,6 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
+    # As many processes as processors work: more threads would be in each other's way.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     sys.exit(main())
