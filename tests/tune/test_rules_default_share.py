@@ -7,6 +7,7 @@ made here stand in.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -32,6 +33,7 @@ PROMISED = 0.60
 OF_THOSE_MADE = 0.65
 
 
+@cache
 def shared_tasks(name: str) -> list[Task]:
     pytest.importorskip("pyarrow", reason="reading the shared curves needs pyarrow")
     return read_curves(DATA / name)
