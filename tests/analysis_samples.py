@@ -57,7 +57,9 @@ def important(group: str, mean: float, share: float) -> Importance:
 
 
 def scored(model: str, level: str, order: float) -> Score:
-    return Score(model, level, 6, 900, 1.1, 3.0, 0.6, order, order - 0.02, order + 0.02, (order,))
+    return Score(
+        model, level, 6, 900, 1.1, 3.0, 0.6, order, order - 0.02, order + 0.02, (order,), 0.7
+    )
 
 
 def a_predictive() -> Predictive:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -128,6 +127,25 @@ def test_another_trace_seed_or_cluster_is_another_question(tmp_path: Path) -> No
     assert Question(trace, nodes(1, 8)).key(path) == keys[0]
 
 
+def test_what_else_changes_the_answer_changes_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dovetail.app.analyze import question as module
+    from dovetail.testing import arrival, nodes
+    from dovetail.traces import Trace
+
+    path = tmp_path / "jobs.csv"
+    path.write_text("the same bytes")
+
+    def key(work_s: float = 60.0) -> str:
+        return module.Question(Trace([arrival("a", work_s=work_s)]), nodes(1, 8)).key(path)
+
+    usual = key()
+    assert key(work_s=61.0) != usual  # another file of --durations
+    monkeypatch.setattr(module, "_learners", lambda: "another scikit-learn, or none")
+    assert key() != usual
+
+
 def test_a_map_that_remembers_does_each_task_once_and_keeps_the_order(tmp_path: Path) -> None:
     asked: list[int] = []
 
@@ -148,9 +166,15 @@ def test_what_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     memory = Memory(tmp_path, "k")
     memory.keep("part", Week(0.0, 1, 2.0, 3.0, 4.0, 5.0))
     assert memory.recall("part") == Week(0.0, 1, 2.0, 3.0, 4.0, 5.0)
-    (memory.folder / "part").write_bytes(b"\x80\x05half")
-    assert memory.recall("part") is None
+    whole = (memory.folder / "part").read_bytes()
+    for place in range(len(whole)):  # a disk that lost a bit, or the rest
+        changed = bytes([*whole[:place], whole[place] ^ 1, *whole[place + 1 :]])
+        for bad in (changed, whole[:place]):
+            (memory.folder / "part").write_bytes(bad)
+            assert memory.recall("part") is None
     assert memory.recall("never kept") is None
+    (memory.folder / "folder").mkdir()
+    assert memory.recall("folder") is None
 
 
 def test_a_folder_from_somebody_else_runs_nothing(tmp_path: Path) -> None:
@@ -159,7 +183,7 @@ def test_a_folder_from_somebody_else_runs_nothing(tmp_path: Path) -> None:
             return os.system, (f"touch {tmp_path / 'pwned'}",)
 
     memory = Memory(tmp_path, "k")
-    (memory.folder / "part").write_bytes(pickle.dumps(Evil()))
+    memory.keep("part", Evil())
     assert memory.recall("part") is None
     assert not (tmp_path / "pwned").exists()
 

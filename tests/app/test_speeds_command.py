@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,12 @@ def test_a_model_never_measured_is_explained_by_its_neighbours_and_the_usual_err
     done = typed("speeds", "vgg16", "--speed-table", files[0])
     assert done.exit_code == 0
     assert "VGG-16, convolution, 138.4 million parameters" in done.stdout
-    assert "most like it: resnet50@64 (0.10 on k80), resnet50@32 (0.12 on k80)" in " ".join(
-        done.stdout.split()
+    told = " ".join(done.stdout.split())
+    assert "most like it and count most: resnet50@64 (0.10 on k80), lm@20 (0.33 on k80)." in told
+    assert "When a type of this table is left out, ratios between kinds are missed by" in told
+    assert re.search(
+        r"When a whole model .* missed by \d+% \(median\); by the median of all, \d+%", told
     )
-    assert "ratios between kinds are missed by" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
@@ -78,6 +81,16 @@ def test_what_is_not_known_is_said(files: tuple[str, str]) -> None:
     assert "taken for the median of all" in done.stdout
     with pytest.raises(BadInput, match="names no model"):
         CliRunner().invoke(cli, ["speeds", "@5", "--speed-table", files[0]], catch_exceptions=False)
+
+
+def test_what_the_table_cannot_tell_is_said_too(files: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("model,kind,gpus,nodes,steps_per_s\nresnet50,T4,4,2,3\n")
+    done = typed("speeds", "vgg16", "--speed-table", str(path))
+    assert "No model was measured on such GPUs; nothing can be told." in done.stdout
+    path.write_text("model,kind,gpus,steps_per_s\nresnet50,T4,1,3\n")
+    done = typed("speeds", "vgg16", "--speed-table", str(path))
+    assert "The table has no other GPU kind to compare it with." in done.stdout
 
 
 def test_a_simulation_runs_models_at_their_speed_and_says_what_the_policy_knew(

@@ -119,3 +119,10 @@ def test_a_log_that_begins_with_survivors_only_is_pointed_out() -> None:
 
 def test_everything_can_be_written_as_json() -> None:
     assert dumps(asdict(seen(arrival("a"), arrival("b", 5.0, user="ann"))))
+
+
+def test_jobs_that_can_never_run_here_are_told() -> None:
+    trace = Trace([arrival("a", gpus=4), arrival("b", 60.0, gpus=900), arrival("c", 90.0)])
+    (said,) = workload(trace, nodes(2, 8)).notices
+    assert said.startswith("1 of 3 jobs ask for more than the 16 GPUs of the cluster")
+    assert not workload(Trace([arrival("a", gpus=16)]), nodes(2, 8)).notices

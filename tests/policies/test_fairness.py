@@ -124,3 +124,21 @@ def test_a_users_job_that_does_not_fit_holds_up_nobody() -> None:
         arrival("b small", 1.0, 10.0, 1, user="b"),
     ]
     assert run_trace("drf", arrivals, nodes(1, 2)).first_starts["b small"] == 1.0
+
+
+@pytest.mark.parametrize("policy", ["fair-share", "drf"])
+def test_of_one_users_jobs_those_of_higher_priority_go_first(policy: str) -> None:
+    """Between users priority counts for nothing: everybody could ask for more."""
+    run = run_trace(
+        policy,
+        [
+            arrival("a0", 0.0, 10.0, 2, user="a"),
+            arrival("a1", 1.0, 10.0, 2, user="a"),
+            arrival("a2", 2.0, 10.0, 2, user="a", priority=5.0),
+            arrival("b0", 3.0, 10.0, 2, user="b"),
+        ],
+        nodes(1, 2),
+    )
+    order = started(run)
+    assert order.index("a2") < order.index("a1")
+    assert order == (["a0", "b0", "a2", "a1"] if policy == "fair-share" else order)

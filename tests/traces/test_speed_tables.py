@@ -80,11 +80,24 @@ def test_our_own_table_has_a_row_for_each_model_kind_and_number_of_gpus(tmp_path
         (POLLUX.replace(",12,", ",x,"), "'x' is no placement"),
         ('{"k80": {"A3C": {"null": 1}}}', "not as in Gavel's tables"),
         ('{"k80": ', "is no JSON"),
+        ('{"k80": 3}', "'k80': not as in Gavel's tables"),
+        (JSON.replace("2.5", "NaN"), "not as in Gavel's tables"),
+        (JSON.replace("2.5", "true"), "not as in Gavel's tables"),
+        (JSON.replace("2.5", "-1"), "not as in Gavel's tables"),
+        (OWN.replace("2,30,8,2", "2,30,8,3"), "3: column 'nodes': 3 is more than its GPUs"),
     ],
 )
 def test_a_bad_table_is_told_in_one_line(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(BadInput, match=why):
         read_speed_table(saved(tmp_path, text))
+
+
+def test_a_table_that_a_file_does_not_have_is_told_with_those_it_has(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="has no table 'mine' with speeds; it has simulation, phys"):
+        read_speed_table(f"{saved(tmp_path, FLAT)}#mine")
+    for text in (OWN, JSON, POLLUX):
+        with pytest.raises(BadInput, match="holds one table without a name; leave out #mine"):
+            read_speed_table(f"{saved(tmp_path, text)}#mine")
 
 
 def gavel_line(steps: int, gpus: int, at: float, model: str = "ResNet-50 (batch size 16)") -> str:

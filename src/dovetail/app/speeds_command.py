@@ -87,15 +87,25 @@ def _whence(found: dict[str, Any]) -> list[str]:
     lines = [f"1 is the speed on {found['reference']}{where}."]
     if found["measured"]:
         return [*lines, "It was measured itself; nothing is predicted."]
-    lines.append(_neighbours(found))
+    if all(one["speed"] is None for one in found["kinds"]):
+        return ["No model was measured on such GPUs; nothing can be told."]
+    if len(found["kinds"]) == 1 and found["nodes"] == 1:
+        return [*lines, "The table has no other GPU kind to compare it with."]
+    return [*lines, _neighbours(found), *_errors(found)]
+
+
+def _errors(found: dict[str, Any]) -> list[str]:
     ratios = "ratios between kinds" if found["nodes"] == 1 else "ratios of GPUs apart and together"
+    lines = []
     for key, what in (("error_left_out", "type"), ("error_model_left_out", "whole model")):
         if found[key] is not None:
             lines.append(
                 f"When a {what} of this table is left out, {ratios} are missed by "
-                f"{found[key]:.0%} (median)."
+                f"{found[key]:.0%} (median)"
             )
-    return lines
+    if lines and found["error_of_median"] is not None:
+        lines[-1] += f"; by the median of all, {found['error_of_median']:.0%}"
+    return [f"{line}." for line in lines]
 
 
 def _neighbours(found: dict[str, Any]) -> str:
@@ -105,4 +115,4 @@ def _neighbours(found: dict[str, Any]) -> str:
         return "No model like it was measured: it is taken for the median of all."
     near = other[0]["neighbours"]
     names = ", ".join(f"{n['model']} ({_times(n['speed'])} on {other[0]['kind']})" for n in near)
-    return f"Measured models that are most like it: {names}."
+    return f"Measured models that are most like it and count most: {names}."

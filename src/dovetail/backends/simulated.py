@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
 from math import inf
 from typing import Final, TypeAlias, assert_never, final
 
@@ -44,12 +44,16 @@ Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
 Interference: TypeAlias = Callable[[Job, Job], float]
 NodeEvent: TypeAlias = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
 
+heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
+heappush: Final = heapq.heappush
+
 _FINISH: Final = 0
 _FAIL: Final = 1
 _STARTED: Final = 2
 _CANCEL: Final = 3
 _NODE: Final = 4
 
+_GONE: Final = -1  # the stint of a job that has ended
 # So often in a row before we say that nothing will come of it:
 _IDLE_WAKES: Final = 100_000  # wake-ups without any change
 _FRUITLESS_FAILURES: Final = 100_000  # failures of nodes without any job ending
@@ -61,8 +65,8 @@ class _Life:
     """The truth about one job that has not ended."""
 
     __slots__ = (
-        *("arrival", "attempt", "attempt_s", "done_s", "gone", "job", "placement", "rate"),
-        *("remaining_s", "saved_s", "stint", "working_since"),
+        *("arrival", "attempt", "attempt_s", "done_s", "job", "placement", "rate", "remaining_s"),
+        *("saved_s", "stint", "working_since"),
     )
 
     def __init__(self, arrival: Arrival) -> None:
@@ -73,11 +77,14 @@ class _Life:
         self.saved_s = 0.0  # of this: safe, because it was saved at the last preemption
         self.attempt = 0
         self.attempt_s = 0.0  # work done in this attempt
-        self.stint = 0  # changes with every start and stop: rows of older stints are stale
+        self.stint = 0  # changes with every start and stop, and with the end: older rows are stale
         self.placement: Placement | None = None
         self.working_since = 0.0
         self.rate = 1.0
-        self.gone = False
+
+    @property
+    def gone(self) -> bool:
+        return self.stint == _GONE
 
 
 # time, order of making, what, whose (or None for a node), the stint or the number of the node event
@@ -110,8 +117,7 @@ class SimulatedCluster:
         now: Seconds = 0.0,
     ) -> None:
         self._nodes: Final[list[Node]] = []
-        self._arrivals: Final = list(arrivals)
-        self._next = 0
+        self._coming: Final = list(reversed(arrivals))  # the next one last, where it is taken off
         self._next_at: Seconds = arrivals[0].at if arrivals else inf
         self._speed: Final = speed
         self._interference: Final = interference
@@ -168,35 +174,39 @@ class SimulatedCluster:
 
     def observe(self) -> Sequence[Event]:
         """Everything that has been held back, and all that happens at the next instant."""
-        events = self._reports
-        self._reports = []
-        if events and self._interference is not None:
-            events = [event for event in events if self._is_not_overtaken(event)]
+        events: list[Event] = []
+        if self._reports:
+            events, self._reports = self._reports, events
+            if self._interference is not None:
+                events = [event for event in events if self._is_not_overtaken(event)]
         rows, at = self._rows, self._next_at
         if self._wake_at < inf:
             at = self._wake(events, at)
         if self._failures is not None and not self._lives and at == inf:
             return events  # failures alone do not keep the world going
         while rows and rows[0][0] <= at:
-            row = heappop(rows)
-            life = row[3]  # as in _is_stale, written out, since it is asked at every event
-            if life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL)):
-                continue
-            self._now = at = row[0]
-            if life is None or row[2] != _FINISH:
-                self._happen(events, row[2], life, row[4])
+            then, _, what, life, number = heappop(rows)
+            if life is not None and life.stint != number and (what != _CANCEL or life.gone):
+                continue  # as in _is_stale, written out, since it is asked at every event
+            self._now = at = then
+            if life is None or what != _FINISH:
+                self._happen(events, what, life, number)
                 continue
             job_id = life.job.id
-            life.gone = True
+            life.stint = _GONE
             self._fruitless_failures = 0
             del self._lives[job_id]
             if self._sharers:
                 self._unshare(events, life)
             events.append(Finished(at, job_id))
-        if at < inf:
+        while self._next_at <= at < inf:
             self._now = at
-            while self._next_at <= at:
-                self._arrive(events)
+            arrival = self._coming.pop()
+            self._next_at = self._coming[-1].at if self._coming else inf
+            life = self._lives[arrival.job.id] = _Life(arrival)
+            if arrival.cancel_at is not None:
+                self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
+            events.append(Submitted(at, life.job))
         return events
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
@@ -233,17 +243,6 @@ class SimulatedCluster:
                 f"and {len(self._lives)} jobs have not ended"
             )
 
-    def _arrive(self, events: list[Event]) -> None:
-        arrivals, following = self._arrivals, self._next + 1
-        arrival = arrivals[following - 1]
-        self._next = following
-        self._next_at = arrivals[following].at if following < len(arrivals) else inf
-        job = arrival.job
-        life = self._lives[job.id] = _Life(arrival)
-        if arrival.cancel_at is not None:
-            self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-        events.append(Submitted(self._now, job))
-
     def _happen(self, events: list[Event], what: int, life: _Life | None, number: int) -> None:
         if life is None:
             self._node_event(events, number)
@@ -252,7 +251,7 @@ class SimulatedCluster:
         elif what == _FAIL:
             self._fail(events, life)
         else:
-            life.gone = True
+            life.stint = _GONE
             del self._lives[life.job.id]
             if self._sharers and life.placement is not None:
                 self._unshare(events, life)
@@ -268,7 +267,7 @@ class SimulatedCluster:
         life.attempt += 1
         life.attempt_s = 0.0
         if life.attempt > life.job.retries:
-            life.gone = True
+            life.stint = _GONE
             del self._lives[life.job.id]
         events.append(Failed(self._now, life.job.id, f"died in attempt {life.attempt}", lost))
 
@@ -333,7 +332,7 @@ class SimulatedCluster:
         elif isinstance(action, Wake):
             self._wake_at = action.at
         elif isinstance(action, Refuse):
-            self._lives.pop(action.job_id).gone = True
+            self._lives.pop(action.job_id).stint = _GONE
         elif isinstance(action, Stop | Branch):
             self._end_by_decision(self._lives.pop(action.job_id))
         elif isinstance(action, Resize):
@@ -344,38 +343,35 @@ class SimulatedCluster:
             assert_never(action)
 
     def _end_by_decision(self, life: _Life) -> None:
-        life.gone = True
+        life.stint = _GONE
         if self._sharers and life.placement is not None:
             self._unshare(self._reports, life)
 
     def _start(self, life: _Life, placement: Placement) -> None:
-        now = self._now
-        at = now
+        at = now = self._now
         if self._busy:
             at = self._physically_free(placement)
-        if life.stint:  # it ran before
+        stint = life.stint + 1
+        if stint > 1:  # it ran before
             at += life.job.interruption.restore_s
-        life.stint += 1
+        life.stint = stint
         life.placement = placement
         life.working_since = at
         if placement.share != WHOLE_GPU:
             self._share(life, placement)
-        if self._speed is not None or self._sharers:
-            life.rate = self._rate(life)
-        else:
-            life.rate = 1.0  # it may have shared a GPU before
+        rate = 1.0 if self._speed is None and not self._sharers else self._rate(life)
+        life.rate = rate
         if at > now:
-            self._push(at, _STARTED, life, life.stint)
+            self._push(at, _STARTED, life, stint)
         elif not self._prompt:
             self._report_start(self._reports, life)
-        elif life.rate != 1.0:
-            self._reports.append(Paced(now, life.job.id, life.rate))
+        elif rate != 1.0:
+            self._reports.append(Paced(now, life.job.id, rate))
         if life.arrival.failures:
             self._push_end(life)
         else:
-            self._made += 1
-            finish = at + life.remaining_s / life.rate
-            heappush(self._rows, (finish, self._made, _FINISH, life, life.stint))
+            made = self._made = self._made + 1
+            heappush(self._rows, (at + life.remaining_s / rate, made, _FINISH, life, stint))
 
     def _rate(self, life: _Life) -> float:
         """How fast the job runs where it is: its placement, and the worst of its neighbours."""
@@ -519,4 +515,4 @@ class SimulatedCluster:
 def _is_stale(row: _Row) -> bool:
     """Has the job ended, or gone on in another way, since this was noted?"""
     life = row[3]
-    return life is not None and (life.gone or (life.stint != row[4] and row[2] != _CANCEL))
+    return life is not None and life.stint != row[4] and (row[2] != _CANCEL or life.gone)

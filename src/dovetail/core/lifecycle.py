@@ -50,16 +50,15 @@ class Lifecycle(View):
         if job_id in seen:
             raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
         seen.add(job_id)
-        found = self._simple_shapes.get(job.gpus) if job.simple else None
-        if found is None:
-            found = self._shape_of(job)
-        shape, why_never = found
+        shape = self._simple_shapes.get(job.gpus) if job.simple else None
+        if shape is None:
+            shape, why_never = self._shape_of(job)
+            if why_never:
+                self.unplaceable[job_id] = why_never
         self._tickets += 1
         track = Track(job, shape, self._sequence, self.now, self._tickets)
         self._sequence += 1
         self._tracks[job_id] = track
-        if why_never:
-            self.unplaceable[job_id] = why_never
         if job.simple:
             self.waiting_count += 1
             for index in self._on_wait:
@@ -190,8 +189,8 @@ class Lifecycle(View):
             shape = Shape(len(self._shapes), job, tenant)
             found = (shape, self.room.why_never(shape))
             self._shapes[key] = found
-            if job.simple and not self.room.tenants_matter:
-                self._simple_shapes[job.gpus] = found
+            if job.simple and not found[1] and not self.room.tenants_matter:
+                self._simple_shapes[job.gpus] = shape
         return found
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
@@ -201,15 +200,11 @@ class Lifecycle(View):
         if track.barred:
             self._start_from_bench(track, placement)
             return
-        room, shape, count, now = self.room, track.shape, placement.gpus, self.now
-        if shape.options:
-            self._check_option(track, placement)
-        elif count != shape.gpus and not self._may_have(track, count):
-            raise IllegalEntry(
-                f"cannot start job {job_id!r} with {count} GPUs: it asked for {shape}"
-            )
+        room, shape, now = self.room, track.shape, self.now
+        if placement.gpus != shape.gpus or shape.options:
+            self._check_size(track, placement)
         if not room.drafted or not room.confirm(True, placement, shape):
-            if not room.is_plainly_free(placement, shape):
+            if placement is not room.found or shape is not room.found_for:
                 self._check_room(job_id, placement, shape)
             room.take(placement, shape)
         if track.phase is SUSPENDED:
@@ -217,23 +212,22 @@ class Lifecycle(View):
         if not track.process:
             track.run += 1
             track.process = True
-        if room.prompt and not (track.first_start_at >= 0 and track.job.interruption.restore_s > 0):
+        is_first = track.first_start_at < 0.0
+        if room.prompt and (is_first or track.job.interruption.restore_s <= 0):
             track.phase = RUNNING
             track.working_since = now
         else:
             track.phase = STARTING
             track.working_since = -1.0
         track.placement = placement
-        track.holds = (
-            float(count) if placement.share == WHOLE_GPU else count * placement.share / WHOLE_GPU
-        )
+        track.holds = placement.holds
         track.started_at = now
         track.turn += 1
         self.waiting_count -= 1
         self._running[job_id] = track
         for index in self._on_run:
             index.runs(track)
-        if track.first_start_at < 0:
+        if is_first:
             track.first_start_at = now
         elif track.left is not None and _on_other_nodes(track.left, placement):
             track.migrations += 1
@@ -243,6 +237,16 @@ class Lifecycle(View):
             self.room.check(placement, shape)
         except IllegalEntry as error:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
+
+    def _check_size(self, track: Track, placement: Placement) -> None:
+        """May the job have so many GPUs, and of that kind?"""
+        if track.shape.options:
+            self._check_option(track, placement)
+        elif not self._may_have(track, placement.gpus):
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} with {placement.gpus} GPUs: "
+                f"it asked for {track.shape}"
+            )
 
     def _check_option(self, track: Track, placement: Placement) -> None:
         """Is the placement one of the ways to run the job?"""
@@ -362,7 +366,7 @@ class Lifecycle(View):
         """Book the GPU-seconds held and the progress made since the last time this was done."""
         now, since, speed = self.now, track.working_since, track.speed
         held = now - track.started_at
-        worked = now - since if since >= 0 else 0.0
+        worked = now - since if since >= 0.0 else 0.0
         track.held_s += held
         track.held_gpu_s += track.holds * held
         track.executed_s += worked * speed
@@ -418,8 +422,9 @@ class Lifecycle(View):
             self._wait_again(track, QUEUED)
 
     def _end(self, track: Track, phase: Phase, reason: str = "") -> None:
-        job_id, before = track.job.id, track.phase
-        if before is QUEUED or before is SUSPENDED:
+        job, before = track.job, track.phase
+        job_id = job.id
+        if before is not RUNNING and before is not STARTING:
             self._step_out(track)
         track.turn += 1
         track.phase = phase
@@ -432,7 +437,7 @@ class Lifecycle(View):
             self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
-        if track.job.trial is not None:
+        if job.trial is not None:
             self._leave_line(track)
         if self._dependants:
             self._tell_dependants(track)
@@ -455,7 +460,7 @@ class Lifecycle(View):
         self._settle_so_far(track)
         track.migrations += _on_other_nodes(before, placement)
         track.placement = placement
-        track.holds = placement.gpus * placement.share / WHOLE_GPU
+        track.holds = placement.holds
         track.turn += 1
         for index in self._on_run:
             index.runs(track)

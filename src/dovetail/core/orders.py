@@ -8,8 +8,9 @@ for: a job that moves on leaves a stale row behind, known by its old turn, dropp
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection
-from heapq import heapify, heappop, heappush
+from heapq import heapify
 from math import inf, nextafter
 from typing import Final, Protocol, TypeAlias, final
 
@@ -17,6 +18,9 @@ from dovetail.core.model import Seconds
 from dovetail.core.room import Pool
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, RUNS, SETTLES, WAITS, View
+
+heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
+heappush: Final = heapq.heappush
 
 _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 _NOBODY: Final = 1 << 60  # more GPUs than anybody has
@@ -185,9 +189,8 @@ class Order:
         """The first of all, where there are no lanes."""
         heap = self._waiting.get(0)
         while heap:
-            row = heap[0]
-            track = row[3]
-            if track.turn == row[2]:
+            _, _, turn, track = heap[0]
+            if track.turn == turn:
                 return track
             heappop(heap)
         return None

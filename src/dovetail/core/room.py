@@ -67,6 +67,9 @@ class Room:
         self._draft: list[tuple[bool, Placement, Shape]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
+        # What was last found for a job of which shape, as long as nothing has changed since:
+        self.found: Placement | None = None
+        self.found_for: Shape | None = None
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: list[dict[int, Placement]] = []  # per node: by the mask
         self._first: list[list[dict[int, Placement]]] = []  # per node and count: by what is free
@@ -119,6 +122,7 @@ class Room:
             return
         self.open[n] = is_open
         self.changes += 1
+        self.found = None
         pool, count = self.pool_of[n], self.count[n]
         pool.by_count[count] ^= self.bit[n]
         pool.free += count if is_open else -count
@@ -160,6 +164,7 @@ class Room:
         self.held.setdefault(tenant.name, 0.0)
         self.tenants_matter = True
         self.changes += 1
+        self.found = None
 
     def eligible(self, shape: Shape) -> list[Pool]:
         """The pools that a job of this shape may use, in the order the nodes joined. A share of a
@@ -249,8 +254,7 @@ class Room:
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
-        gpus = placement.gpus * placement.share / WHOLE_GPU
-        if self.tenants and not self._quota_has(shape.tenant, gpus):
+        if self.tenants and not self._quota_has(shape.tenant, placement.holds):
             return False
         return shape.plain or all(
             [self.host_has(n, shape, mask.bit_count()) for n, mask in placement.slices]
@@ -313,32 +317,22 @@ class Room:
             least = min(least, self.shares.get((n, low.bit_length() - 1), whole))
         return least
 
-    def is_plainly_free(self, placement: Placement, shape: Shape) -> bool:
-        """A quick yes for the usual case; a no means that `check` has to look more closely."""
-        if not shape.anyhow or placement.share != WHOLE_GPU or self.tenants_matter:
-            return False
-        free, slices = self.free, placement.slices
-        for n, mask in slices:
-            if not 0 <= n < len(free) or free[n] & mask != mask or not self.open[n]:
-                return False
-        number = len(slices)
-        return number == 1 or 0 < number == len({piece[0] for piece in slices})
-
     def take(self, placement: Placement, shape: Shape) -> None:
+        self.found = None
         if placement.share == WHOLE_GPU:
             # Written out here and in `give`: a call for every slice shows in the profile.
             free, count = self.free, self.count
-            for n, mask in placement.slices:
+            for n, mask, number in placement.uses:
                 before = count[n]
-                after = before - mask.bit_count()
-                free[n] &= ~mask
+                after = before - number
+                free[n] ^= mask
                 count[n] = after
                 if self.open[n]:
                     pool, bit = self.pool_of[n], self.bit[n]
                     by_count = pool.by_count
                     by_count[before] ^= bit
                     by_count[after] ^= bit
-                    pool.free += after - before
+                    pool.free -= number
         else:
             for n, mask in placement.slices:
                 self._take_share(n, mask, placement.share)
@@ -348,19 +342,20 @@ class Room:
             self._charge_quota(placement, shape, 1.0)
 
     def give(self, placement: Placement, shape: Shape) -> None:
+        self.found = None
         if placement.share == WHOLE_GPU:
             free, count = self.free, self.count
-            for n, mask in placement.slices:
+            for n, mask, number in placement.uses:
                 before = count[n]
-                after = before + mask.bit_count()
-                free[n] |= mask
+                after = before + number
+                free[n] ^= mask
                 count[n] = after
                 if self.open[n]:
                     pool, bit = self.pool_of[n], self.bit[n]
                     by_count = pool.by_count
                     by_count[before] ^= bit
                     by_count[after] ^= bit
-                    pool.free += after - before
+                    pool.free += number
         else:
             for n, mask in placement.slices:
                 self._give_share(n, mask, placement.share)
@@ -371,9 +366,10 @@ class Room:
 
     def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
-            self.held[shape.tenant] += sign * placement.gpus * placement.share / WHOLE_GPU
+            self.held[shape.tenant] += sign * placement.holds
 
     def _set_free(self, n: int, mask: int) -> None:
+        self.found = None
         before, after = self.count[n], mask.bit_count()
         self.free[n] = mask
         self.count[n] = after
@@ -443,8 +439,7 @@ class Room:
                 f"{self.free[n].bit_count()} free"
             )
         tenant = self.tenants.get(shape.tenant)
-        wanted = placement.gpus * placement.share / WHOLE_GPU
-        if tenant and self.held[shape.tenant] + wanted > tenant.gpu_quota + _ROUNDING:
+        if tenant and self.held[shape.tenant] + placement.holds > tenant.gpu_quota + _ROUNDING:
             raise IllegalEntry(
                 f"it needs {shape}, and the tenant holds {self.held[shape.tenant]:g} of its quota "
                 f"of {tenant.gpu_quota:g} GPUs"

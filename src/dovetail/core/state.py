@@ -51,7 +51,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import WHOLE_GPU, Design, Job
+from dovetail.core.model import Design, Job
 from dovetail.core.studies import Branching, StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
@@ -65,13 +65,17 @@ class State(Lifecycle):
         try:
             # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
-                if entry.at != before:
+                if entry.at > before and self.suspended_count <= self.peak_suspended:
+                    self.now = entry.at  # as in `_advance`, written out here and below
+                else:
                     self._advance(entry.at)
                 self._submitted(entry.job)
             elif isinstance(entry, Start):
                 self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
-                if entry.at != before:
+                if entry.at > before and self.suspended_count <= self.peak_suspended:
+                    self.now = entry.at
+                else:
                     self._advance(entry.at)
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
@@ -251,7 +255,7 @@ class State(Lifecycle):
         track.process = True
         track.phase = RUNNING
         track.placement = entry.placement
-        track.holds = entry.placement.gpus * entry.placement.share / WHOLE_GPU
+        track.holds = entry.placement.holds
         track.started_at = track.working_since = self.now
         self._running[entry.job_id] = track
         for index in self._on_run:

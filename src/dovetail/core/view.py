@@ -96,7 +96,7 @@ class View:
             tuple[int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...]],
             tuple[Shape, str],
         ] = {}
-        self._simple_shapes: dict[int, tuple[Shape, str]] = {}  # the same, by GPUs alone
+        self._simple_shapes: dict[int, Shape] = {}  # those that can be placed, by GPUs alone
         self._on_settle: list[Index] = []
         self._on_wait: list[Index] = []
         self._on_run: list[Index] = []

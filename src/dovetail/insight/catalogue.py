@@ -32,6 +32,7 @@ class Item:
     effect: str
     systems: str  # of the literature
     policies: tuple[str, ...]  # of ours that use it
+    also: str  # who else of ours does
     predicts: bool  # reaches the policies with a predictor through it
     status: str  # one of STATUSES
     evidence: str  # how we know, or what is there of it
@@ -95,6 +96,7 @@ def _item(row: Mapping[str, Any], status: str, said: str) -> Item:
         effect=row["effect"],
         systems=row["systems"],
         policies=tuple(row["policies"]),
+        also=row.get("also", ""),
         predicts=row.get("predicts", False),
         status=status,
         evidence=said,

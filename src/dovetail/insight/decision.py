@@ -36,7 +36,7 @@ __all__ = ["Decision", "Noise", "Outcome", "Shuffled", "Worth", "decision"]
 # Least attained service in steps that double. LAS itself looks again at every quantum: too slow.
 UNAWARE = "tiresias:queues=10"
 _MOST_GROUPS, _MOST_GROUPS_QUICK = 7, 4
-_JOB_RUNS, _JOB_RUNS_QUICK = 1_200_000, 200_000  # jobs times simulations, in all
+_JOB_RUNS, _JOB_RUNS_QUICK = 1_200_000, 120_000  # jobs times simulations, in all
 _DRAWS, _DRAWS_QUICK = 3, 1
 
 

@@ -33,6 +33,7 @@ class Score:
     low: float  # 95 % interval of the order accuracy, over the periods
     high: float
     by_period: tuple[float, ...]  # the order accuracy of each period
+    side: float  # part of the jobs rightly called longer, or not, than the median of the past
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def _score(model: str, level: str, trials: Sequence[Trial]) -> Score | None:
     return Score(
         *(model, level, len(found), sum(jobs)),
         *(mean("mae_log"), mean("mape"), mean("mdape"), mean("order")),
-        *(low, high, tuple(order)),
+        *(low, high, tuple(order), mean("side")),
     )
 
 

@@ -45,6 +45,7 @@ class Errors:
     mape: float
     mdape: float
     order: float
+    side: float
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Trial:
 def measured_in(own: Round) -> Trial:
     """Every model and level, and what shuffling each group spoils."""
     features, rows = own.features, own.period.rows
-    judge = _Judge(features, rows, own.seed)
+    judge = _Judge(features, own.period, own.seed)
     errors = {(GROUP_MEAN, HISTORY): judge.errors(group_mean(features, rows))}
     if not can_boost():
         return Trial(errors)
@@ -80,7 +81,7 @@ def measured_in(own: Round) -> Trial:
 def dropped_in(work: tuple[Round, tuple[str, ...]]) -> list[Errors]:
     """What a model does that never knew a group, for each of these groups."""
     own, groups = work
-    judge = _Judge(own.features, own.period.rows, own.seed)
+    judge = _Judge(own.features, own.period, own.seed)
     found = []
     with one_thread():
         for group in groups:
@@ -94,12 +95,13 @@ def dropped_in(work: tuple[Round, tuple[str, ...]]) -> list[Errors]:
 class _Judge:
     """Compares predictions with what the jobs of a period really took."""
 
-    def __init__(self, features: Features, rows: np.ndarray, seed: int) -> None:
+    def __init__(self, features: Features, period: Period, seed: int) -> None:
         import numpy as np
 
-        self._duration = features.duration[rows]
+        self._duration = features.duration[period.rows]
         self._truth = np.log1p(self._duration)
         self._pairs = Pairs(self._truth, seed)
+        self._middle = np.log1p(np.median(features.duration[period.past]))
 
     def errors(self, predicted: np.ndarray) -> Errors:
         import numpy as np
@@ -112,6 +114,7 @@ class _Judge:
             float(off.mean()) if len(off) else 0.0,
             float(np.median(off)) if len(off) else 0.0,
             self._pairs.accuracy(predicted),
+            float(((predicted > self._middle) == (self._truth > self._middle)).mean()),
         )
 
 

@@ -95,7 +95,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
         ends=ends,
         load=load,
         weeks=weeks,
-        notices=tuple(_notices(weeks)),
+        notices=(*_notices(weeks), *_too_large(arrivals, sum(node.gpus for node in nodes))),
         not_measured=tuple(_not_measured(trace, arrived, tail, load, owner, ends)),
     )
 
@@ -155,6 +155,15 @@ def _notices(weeks: Sequence[Week]) -> Iterator[str]:
             f"The first {span(rest[0].start_s)} hold only {jobs:,} jobs, of which half ran longer "
             f"than {span(thin[0].median_s)}: probably the log holds only those that were still "
             "running when it began. Figures of that time are not to be trusted."
+        )
+
+
+def _too_large(arrivals: Sequence[Arrival], gpus: int) -> Iterator[str]:
+    jobs = sum(arrival.job.gpus > gpus for arrival in arrivals)
+    if jobs:
+        yield (
+            f"{jobs:,} of {len(arrivals):,} jobs ask for more than the {gpus:,} GPUs of the "
+            "cluster: they can never run here, yet the load counts them."
         )
 
 

@@ -15,7 +15,8 @@ from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.policies.placement import consolidated
 
-_Row: TypeAlias = tuple[int, int, Track]  # sequence, turn, track
+# Of one user's jobs those of the highest priority go first, then in order of submission.
+_Row: TypeAlias = tuple[float, int, int, Track]  # priority below 0, sequence, turn, track
 
 
 class Usage(NamedTuple):
@@ -46,7 +47,7 @@ class Account:
         """The first waiting job of each shape."""
         heads = []
         for lane, heap in list(self.lanes.items()):
-            while heap and heap[0][2].turn != heap[0][1]:
+            while heap and heap[0][3].turn != heap[0][2]:
                 heappop(heap)
             if heap:
                 heads.append(heap[0])
@@ -80,9 +81,8 @@ class Accounts:
     def waits(self, track: Track) -> None:
         account = self.account(track.job)
         self._release(account, track)
-        heappush(
-            account.lanes.setdefault(track.shape.lane, []), (track.sequence, track.turn, track)
-        )
+        row = (-track.job.priority, track.sequence, track.turn, track)
+        heappush(account.lanes.setdefault(track.shape.lane, []), row)
 
     def runs(self, track: Track) -> None:
         account = self.account(track.job)
@@ -127,14 +127,15 @@ class Accounts:
 
     def pass_over(self, account: Account, row: _Row) -> None:
         """Set a head aside until the decision is over."""
-        heappop(account.lanes[row[2].shape.lane])
+        heappop(account.lanes[row[3].shape.lane])
         self._lent.append((account, row))
         self._view.unsettled = True
 
     def settle(self) -> None:
         for account, row in self._lent:
-            if row[2].turn == row[1]:  # its lane may have been given up meanwhile
-                heappush(account.lanes.setdefault(row[2].shape.lane, []), row)
+            track = row[3]
+            if track.turn == row[2]:  # its lane may have been given up meanwhile
+                heappush(account.lanes.setdefault(track.shape.lane, []), row)
         self._lent.clear()
 
 
@@ -156,12 +157,12 @@ def serve_least(
     accounts = view.index(spec)
     assert isinstance(accounts, Accounts)
     plan = Plan(view, place)
-    line: list[tuple[float, int, Account, list[_Row]]] = []
+    line: list[tuple[float, int, Account, list[_Row]]] = []  # among equals the first submitted
     for account in accounts.of.values():
         heads = account.heads()
         if heads:
             accounts.bring_up_to_date(account)
-            line.append((share(account, view), min(heads)[0], account, heads))
+            line.append((share(account, view), min(heads)[1], account, heads))
     heapify(line)
     promised: list[tuple[Account, tuple[float, float, float]]] = []  # what each held before
     while line:
@@ -170,13 +171,13 @@ def serve_least(
         if started is None:
             continue
         accounts.pass_over(account, started)
-        job = started[2].job
+        job = started[3].job
         held = (job.gpus * job.share / 1000, job.cpus, job.memory_gb)
         promised.append((account, (account.gpus, account.cpus, account.memory_gb)))
         accounts._add(account, held, 1.0)
         heads = account.heads()
         if heads:
-            heappush(line, (share(account, view), min(heads)[0], account, heads))
+            heappush(line, (share(account, view), min(heads)[1], account, heads))
     for account, held in reversed(promised):  # put back, not subtracted: floats would leave a rest
         account.gpus, account.cpus, account.memory_gb = held
     return plan.actions
@@ -184,7 +185,7 @@ def serve_least(
 
 def _start_first_that_fits(plan: Plan, heads: list[_Row]) -> _Row | None:
     for row in sorted(heads):
-        if plan.start(row[2]):
+        if plan.start(row[3]):
             return row
     return None
 
@@ -210,6 +211,7 @@ class FairShare:
     """The user who has used the fewest GPU-seconds lately goes first; usage halves in `half_life_s`.
 
     Divided by the weight of the user's latest job and of the tenant: twice the weight, twice the share.
+    Of one user's jobs those of the highest priority come first.
     """
 
     place: Place = consolidated

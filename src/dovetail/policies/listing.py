@@ -8,14 +8,14 @@ to look again (when a running job's standing changes while others wait).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify
 from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
 from dovetail.core.freed import Freed
 from dovetail.core.model import Shape
-from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow
+from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import Track
@@ -123,10 +123,10 @@ class ListScheduler:
     def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
         """One after the other, until one does not fit. (A plan would be more than this needs.)"""
         starts: list[Action] = []
-        room, track = view.room, order.first()
+        place, room, track = self._place, view.room, order.first()
         while track is not None:
             shape = track.shape
-            placement = self._place(room, shape)
+            placement = place(room, shape)
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))

@@ -33,8 +33,12 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
                 nodes = by_count[k]
                 if nodes:
                     n = (nodes & -nodes).bit_length() - 1
-                    return room.first_gpus(n, gpus)
-            return _fullest_first(room, pool, gpus, -1)
+                    placement = room.first_gpus(n, gpus)
+                    break
+            else:
+                placement = _fullest_first(room, pool, gpus, -1)
+            room.found, room.found_for = placement, shape
+            return placement
     return None
 
 
@@ -54,7 +58,9 @@ def _place(room: Room, shape: Shape, choose: _Choose) -> Placement | None:
     gpus = shape.gpus
     for pool in room.eligible(shape):
         if pool.free >= gpus:
-            return choose(room, pool, gpus)
+            placement = choose(room, pool, gpus)
+            room.found, room.found_for = placement, shape
+            return placement
     return None
 
 

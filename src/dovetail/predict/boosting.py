@@ -59,8 +59,10 @@ def missing() -> str:
     return ""
 
 
-def fitted(rows: Sequence[Sequence[float]], targets: Sequence[float], quantile: float) -> Trees:
-    """Trees for that quantile of the targets."""
+def fitted(
+    rows: Sequence[Sequence[float]], targets: Sequence[float], quantile: float | None
+) -> Trees:
+    """Trees for that quantile of the targets; None: for their mean."""
     if missing():
         raise BadInput(missing())
     import numpy as np
@@ -68,7 +70,7 @@ def fitted(rows: Sequence[Sequence[float]], targets: Sequence[float], quantile: 
     from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingRegressor(
-        loss="quantile",
+        loss="squared_error" if quantile is None else "quantile",
         quantile=quantile,
         max_iter=_TREES,
         learning_rate=_PACE,

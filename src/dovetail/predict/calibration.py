@@ -7,11 +7,11 @@ from collections import deque
 from math import ceil, log
 from typing import Final, final
 
-_JUDGED = 1_000  # the latest jobs, that the interval is held against
+_JUDGED = 4_000  # the latest jobs, that the interval is held against: more than one busy day's
 _UNKNOWN = log(24.0)  # how far off an answer may be that nothing has confirmed yet
 ENOUGH = 9  # jobs to be held against, for a tail of a tenth
-_PACE = 0.002  # how much one job moves what is aimed at
-_LEAST, _MOST = 0.005, 0.2  # that can be aimed at
+_PACE = 0.0005  # how much one job moves what is aimed at
+_LEAST, _MOST = 0.01, 0.2  # that can be aimed at
 
 
 @final
@@ -21,7 +21,8 @@ class Side:
     Conformal prediction takes the width that would have held for the latest jobs; it holds for the
     next ones if they are like these. Where they drift, more lie beyond than was aimed at, and less is
     aimed at (adaptive conformal inference, Gibbs and Candès 2021). What counts is the width that was
-    in force when a job was submitted, since that is when the answer is given.
+    in force when a job was submitted, since that is when the answer is given. Misses come in bursts
+    and become known late: a quick pace or a short memory widens it when the burst is over.
     """
 
     def __init__(self, tail: float) -> None:

@@ -7,25 +7,22 @@ or is put together afterwards, from the tracks of a restarted daemon or from a r
 
 from __future__ import annotations
 
-from collections import deque
 from heapq import heappop, heappush
 from math import inf, log1p, log2, nan, nextafter, sqrt
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job, JobId, Seconds
+from dovetail.predict.group import Group, past
 from dovetail.predict.identity import Identity, identities
-
-# Of how many jobs the newer half of the weight lies on: judgement, neither was searched for.
-FAST, SLOW = 4.0, 60.0
-_HOUR, _BURST = 3600.0, 300.0
 
 # What is compared with the level of history (a logarithm of seconds), and what is not.
 LEVELS: Final = (
     "fast", "slow", "last", "named_fast", "user_fast", "user_slow", "all_fast", "oldest",
-    "middle", "estimate", "limit",
+    "middle", "estimate", "limit", "latest", "latest_some", "user_latest", "user_latest_some",
 )  # fmt: skip
 OTHERS: Final = (
     "gpus", "spread", "since_end", "since_submission", "in_hour", "in_burst", "running",
+    "open", "open_some", "user_open", "user_open_some",
 )  # fmt: skip
 NAMES: Final = LEVELS + OTHERS
 MEANING: Final = {
@@ -40,6 +37,10 @@ MEANING: Final = {
     "middle": "how long the jobs like it run by now",
     "estimate": "its user's estimate",
     "limit": "its time limit",
+    "latest": "the last few like it to be submitted, as far as they have run",
+    "latest_some": "the last twenty like it to be submitted, as far as they have run",
+    "user_latest": "the last few that its user submitted, as far as they have run",
+    "user_latest_some": "the last twenty that its user submitted, as far as they have run",
     "gpus": "its number of GPUs",
     "spread": "how much jobs like it differ",
     "since_end": "how long ago the last one ended",
@@ -47,6 +48,10 @@ MEANING: Final = {
     "in_hour": "how many were submitted within the hour",
     "in_burst": "how many were submitted within five minutes",
     "running": "how many jobs like it run",
+    "open": "how many of the last few like it still run",
+    "open_some": "how many of the last twenty like it still run",
+    "user_open": "how many of its user's last few still run",
+    "user_open_some": "how many of its user's last twenty still run",
 }
 
 
@@ -63,71 +68,11 @@ class Known(NamedTuple):
 
 
 @final
-class _Group:
-    """Jobs of one identity."""
-
-    __slots__ = (
-        "ended_at", "fast", "hour", "last", "minutes", "number", "running", "slow",
-        "submitted_at", "total", "variance",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.total = 0.0
-        self.fast = self.slow = self.last = self.ended_at = self.submitted_at = nan
-        self.variance = 0.0
-        self.hour: deque[Seconds] = deque()
-        self.minutes: deque[Seconds] = deque()
-        self.running: dict[JobId, Seconds] = {}  # since when
-
-    def ends(self, at: Seconds, seconds: Seconds) -> None:
-        self.number += 1
-        self.total += seconds
-        self.last, self.ended_at = log1p(seconds), at
-        if self.number == 1:
-            self.fast = self.slow = self.last
-            return
-        self.fast += _weight(self.number, FAST) * (self.last - self.fast)
-        weight, off = _weight(self.number, SLOW), self.last - self.slow
-        self.slow += weight * off
-        self.variance = (1 - weight) * (self.variance + weight * off * off)
-
-    def submits(self, at: Seconds) -> None:
-        self.submitted_at = at
-        self.hour.append(at)
-        self.minutes.append(at)
-
-    def lately(self, at: Seconds) -> tuple[float, float]:
-        """Submissions within the hour and within a burst."""
-        for times, length in ((self.hour, _HOUR), (self.minutes, _BURST)):
-            while times and times[0] < at - length:
-                times.popleft()
-        return log1p(len(self.hour)), log1p(len(self.minutes))
-
-    def ages(self, at: Seconds) -> tuple[float, float]:
-        """Of the jobs that run: of the oldest and of the one in the middle."""
-        if not self.running:
-            return nan, nan
-        since = list(self.running.values())
-        return _past(at, since[0]), _past(at, since[len(since) // 2])
-
-
-def _past(at: Seconds, since: Seconds) -> float:
-    """A job that was held back at first is told of late: then what it is compared with came after."""
-    return log1p(max(at - since, 0.0))
-
-
-def _weight(number: int, half: float) -> float:
-    """Of the newest of so many: a plain mean at first."""
-    return float(max(1 / number, 1 - 0.5 ** (1 / half)))
-
-
-@final
 class Chronicle:
     """The groups, as far as time has been told."""
 
     def __init__(self) -> None:
-        self._groups: Final[dict[Identity, _Group]] = {}
+        self._groups: Final[dict[Identity, Group]] = {}
         self._due: Final[list[tuple[Seconds, int, JobId, Job, Seconds]]] = []  # not yet seen
         self._told = 0
 
@@ -148,7 +93,10 @@ class Chronicle:
     def submits(self, job: Job, at: Seconds) -> Known:
         """What is known of it, from before that time; it is counted from now on."""
         known = self.of(job, at)
-        self._group(identities(job)[0]).submits(at)
+        like, _, users, _ = identities(job)
+        self._group(like).submits(at)
+        for key in (like, users):
+            self._group(key).latest.comes(job.id)
         return known
 
     def now_of(self, job: Job, at: Seconds) -> Known:
@@ -160,39 +108,43 @@ class Chronicle:
             self._see(*heappop(self._due))
         keys = identities(job)
         like, named, users, everyone = (self._groups.get(key, _NOBODY) for key in keys)
+        latest, opened = zip(*like.latest.of(at), *users.latest.of(at), strict=True)
         levels = (
             like.fast, like.slow, like.last, named.fast, users.fast, users.slow, everyone.fast,
             *like.ages(at), _estimate(job), nan if job.time_limit_s is None else log1p(job.time_limit_s),
+            *latest,
         )  # fmt: skip
         others = (
             log2(max(job.gpus, 0.5)), sqrt(like.variance) if like.number > 1 else nan,
-            _past(at, like.ended_at), _past(at, like.submitted_at), *like.lately(at),
-            log1p(len(like.running)),
+            past(at, like.ended_at), past(at, like.submitted_at), *like.lately(at),
+            log1p(len(like.running)), *opened,
         )  # fmt: skip
         return Known(levels, others, *_taken(job, like, named, users, everyone))
 
     def _see(self, at: Seconds, _: int, job_id: JobId, job: Job, seconds: Seconds) -> None:
-        keys = identities(job)
-        like = self._group(keys[0])
+        groups = [self._group(key) for key in identities(job)]
+        like, users = groups[0], groups[2]
         if seconds == -inf:
             like.running.setdefault(job_id, at)
-            return
-        like.running.pop(job_id, None)
+        else:
+            like.running.pop(job_id, None)
+        for group in (like, users):
+            group.latest.sees(job_id, at, seconds)
         if seconds >= 0:
-            for key in keys:
-                self._group(key).ends(at, seconds)
+            for group in groups:
+                group.ends(at, seconds)
 
-    def _group(self, key: Identity) -> _Group:
+    def _group(self, key: Identity) -> Group:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group()
+            group = self._groups[key] = Group()
         return group
 
 
-_NOBODY: Final = _Group()
+_NOBODY: Final = Group()
 
 
-def _taken(job: Job, *groups: _Group) -> tuple[float, float, float, int, int]:
+def _taken(job: Job, *groups: Group) -> tuple[float, float, float, int, int]:
     """Of the finest identity that has a past: Helios' rule. A user's own word counts more than other
     jobs of that user; how long others are says nothing of a trial."""
     for fineness, group in zip((3, 2, 1, 0), groups, strict=True):

@@ -12,8 +12,8 @@ from dovetail.predict.chronicle import NAMES, Known
 from dovetail.predict.memory import Lesson
 
 _GUESS = log1p(3600.0)
-_LATEST = 300  # jobs that trust rests on
-_CLEARLY = 0.03  # so much further off, in logarithms, is trusted by a factor of e less
+_LATEST = 1_000  # jobs that trust rests on
+_CLEARLY = 0.1  # so much further off, in logarithms, is trusted by a factor of e less
 
 
 def recent(known: Known) -> float:
@@ -27,13 +27,16 @@ def mean(known: Known) -> float:
 
 @final
 class Grown:
-    """Trees for one quantile of the logarithm of the duration.
+    """Trees for one quantile of the logarithm of the duration; None: for its mean, which orders jobs
+    better where some fail at once and others run for days.
 
     `relative`: they say how it differs from the recent mean, and look at levels as they differ from
     it too: what was learned while jobs were short holds when they are long.
     """
 
-    def __init__(self, lessons: Sequence[Lesson], quantile: float, *, relative: bool) -> None:
+    def __init__(
+        self, lessons: Sequence[Lesson], quantile: float | None, *, relative: bool
+    ) -> None:
         self._relative: Final = relative
         self._lessons: Final = lessons
         rows = [self._row(lesson.known) for lesson in lessons]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import expm1
+from math import expm1, inf
 from typing import Final, final
 
 from dovetail.core.errors import BadInput
@@ -80,6 +80,8 @@ class Followed:
         self.learner: Final = Learner(way, self._memory)
         self._news: Final[dict[int, Track]] = {}  # by sequence
         self._begun: Final[set[JobId]] = set()
+        self._starting: Final[list[Track]] = []
+        self._looked_at = -inf  # for starts
 
     def waits(self, track: Track) -> None:
         self._news[track.sequence] = track
@@ -100,13 +102,24 @@ class Followed:
     def memory(self) -> Memory:
         """Up to date."""
         if self._news:
-            news = [self._story(self._news[sequence]) for sequence in sorted(self._news)]
+            tracks = [self._news[sequence] for sequence in sorted(self._news)]
             self._news.clear()
-            self._memory.take_in(news)
+            self._memory.take_in([self._story(track) for track in tracks])
+            self._starting.extend(filter(_is_starting, tracks))
         return self._memory
+
+    def _look_for_starts(self, now: Seconds) -> None:
+        """A view tells of a start when it is decided; when it was is known once it has happened."""
+        if self._starting and now > self._looked_at:
+            self._looked_at = now
+            for track in self._starting:
+                if self._memory.known(track.job.id) is not None:  # else its end is taken in already
+                    self._news[track.sequence] = track
+            self._starting.clear()
 
     def known(self, job: Job, view: View) -> Known:
         """At its submission; of one that is not submitted, now."""
+        self._look_for_starts(view.now)
         known = self.memory.known(job.id)
         if known is not None:
             return known
@@ -131,3 +144,7 @@ class Followed:
             track.ended_at if track.ended_at >= 0 else None,
             track.executed_s if track.phase is Phase.FINISHED else None,
         )
+
+
+def _is_starting(track: Track) -> bool:
+    return track.placement is not None and track.first_start_at < 0 and track.ended_at < 0

@@ -84,7 +84,7 @@ class Fit:
         learns = way in (BOOSTED, MIXTURE) and upto - self._first >= _LEAST
         self.lessons: Final = upto - self._first if learns else 0  # that its trees were fitted to
         kinds = (True, False) if way == MIXTURE else (False,)
-        self._models: Final = [self._grown(upto, 0.5, r) for r in kinds] if learns else []
+        self._models: Final = [self._grown(upto, None, r) for r in kinds] if learns else []
         self._trust: Final = Trust(len(kinds) + 1)
         self._trusted_upto = -1  # of the lessons; -1: not begun
         self._edges: tuple[Grown, Grown] | None = None
@@ -92,7 +92,7 @@ class Fit:
         self._above: Final = Side(_TAIL)
         self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
 
-    def _grown(self, upto: int, quantile: float, relative: bool | None = None) -> Grown:
+    def _grown(self, upto: int, quantile: float | None, relative: bool | None = None) -> Grown:
         lessons = self._memory.lessons[self._first : upto]
         return Grown(
             lessons, quantile, relative=self._way == MIXTURE if relative is None else relative
@@ -121,7 +121,7 @@ class Fit:
             return [1.0, 0.0]
         lessons, trust = self._memory.lessons, self._trust
         if self._trusted_upto < 0:
-            early = [self._grown(self._seen, 0.5, relative) for relative in (True, False)]
+            early = [self._grown(self._seen, None, relative) for relative in (True, False)]
             for known, truth, _ in lessons[self._seen : self._upto]:
                 trust.judge(self._answers(early, known), truth)
             self._trusted_upto = self._upto
@@ -178,6 +178,8 @@ class Fit:
         """What made the answer longer or shorter than it would be if that were as usual: the names of
         features and logarithms of factors, the largest first."""
         found: dict[str, float] = {}
+        if not self._models:
+            return []
         for weight, grown in zip(self._weights(), self._models, strict=False):
             for name, far in grown.reasons(known):
                 found[name] = found.get(name, 0.0) + weight * far

@@ -70,5 +70,6 @@ def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -
         lines.append(f"the interval: as wide as {fit.judged:,} jobs that ended lately needed")
     else:
         few = f"only {fit.judged}" if fit.judged else "no"
-        lines.append(f"the interval: wide, since {few} finished jobs can confirm it")
+        jobs = "job" if fit.judged < 2 else "jobs"
+        lines.append(f"the interval: wide, since {few} finished {jobs} can confirm it")
     return lines

@@ -10,16 +10,8 @@ from typing import Any, Final, Protocol, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
-from dovetail.predict.similarity import (
-    Guess,
-    Hides,
-    Miss,
-    describe,
-    guess,
-    left_out,
-    same_model,
-    same_type,
-)
+from dovetail.predict.left_out import Hides, left_out, same_type
+from dovetail.predict.similarity import Guess, describe, guess, same_model
 
 
 class SpeedPredictor(Protocol):
@@ -121,8 +113,18 @@ def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1
         "reference": table.reference,
         "measured": model in table.speeds,
         "kinds": [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds],
-        "error_left_out": _median_error(left_out(table, same_type, (gpus,), nodes=nodes)),
-        "error_model_left_out": _median_error(left_out(table, same_model, (gpus,), nodes=nodes)),
+        **_errors(table, gpus, nodes),
+    }
+
+
+def _errors(table: SpeedTable, gpus: int, nodes: int) -> dict[str, float | None]:
+    """None: the table does not allow it to be told."""
+    types = list(left_out(table, same_type, (gpus,), nodes=nodes))
+    models = list(left_out(table, same_model, (gpus,), nodes=nodes))
+    return {
+        "error_left_out": _median(miss.error for miss in types),
+        "error_model_left_out": _median(miss.error for miss in models),
+        "error_of_median": _median(miss.error_of_everyone for miss in models),
     }
 
 
@@ -147,6 +149,6 @@ def _told(found: Guess) -> dict[str, Any]:
     }
 
 
-def _median_error(misses: Iterable[Miss]) -> float | None:
-    errors = [miss.error for miss in misses]
-    return median(errors) if errors else None
+def _median(errors: Iterable[float]) -> float | None:
+    found = list(errors)
+    return median(found) if found else None

@@ -31,6 +31,7 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def knowledge(world: World) -> Knowledge:
         "history-mean": HistoryMean(10.0),
         "user-estimate": UserEstimate(10.0),
     }
+    predictors |= {way: Learned(way) for way in LEARNED}
     services = tuple(sorted(a.work_s * a.job.gpus for a in world.arrivals))
     return Knowledge(predictors, "oracle", services)
 

@@ -70,7 +70,8 @@ class Charges:
     def ends(self, track: Track) -> None:
         if self._on:
             self.waits(track)
-        self.migrations += track.migrations
+        if track.migrations:
+            self.migrations += track.migrations
         job = track.job
         if job.deadline is not None and track.ended_at > job.deadline:
             late_s = track.ended_at - job.deadline

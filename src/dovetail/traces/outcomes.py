@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -24,11 +23,10 @@ class Outcomes:
         self.watches = ENDS | RUNS | WAITS if rows else ENDS
         self._keeps_rows: Final = rows
         self._progress: Final = progress
-        self.ended = 0
         self.counts: Final[dict[Phase, int]] = {}  # of those that did not finish
-        self.completion_s: Final = array("d")  # of finished jobs
+        self.never_started = 0
+        self.completion_s: Final[list[Seconds]] = []  # of finished jobs
         self.waited_s = 0.0
-        self.started = 0
         self.used_gpu_s = 0.0
         self.lost_gpu_s = 0.0
         self.preemptions = 0
@@ -45,6 +43,10 @@ class Outcomes:
     def build(self, view: View) -> Outcomes:
         self._view = view
         return self
+
+    @property
+    def ended(self) -> int:
+        return len(self.completion_s) + sum(self.counts.values())
 
     def settle(self) -> None:
         """Nothing is ever tried out."""
@@ -70,28 +72,32 @@ class Outcomes:
                 stints.append((placement, since, self._view.now))
 
     def ends(self, track: Track) -> None:
-        self.ended += 1
-        phase = track.phase
-        stayed = track.ended_at - track.submitted_at
-        if phase is FINISHED:
+        end = track.ended_at
+        stayed = end - track.submitted_at
+        if track.phase is FINISHED:
             self.completion_s.append(stayed)
         else:
-            self.counts[phase] = self.counts.get(phase, 0) + 1
-            if phase is Phase.REFUSED and len(self.refusals) < _REFUSALS_SHOWN:
-                self.refusals.append(f"job {track.job.id!r} can never start: {track.reason}")
-        if track.first_start_at >= 0:
-            self.started += 1
+            self._count_unfinished(track)
+        if track.first_start_at >= 0.0:
             self.waited_s += stayed - track.held_s
             self.used_gpu_s += track.held_gpu_s
             self.lost_gpu_s += track.lost_gpu_s
-            self.preemptions += track.preemptions
-        if track.sequence == 0:
+            if track.preemptions:
+                self.preemptions += track.preemptions
+        if not track.sequence:
             self.first_submission = track.submitted_at
-        self.last_end = track.ended_at
+        self.last_end = end
         if self._keeps_rows:
             self._keep(track, stayed)
-        if self._progress is not None and self.ended % _TELL_EVERY == 0:
+        if self._progress is not None and not len(self.completion_s) % _TELL_EVERY:
             self._progress(self.ended)
+
+    def _count_unfinished(self, track: Track) -> None:
+        phase = track.phase
+        self.counts[phase] = self.counts.get(phase, 0) + 1
+        self.never_started += track.first_start_at < 0
+        if phase is Phase.REFUSED and len(self.refusals) < _REFUSALS_SHOWN:
+            self.refusals.append(f"job {track.job.id!r} can never start: {track.reason}")
 
     def _keep(self, track: Track, stayed: Seconds) -> None:
         job = track.job
@@ -135,11 +141,12 @@ def summarise(
     """The figures of one run, in the order in which they are shown."""
     times = sorted(outcomes.completion_s)
     start = outcomes.first_submission
-    makespan = outcomes.last_end - start if outcomes.ended else 0.0
+    ended, started = outcomes.ended, outcomes.ended - outcomes.never_started
+    makespan = outcomes.last_end - start if ended else 0.0
     offered = offered_gpu_seconds(view.capacity, start, outcomes.last_end)
     return {
         "policy": policy,
-        "jobs": outcomes.ended,
+        "jobs": ended,
         "finished": len(outcomes.completion_s),
         "failed": outcomes.counts.get(Phase.FAILED, 0),
         "cancelled": outcomes.counts.get(Phase.CANCELLED, 0),
@@ -148,7 +155,7 @@ def summarise(
         "p50_jct_s": percentile(times, 50),
         "p90_jct_s": percentile(times, 90),
         "p99_jct_s": percentile(times, 99),
-        "mean_wait_s": outcomes.waited_s / outcomes.started if outcomes.started else 0.0,
+        "mean_wait_s": outcomes.waited_s / started if started else 0.0,
         "makespan_s": makespan,
         "gpu_utilisation": outcomes.used_gpu_s / offered if offered else 0.0,
         "gpu_seconds_used": outcomes.used_gpu_s,
@@ -157,7 +164,7 @@ def summarise(
         "peak_suspended_jobs": view.peak_suspended,
         **charges.figures(),
         "cpu_seconds": cpu_seconds,
-        "jobs_per_cpu_second": outcomes.ended / cpu_seconds if cpu_seconds > 0 else 0.0,
+        "jobs_per_cpu_second": ended / cpu_seconds if cpu_seconds > 0 else 0.0,
     }
 
 

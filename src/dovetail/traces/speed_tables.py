@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from math import inf
 from os import PathLike, fspath
 from os.path import exists
+from typing import TypeGuard
 
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type, plain
@@ -46,10 +48,16 @@ def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTab
         model: {hardware: sum(found) / len(found) for hardware, found in rows.items()}
         for model, rows in sums.items()
     }
-    try:
-        return SpeedTable(speeds, reference)
-    except ValueError as error:
-        raise BadInput(f"{source}: {error}") from None
+    if not speeds:
+        raise BadInput(_why_empty(file, part))
+    return SpeedTable(speeds, reference)
+
+
+def _why_empty(file: str, part: str) -> str:
+    if not part:
+        return f"{file}: the speed table has no speeds; give at least one row with more than 0"
+    tables = dict.fromkeys(name for _, name in each(file, lambda own: column(own, "table", label)))
+    return f"{file} has no table {part!r} with speeds; it has {shown(tables)}"
 
 
 def _file_and_part(source: str) -> tuple[str, str]:
@@ -63,11 +71,19 @@ def _rows(file: str, part: str) -> Iterator[Measured]:
     with opened(file) as text:
         is_json = text.read(1000).lstrip().startswith("{")
     if is_json:
+        _only_table(file, part)
         return _gavel_json(file)
     return (found for _, found in each(file, lambda header: _reader(header, part)) if found)
 
 
+def _only_table(file: str, part: str) -> None:
+    if part:
+        raise BadInput(f"{file} holds one table without a name; leave out #{part}")
+
+
 def _reader(header: Header, part: str) -> Read[Measured | None]:
+    if "table" not in header:
+        _only_table(header.source, part)
     if "job_type" in header and "steps_per_s" in header:
         return _gavel_flat(header, part)
     if "placement" in header and "step_time" in header:
@@ -90,7 +106,10 @@ def _own(header: Header) -> Read[Measured | None]:
     def measured(row: Row) -> Measured:
         own = model(row)
         own = own._replace(batch=batch(row) or own.batch)
-        return own, Hardware(kind(row), gpus(row), nodes(row) or 1), speed(row)
+        hardware = Hardware(kind(row), gpus(row), nodes(row) or 1)
+        if hardware.nodes > hardware.gpus:
+            raise CellError(f"column 'nodes': {hardware.nodes} is more than its GPUs")
+        return own, hardware, speed(row)
 
     return measured
 
@@ -120,10 +139,14 @@ def _gavel_json(file: str) -> Iterator[Measured]:
         except ValueError as error:
             raise BadInput(f"{file} is no JSON: {error}") from None
     for kind, types in kinds.items():
-        for key, speeds in types.items() if isinstance(types, dict) else ():
+        if not isinstance(types, dict):
+            raise BadInput(
+                f"{file}: {kind!r}: not as in Gavel's tables, where a kind has job types"
+            )
+        for key, speeds in types.items():
             found = _GAVEL_KEY.fullmatch(key)
             alone = speeds.get("null") if isinstance(speeds, dict) else None
-            if found is None or not isinstance(alone, int | float):
+            if found is None or not _is_speed(alone):
                 raise BadInput(
                     f"{file}: {kind!r}, {key!r}: not as in Gavel's tables, where a key such as "
                     '"(\'A3C\', 1)" has steps a second under "null"'
@@ -131,6 +154,10 @@ def _gavel_json(file: str) -> Iterator[Measured]:
             measured = _as_gavel(model_type(found["model"]), kind, int(found["gpus"]), alone)
             if measured is not None:
                 yield measured
+
+
+def _is_speed(value: object) -> TypeGuard[float]:
+    return type(value) in (int, float) and 0.0 <= value < inf  # type: ignore[operator]
 
 
 def _as_gavel(model: ModelType, kind: str, gpus: int, speed: float) -> Measured | None:

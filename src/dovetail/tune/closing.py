@@ -20,6 +20,8 @@ def why_over(study: StudyTrack, view: View) -> str:
     design, now = study.design, view.now
     if design.stop_at_target and study.reached_at >= 0 and study.best is not None:
         return f"trial {study.best[0].number} has reached the target of {design.target:g}"
+    if ended := _all_ended(study):
+        return ended
     if design.deadline is not None and now >= design.deadline - _ROUNDING:
         return "its deadline has come"
     if design.budget_s is not None and study.age_s(now) >= design.budget_s - _ROUNDING:
@@ -27,7 +29,7 @@ def why_over(study: StudyTrack, view: View) -> str:
     budget = design.budget_gpu_s
     if budget is not None and study.gpu_s_by(now) >= budget - _ROUNDING:
         return f"its budget of {budget / 3600:g} GPU-hours is spent"
-    return _all_ended(study) or _all_failed(study)
+    return _all_failed(study)
 
 
 def _all_ended(study: StudyTrack) -> str:

@@ -9,6 +9,7 @@ these signs are worth together, `prior.json` says: a small network, fitted to re
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from math import inf, log
@@ -60,8 +61,9 @@ SIGNS: Final = (
 class Promise:
     """What the curves of one study promise; worked out when asked for, and kept until they move on."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, prior: Prior) -> None:
         self.curves = Curves(steps)
+        self._prior = prior
         self._slots = 1
         self._odds: list[float] | None = None
 
@@ -92,11 +94,11 @@ class Promise:
 
     def _weighed(self) -> Numbers:
         curves = self.curves
-        odds = np.full(len(curves.ages), _prior().unseen)
+        odds = np.full(len(curves.ages), self._prior.unseen)
         odds[(curves.ages > 0) & (curves.last == inf)] = -inf  # it diverged, and nothing else
         seen = (curves.last < inf).nonzero()[0]
         if len(seen):
-            odds[seen] = _prior().odds(self.signs(seen, self._slots))
+            odds[seen] = self._prior.odds(self.signs(seen, self._slots))
         return odds
 
     def signs(self, seen: Indices, slots: int) -> Numbers:
@@ -169,10 +171,10 @@ def _how_many_lower(losses: Numbers | Indices) -> Indices:
     return np.searchsorted(np.sort(losses), losses)
 
 
-class _Prior:
+class Prior:
     """What signs are worth: a weight each, one that grows with maturity, and hidden units."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
+    def __init__(self, told: Mapping[str, Any]) -> None:
         if tuple(told["signs"]) != SIGNS:
             raise ValueError("prior.json was learned for other signs; learn it again")
         self.unseen: float = told["unseen"]
@@ -193,16 +195,19 @@ class _Prior:
 
 
 @cache
-def _prior() -> _Prior:
-    return _Prior(json.loads(files("dovetail.tune").joinpath("prior.json").read_text()))
+def shipped() -> Prior:
+    return Prior(json.loads(files("dovetail.tune").joinpath("prior.json").read_text()))
 
 
 _PROMISES: WeakKeyDictionary[Study, Promise] = WeakKeyDictionary()
 
 
-def promise(study: Study) -> Promise:
-    """Of this study as it stands. Kept as a cache only: it follows from the curves."""
+def promise(study: Study, prior: Prior | None = None) -> Promise:
+    """Of this study as it stands. Kept as a cache only: it follows from the curves.
+
+    Another prior than the shipped one is given when a study is first asked about.
+    """
     known = _PROMISES.get(study)
     if known is None:
-        known = _PROMISES[study] = Promise(study.steps)
+        known = _PROMISES[study] = Promise(study.steps, prior or shipped())
     return known.of(study)

@@ -19,7 +19,9 @@ from dovetail.app.daemon.errors import DiskFull
 from dovetail.app.daemon.main import recover
 from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
-from dovetail.core.journal import decode
+from dovetail.core.entries import Displaced, Released, Start
+from dovetail.core.journal import decode, encode
+from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.testing import fingerprint
 from live_box import ME, Box, box
@@ -119,6 +121,26 @@ def test_a_job_is_not_charged_for_the_absence_of_a_daemon(tmp_path: Path) -> Non
         assert [row["phase"] for row in rows] == ["finished", "failed"]
         assert rows[0]["ended_at"] == pytest.approx(ended_at, abs=0.05)
         assert all(row["run_s"] < 1.5 for row in rows)
+
+
+def test_who_was_about_to_go_on_is_not_charged_for_the_absence_either(tmp_path: Path) -> None:
+    """The daemon died between deciding that a frozen job goes on and letting it."""
+    with box(tmp_path / "box", slots=1) as here:
+        job = JobId(here.submit("sleep 1000"))
+        here.wait_until(job, "running")
+        here.service.pause([job], ME)
+        here.wait_until(job, "suspended")
+        placement = next(own.placement for own in here.journal() if isinstance(own, Start))
+        here.leave()
+    with Store.open(tmp_path / "box" / "dovetail.db") as store:
+        now = recover(store).now
+        for entry in (Released(now, job), Start(job, placement)):
+            store.add(encode(entry, now).rstrip("\n"))
+    sleep(2.0)
+    with box(tmp_path / "box", slots=1) as again:
+        row = again.wait_until(job, "running")
+        assert row["run_s"] < 1.5
+        assert [own.at for own in again.journal() if isinstance(own, Displaced)] == [now]
 
 
 def test_a_journal_of_an_earlier_version_loads_for_ever(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader
 from dovetail.core.journal import decode
 from dovetail.testing import Audit
@@ -82,6 +83,44 @@ def audited(folder: Path) -> int:
         entries.append((now, entry))
     reader.close()
     return len(Audit().read(entries).ended)
+
+
+def test_a_study_outlives_the_processes_of_its_trials(start: Start, tmp_path: Path) -> None:
+    """As after a restart of the machine: those that ran begin anew, and the curves are whole."""
+    live = start(tmp_path)
+    jobs = opened(live, trials=3, steps=6, pace=0.3, policy="fifo")["trials"]
+    live.eventually(lambda: made(page(live)) >= 3)
+    kill(live)
+    running = [run for job_id in jobs if (run := Run(tmp_path / "runs" / job_id / "1")).is_alive()]
+    for run in running:
+        keeper = run.keeper_pid()
+        assert keeper is not None
+        os.killpg(os.getpgid(run.main_pid() or 0), signal.SIGKILL)
+        os.kill(keeper, signal.SIGKILL)
+    assert running
+    live = start(tmp_path)
+    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    assert found["reason"] == "all trials are done"
+    assert [len(trial["points"]) for trial in found["trials"]] == [6, 6, 6]
+
+
+def test_what_is_reported_in_an_outage_counts_before_a_budget_that_ran_out_in_it(
+    start: Start, tmp_path: Path
+) -> None:
+    """And as if it had been reported evenly, since nobody noted when."""
+    live = start(tmp_path)
+    opened(live, trials=1, steps=100, pace=0.1, budget={"time": 3})
+    live.eventually(lambda: made(page(live)) >= 1)
+    kill(live)
+    time.sleep(4.0)
+    live = start(tmp_path)
+    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    assert "budget of 3 s" in found["reason"]
+    (trial,) = found["trials"]
+    assert len(trial["points"]) > 15
+    times = [point[2] for point in trial["points"]]
+    assert times == sorted(times)
+    assert sum(time < times[-1] - 1.0 for time in times) > 5
 
 
 def test_a_stopped_study_is_stopped_after_a_restart_and_goes_on_when_resumed(

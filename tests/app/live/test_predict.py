@@ -52,6 +52,20 @@ def test_as_json_the_same_in_figures(tmp_path: Path) -> None:
     assert (found["predictor"], found["level"], found["finished"]) == ("recent-mean", 0.8, 19)
 
 
+@pytest.mark.parametrize("way", ["boosted", "mixture"])
+@pytest.mark.parametrize("jobs", [1, 2, 99, 130])
+def test_few_jobs_that_all_take_the_same_are_no_trouble(
+    tmp_path: Path, jobs: int, way: str
+) -> None:
+    pytest.importorskip("sklearn")
+    rows = "".join(f"{600 * n},60,1,ann,train\n" for n in range(jobs))
+    words = ("--json", "--predictor", way, "--user", "ann", "--name", "train")
+    found = json.loads(asked(tmp_path, rows, *words))
+    assert found["seconds"] == pytest.approx(60.0, rel=0.05)
+    assert found["low"] <= found["seconds"] <= found["high"]
+    assert found["because"][0].startswith(f"{max(jobs - 1, 1)} run")
+
+
 def test_a_job_must_be_named(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
     trace.write_text(HEADER + ROWS)

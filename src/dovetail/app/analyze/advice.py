@@ -36,6 +36,8 @@ def _use(item: Item) -> str:
     if item.policies:
         named = item.policies[:4]
         users.append(f"{', '.join(named)} {'uses' if len(named) == 1 else 'use'} it")
+    if item.also:
+        users.append(f"{item.also} use it")
     if item.predicts:
         users.append("predictors of durations learn from it")
     return "; ".join(users) or item.effect

@@ -65,7 +65,7 @@ def percent(part: float | None) -> str:
     if part is None:
         return "–"
     value = 100 * part
-    return f"{value:.1f} %" if abs(value) < 10 or abs(value) > 90 else f"{value:.0f} %"
+    return f"{value:.1f} %" if abs(value) < 10 or 90 < abs(value) < 110 else f"{value:,.0f} %"
 
 
 def choice_text(choice: Choice, contest: Contest) -> str:

@@ -13,11 +13,11 @@ from dovetail.app.analyze.analysis import ALL, UNASKED, Analysis, answer
 from dovetail.app.analyze.choice import gain_text
 from dovetail.app.analyze.question import Question
 from dovetail.app.analyze.reading import read_trace
+from dovetail.app.experiment_given import interruption
 from dovetail.app.outputs import REPORT, folder, named
-from dovetail.app.simulate_commands import interruption
+from dovetail.app.simulate_options import DURATIONS, FORMAT, PLACEMENT, QUOTAS, TENANTS
 from dovetail.core.errors import BadInput
 from dovetail.policies import registry
-from dovetail.policies.placement import PLACEMENTS
 from dovetail.traces.clusters import (
     read_cluster,
     read_cluster_tenants,
@@ -49,17 +49,11 @@ WIDTH = 100
     show_default=True,
     help="Seconds, for jobs whose trace names no cost of their own.",
 )
-@click.option(
-    "--placement",
-    type=click.Choice(list(PLACEMENTS)),
-    default="consolidated",
-    show_default=True,
-    help="Where jobs go.",
-)
-@click.option("--tenants", metavar="FILE", help="Split the cluster among tenants.")
-@click.option("--quotas", metavar="FILE", help="TOML with a GPU quota for each tenant.")
-@click.option("--format", "format_", type=click.Choice(list(traces.FORMATS)))
-@click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux.")
+@PLACEMENT
+@TENANTS
+@QUOTAS
+@FORMAT
+@DURATIONS
 @click.option("--seed", default=0, show_default=True, help="The same gives the same report.")
 def analyze(
     trace: str,
@@ -143,6 +137,7 @@ def _said(analysis: Analysis) -> Iterator[str]:
         for advice in verdict.record:
             yield from _wrapped(f"{advice.name}: {advice.how}")
     unmeasured = [f"{name}: {why}" for name, why in analysis.problems.items() if why != UNASKED]
+    unmeasured += analysis.contest.not_measured if analysis.contest else ()
     if unmeasured:
         yield from ("", "Not measured", *(part for line in unmeasured for part in _wrapped(line)))
 

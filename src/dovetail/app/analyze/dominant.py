@@ -21,7 +21,7 @@ def dominant(
     if ranked:
         names = ", ".join(f"{row.group} ({percent(row.share)})" for row in ranked[:3])
         yield (
-            f"What predicts durations here: {names} of what all features together tell. "
+            f"What predicts durations here, as a part of what all features together tell: {names}. "
             f"{_order(predictive)}"
         )
     elif predictive is not None and predictive.scores:
@@ -81,8 +81,9 @@ def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
 def _service(work: Workload) -> str:
     assert work.tail is not None
     tail = work.tail
+    whose = "hundredth of the jobs" if work.jobs >= 200 else "job"
     text = (
-        f"Size: the hundredth of the jobs that holds most GPU time holds "
+        f"Size: the {whose} that holds most GPU time holds "
         f"{percent(tail.top_percent_share)} of it (C² of GPU-seconds {tail.service_c2:.0f}; 1 is "
         "exponential)"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from dovetail.insight.work import Map
 
 FOLDER = "cache"
+SEAL = 16  # bytes before each value, by which it is known to be whole
 OURS = ("dovetail.insight.", "dovetail.predict.", "dovetail.app.analyze.")
 PLAIN = {
     ("builtins", "complex"),
@@ -36,24 +39,22 @@ class Memory:
     def recall(self, name: str) -> Any | None:
         """What was kept under this name; None where nothing is, or nothing that can be read."""
         try:
-            with open(self.folder / name, "rb") as file:
-                return _Careful(file).load()
-        except FileNotFoundError:
+            told = (self.folder / name).read_bytes()
+        except OSError:
             return None
-        except (
-            pickle.UnpicklingError,
-            EOFError,
-            AttributeError,
-            ImportError,
-            TypeError,
-            ValueError,
-        ):
+        seal, packed = told[:SEAL], told[SEAL:]
+        if seal != _seal(packed):
+            return None  # a disk or a person changed it
+        try:
+            return _Careful(BytesIO(packed)).load()
+        except Exception:  # whatever a pickle by somebody else may raise: it is measured again
             return None
 
     def keep(self, name: str, value: object) -> None:
         path = self.folder / name
         part = path.with_name(f"{name}.{os.getpid()}.part")
-        part.write_bytes(pickle.dumps(value, protocol=5))
+        packed = pickle.dumps(value, protocol=5)
+        part.write_bytes(_seal(packed) + packed)
         part.replace(path)
 
     def remembering(self, part: str, run: Map) -> Map:
@@ -81,6 +82,10 @@ class Memory:
                 yield value
 
         return mapped
+
+
+def _seal(packed: bytes) -> bytes:
+    return blake2b(packed, digest_size=SEAL).digest()
 
 
 class _Careful(pickle.Unpickler):

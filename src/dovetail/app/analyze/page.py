@@ -1,11 +1,10 @@
-"""The page of an analysis: a template, its style and script, and the data, all in one file."""
+"""The page of an analysis: its parts in order, one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from string import Template
 
 from dovetail.app.analyze.analysis import Analysis
 from dovetail.app.analyze.choice import percent
@@ -18,10 +17,10 @@ from dovetail.app.analyze.sections.html import Drawn, bullets, section
 from dovetail.app.analyze.sections.predictive import predictive_section
 from dovetail.app.analyze.sections.verdict import verdict_section
 from dovetail.app.analyze.sections.workload import workload_section
-from dovetail.app.report.page import asset, embedded, hash_of
-from dovetail.traces.description_text import span
+from dovetail.app.report.frame import framed
+from dovetail.traces.description_text import counted, span
 
-SCRIPTS = ("dom.js", "units.js", "tables.js", "axes.js", "analyze_charts.js", "analyze_main.js")
+SCRIPTS = ("tables.js", "axes.js", "analyze_charts.js", "analyze_main.js")
 NAV = (
     ("verdict", "Verdict"),
     ("workload", "1 Workload"),
@@ -36,28 +35,25 @@ NAV = (
 
 
 def render(analysis: Analysis) -> str:
-    """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
     drawn = Drawn()
     sections = "\n".join(_sections(analysis, drawn))
-    style = asset("style.css") + asset("analyze.css")
-    script = "".join(asset(name) for name in SCRIPTS)
-    return Template(asset("analyze.html")).substitute(
-        title=escape(f"What matters here: {Path(analysis.source).name}"),
-        facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(analysis)),
-        nav="".join(f'<li><a href="#{name}">{escape(text)}</a></li>' for name, text in NAV),
+    links = "".join(f'<li><a href="#{name}">{escape(text)}</a></li>' for name, text in NAV)
+    return framed(
+        "$sections\n",
+        title=f"What matters here: {Path(analysis.source).name}",
+        facts=_facts(analysis),
+        data={"charts": plain(drawn.charts)},
+        styles=("analyze.css",),
+        scripts=SCRIPTS,
+        nav=f'<nav aria-label="Parts of this page"><ol>{links}</ol></nav>',
         sections=sections,
-        data=embedded({"charts": plain(drawn.charts)}),
-        style=style,
-        script=script,
-        style_hash=hash_of(style),
-        script_hash=hash_of(script),
     )
 
 
 def _facts(analysis: Analysis) -> Iterator[str]:
     work = analysis.workload
     yield analysis.cluster
-    yield f"{work.jobs:,} jobs" if work.jobs != 1 else "1 job"
+    yield counted(work.jobs, "job")
     if work.span_s:
         yield f"submitted over {span(work.span_s)}"
     if work.gpu_hours:

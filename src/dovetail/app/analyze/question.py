@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 
 from dovetail.app.experiment import Experiment, with_interruption_cost
 from dovetail.core.model import Node, Seconds, Tenant
 from dovetail.models.workload import Arrival
+from dovetail.policies import registry
 from dovetail.traces.trace import Trace
 
 MEASURES = tuple(
@@ -58,7 +62,10 @@ class Question:
             *(self.placement, self.save_s, self.restore_s, self.quick, self.seed),
         )
         found = sha256(Path(_file(path)).read_bytes())
-        found.update(f"{path}\n{asked!r}\n{_own_code()}".encode())
+        found.update(array("d", [a.work_s for a in self.arrivals]).tobytes())  # --durations
+        found.update(f"{path}\n{asked!r}\n{_learners()}\n{_own_code()}".encode())
+        for text in self.policies:
+            found.update(_code_of(text))
         return found.hexdigest()[:24]
 
 
@@ -66,6 +73,20 @@ def _file(path: str | Path) -> str:
     """Without the part of a Pollux file."""
     text = str(path)
     return text if Path(text).exists() else text.rpartition("#")[0]
+
+
+def _learners() -> str:
+    """A report made without scikit-learn is not the answer once it is there."""
+    try:
+        return version("scikit-learn")
+    except PackageNotFoundError:
+        return "none"
+
+
+def _code_of(policy: str) -> bytes:
+    """Of a policy that may be somebody else's, and changed since."""
+    path = inspect.getsourcefile(registry.find(policy.partition(":")[0]))
+    return Path(path).read_bytes() if path else b""
 
 
 def _own_code() -> str:

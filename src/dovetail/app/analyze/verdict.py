@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.app.analyze.advice import Advice, advice
-from dovetail.app.analyze.choice import Choice, choices, percent
+from dovetail.app.analyze.choice import Choice, choices, gain_text, percent
+from dovetail.app.analyze.contenders import BASELINE
+from dovetail.app.analyze.contest import Kept
 from dovetail.app.analyze.disagreement import disagreements
 from dovetail.app.analyze.dominant import dominant, moving
 from dovetail.app.analyze.question import Question
 from dovetail.predict.boosting import missing
-from dovetail.traces.description_text import span
+from dovetail.traces.description_text import counted, span
 
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
+FEW = 1000  # jobs
+SURE = 0.95  # of the resamples: fewer make no clear lead
 CLOSE = 1.05  # means up to so many times the best are called as good
 
 
@@ -50,11 +54,19 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
         yield "No policy could be simulated on this trace, so none is recommended."
         return
     extent = "the whole trace" if contest.whole else "a stretch of the trace with the usual load"
-    yield (
-        f"Every policy was simulated on {extent} ({contest.jobs:,} jobs, load "
-        f"{percent(contest.load)}); intervals are from resampling {contest.blocks}."
-    )
+    load = f", load {percent(contest.load)}" if contest.load else ""
     fair = [row for row in contest.tried if not row.reference]
+    resampled = fair[0].low is not None
+    intervals = f"intervals are from resampling {contest.blocks}" if resampled else "no intervals"
+    yield (
+        f"Every policy was simulated on {extent} ({counted(contest.jobs, 'job')}{load}); "
+        f"{intervals}."
+    )
+    if contest.jobs < FEW:
+        yield (
+            f"{counted(contest.jobs, 'job')} say little: which policy comes first may be chance. "
+            "Bring more before you decide."
+        )
     yield _lead(fair)
     if not any(a.job.interruption.restore_s for a in question.trace.arrivals):
         yield (
@@ -67,11 +79,20 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lead(rows: Sequence[Any]) -> str:
-    first = rows[0]
+    first, last = rows[0], rows[-1]
     close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
     sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
-    if not close:
+    if len(rows) == 1:
+        return "Only one policy could be tried."
+    if last.mean_jct_s <= CLOSE * first.mean_jct_s:
+        return "No policy is better than another here: all means lie within 5 %."
+    if first.low is None:
+        sure = f"{first.policy} has the shortest mean"
+    if not close and first.low is not None and first.best >= SURE:
         return f"{sure}, with a clear lead."
+    if not close:
+        longer = rows[1].mean_jct_s / max(first.mean_jct_s, 1e-9) - 1.0
+        return f"{sure}; {rows[1].policy} is next, its mean {percent(longer)} longer."
     return (
         f"{sure}; {', '.join(close[:4])} {'is' if len(close) == 1 else 'are'} as good within 5 %."
     )
@@ -86,16 +107,25 @@ def _worth_knowing(contest: Any) -> Iterator[str]:
                 f"({percent(max(gain, 0.0))}), so predictions have nothing to keep."
             )
             continue
-        around = (
-            f" (95 % interval {percent(kept.low)} to {percent(kept.high)})"
-            if kept.low is not None
-            else ""
-        )
+        around = f" (95 % interval {percent(kept.low)} to {percent(kept.high)})"
         yield (
-            f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}{around} "
-            f"of the oracle's gain over {kept.baseline}: mean completion time {span(kept.baseline_s)} "
-            f"under {kept.baseline}, {span(kept.predicted_s)} with predictions, "
-            f"{span(kept.oracle_s)} with the truth."
+            f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}"
+            f"{around if kept.low is not None else ''} of the oracle's gain over {kept.baseline}: "
+            f"mean completion time {span(kept.baseline_s)} under {kept.baseline}, "
+            f"{span(kept.predicted_s)} with predictions, {span(kept.oracle_s)} with the truth."
+            f"{_also(kept, contest.kept)}"
         )
     if contest and contest.kept and missing():
         yield f"Predictions are means of the recent past: {missing()}."
+
+
+def _also(kept: Kept, others: Sequence[Kept]) -> str:
+    """Against plain FIFO everyone looks good where one large job holds up all behind it."""
+    for own in others:
+        same = (own.policy, own.predictor) == (kept.policy, kept.predictor)
+        if not same or kept.baseline != BASELINE or own.baseline == BASELINE or own.share is None:
+            continue
+        if own.share <= 0:
+            return f" It loses against {own.baseline}: {span(own.baseline_s)}."
+        return f" Over {own.baseline} it kept {gain_text(own.share, own.low, own.high)}."
+    return ""

@@ -110,7 +110,8 @@ def _many(tracks: Sequence[Track], what: str) -> str:
 def _by_user(
     state: State, policy: FairShare | Drf, track: Track, waiting: Sequence[Track]
 ) -> Standing:
-    """Users go in the order of what they have had; each one's jobs in order of submission."""
+    """Users go in the order of what they have had; each one's jobs by priority, then in order of
+    submission."""
     had = _had(state, policy)
     mine = owner(track.job)
     own = had(mine)
@@ -118,8 +119,10 @@ def _by_user(
     others = sorted(
         [row for row in rows if owner(row[2].job) != mine and row[0] < own], key=lambda r: r[:2]
     )
-    before = [r for r in rows if owner(r[2].job) == mine and r[1] < track.sequence]
-    ahead = tuple(t.job.id for _, _, t in [*others, *before])
+    place = (-track.job.priority, track.sequence)
+    same = [(-t.job.priority, t.sequence, t) for _, _, t in rows if owner(t.job) == mine]
+    before = [t for *key, t in sorted(same, key=lambda row: row[:2]) if tuple(key) < place]
+    ahead = tuple(t.job.id for t in [*[t for _, _, t in others], *before])
     parts = []
     if others:
         who = owner(others[0][2].job) or "nobody"
@@ -128,7 +131,9 @@ def _by_user(
             f"{_amount(policy, who, others[0][0])}, {_amount(policy, mine, own)}"
         )
     if before:
-        parts.append(f"{_many([t for _, _, t in before], 'of the same user')} {_EARLIER}")
+        higher = any(t.job.priority > track.job.priority for t in before)
+        said = "with a higher priority, or submitted earlier" if higher else _EARLIER
+        parts.append(f"{_many(before, 'of the same user')} {said}")
     return Standing(ahead, ", and ".join(parts))
 
 

@@ -1,65 +1,38 @@
-"""The page: a template, its style and script, and the data of the runs, all in one file."""
+"""The page of runs: who did how well, who ran when on which GPU."""
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from html import escape
-from importlib.resources import files
-from string import Template
 
 from dovetail.app.objectives import Objective, point_of
 from dovetail.app.report import gantt
 from dovetail.app.report.binning import window_of
 from dovetail.app.report.busy import MAX_CELLS
 from dovetail.app.report.distribution import SIZE_CLASSES, completion_times, slowest, waited
+from dovetail.app.report.frame import asset, framed
 from dovetail.app.report.series import gpus_held, over_time
 from dovetail.app.report.summary import number, table, zeros_sentence
 from dovetail.core.model import Node
 from dovetail.traces.record import JobRow, RunRecord
 
-# Joined into one module in this order: a page that is one file has nothing to import from.
 SCRIPTS = (
-    "dom.js", "units.js", "colours.js", "linechart.js", "timeline.js", "distribution.js",
-    "front.js", "stints.js", "gantt.js", "tables.js", "main.js",
+    "colours.js", "linechart.js", "timeline.js", "distribution.js", "front.js", "stints.js",
+    "gantt.js", "tables.js", "main.js",
 )  # fmt: skip
 
 
 def render(runs: Sequence[RunRecord], title: str, objective: Objective | None = None) -> str:
-    """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
     summaries = [(run.policy, run.summary) for run in runs]
-    style, script = asset("style.css"), "".join(asset(name) for name in SCRIPTS)
-    return Template(asset("template.html")).substitute(
-        title=escape(title),
-        facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(runs)),
+    return framed(
+        asset("compare.html"),
+        title=title,
+        facts=_facts(runs),
+        data={**_data(runs), "front": _front(runs, objective)},
+        scripts=SCRIPTS,
         summary=table(summaries),
         zeros=zeros_sentence(summaries),
-        data=embedded({**_data(runs), "front": _front(runs, objective)}),
-        style=style,
-        script=script,
-        style_hash=hash_of(style),
-        script_hash=hash_of(script),
     )
-
-
-def asset(name: str) -> str:
-    return (files("dovetail.app.report") / "assets" / name).read_text("utf-8")
-
-
-def hash_of(text: str) -> str:
-    """The page forbids every script and style but its own: a second wall behind the escaping."""
-    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
-
-
-def embedded(data: object) -> str:
-    """JSON in which nothing can end the element that holds it, nor a line of script."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _facts(runs: Sequence[RunRecord]) -> list[str]:

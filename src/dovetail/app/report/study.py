@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from dovetail.app.live.listing import counted
@@ -19,13 +18,12 @@ from dovetail.app.live.study_rows import (
     target_text,
 )
 from dovetail.app.live.times import clock, span
-from dovetail.app.report.page import asset, embedded, hash_of
+from dovetail.app.report.frame import asset, framed
 from dovetail.app.report.study_data import data_of
 from dovetail.app.report.study_others import Others, others_of
 
 SCRIPTS = (
-    "dom.js", "units.js", "tables.js", "axes.js", "study_chart.js", "study_curves.js",
-    "study_parts.js", "study_main.js",
+    "tables.js", "axes.js", "study_chart.js", "study_curves.js", "study_parts.js", "study_main.js",
 )  # fmt: skip
 
 
@@ -36,20 +34,16 @@ def write_study(path: Path, study: Mapping[str, Any], others: Others | None = No
 
 
 def render(study: Mapping[str, Any], others: Others) -> str:
-    """The whole page as text. `Template` fills in one pass, so no data is taken for a field."""
-    style = asset("style.css") + asset("study.css")
-    script = "".join(asset(name) for name in SCRIPTS)
-    return Template(asset("study.html")).substitute(
-        title=escape(f"Study {study['name']}"),
-        facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(study)),
+    return framed(
+        asset("study.html"),
+        title=f"Study {study['name']}",
+        facts=_facts(study),
+        data=data_of(study),
+        styles=("study.css",),
+        scripts=SCRIPTS,
         found=_found(study),
         others=_others(others),
         others_notes="".join(f'<p class="hint">{escape(note)}</p>' for note in others.notes),
-        data=embedded(data_of(study)),
-        style=style,
-        script=script,
-        style_hash=hash_of(style),
-        script_hash=hash_of(script),
     )
 
 

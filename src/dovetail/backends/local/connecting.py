@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dovetail.backends.local import ladder
+from dovetail.backends.local import ladder, processes
 from dovetail.backends.local.lives import Life, Place, Want
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.stage import Stage
-from dovetail.core.entries import Event, NodeJoined, NodeLeft
+from dovetail.core.entries import Displaced, Event, NodeJoined, NodeLeft
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 
 
-def take_up_jobs(stage: Stage) -> None:
+def take_up_jobs(stage: Stage) -> list[Event]:
+    """Those of them that line up again are told."""
+    events: list[Event] = []
     for track in list(stage.view.tracks.values()):
         if track.placement is not None or track.process:
-            _take_up(stage, track)
+            events += _take_up(stage, track)
     _end_stray_runs(stage)
+    return events
 
 
 def tell_nodes(view: View, nodes: Sequence[Node], now: Seconds) -> list[Event]:
@@ -48,8 +51,9 @@ def _refuse_if_used(view: View, node_id: str) -> None:
         )
 
 
-def _take_up(stage: Stage, track: Track) -> None:
-    """Adopt what runs, find out what has ended, start what was about to be started."""
+def _take_up(stage: Stage, track: Track) -> list[Event]:
+    """Adopt what runs, find out what has ended, start what was about to be started. Who was to go on
+    and never did has not used its GPUs: it waits as before, and is not charged."""
     wanted = Want.RUN if track.placement is not None else Want.AWAY
     life = stage.lives[track.job.id] = Life(track.job.id, wanted)
     life.booked = life.stands = track.placement
@@ -64,9 +68,19 @@ def _take_up(stage: Stage, track: Track) -> None:
         if life.stands is None and at_work:
             life.stands = _everywhere(stage.view)
         stage.watch(life)
+        if wanted is Want.RUN and not at_work and _is_frozen(run):
+            life.want, life.booked, life.stands = Want.AWAY, None, None
+            reason = "the daemon ended before the job could go on"
+            return [Displaced(stage.view.now, life.job_id, reason)]
     else:
         life.ended = True  # told once its last reports are read
         stage.watch(life)
+    return []
+
+
+def _is_frozen(run: Run) -> bool:
+    keeper = run.keeper_pid()
+    return keeper is not None and processes.is_frozen(keeper)
 
 
 def _end_stray_runs(stage: Stage) -> None:

@@ -25,13 +25,14 @@ from dovetail.core.entries import (
     Stayed,
     Woke,
 )
-from dovetail.core.model import JobId, Seconds
+from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
 
 _SHORT_RUN_S = 1.0
 _MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
+_MOST_VANISHED_RUNS = 3  # of a trial that begins anew when its processes were killed from outside
 
 log = logging.getLogger("dovetail.local")
 
@@ -44,6 +45,7 @@ class Teller:
         self._stage: Final = stage
         self._speed: Final = by_kind_and_placement({}, power=power)
         self._short_runs: dict[JobId, int] = {}
+        self._vanished_runs: dict[JobId, int] = {}
 
     def told(self, told: Told, now: Seconds) -> list[Event]:
         if told.job_id not in self._stage.view.tracks:
@@ -228,9 +230,14 @@ class Teller:
     def _vanished(self, track: Track, now: Seconds) -> Event:
         reason = "its processes were killed from outside, or the machine was restarted"
         lost = track.executed_by(now)
-        if track.job.restartable:
+        if track.job.restartable or self._is_tried_again(track.job):
             return Interrupted(now, track.job.id, reason, lost)
         return Failed(now, track.job.id, reason, lost, KILLED)
+
+    def _is_tried_again(self, job: Job) -> bool:
+        """A trial of a study may always begin anew; if it is killed again and again, it gives up."""
+        times = self._vanished_runs[job.id] = self._vanished_runs.get(job.id, 0) + 1
+        return job.trial is not None and times <= _MOST_VANISHED_RUNS
 
     def _clean_up_after(self, job_id: JobId) -> None:
         processes.kill_leftovers(job_id, self._stage.runs)

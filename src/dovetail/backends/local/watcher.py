@@ -125,6 +125,12 @@ class Watcher:
         self._probe_at = monotonic() + _SETTLES_IN_S
         os.write(self._ring, b".")
 
+    def read_now(self) -> None:
+        """Post all that was reported so far. Before `start`."""
+        for job_id, watched in self._watched.items():
+            while self._read(job_id, watched):
+                pass
+
     def _look(self) -> None:
         while not self._over:
             for fd, _ in self._poll.poll(self._patience_ms()):

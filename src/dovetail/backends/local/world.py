@@ -119,23 +119,36 @@ class LocalMachine:
         self._inbox.put(_Over())
 
     def catch_up(self) -> list[Event]:
-        """Before the first `observe`: adopt what runs, and tell what has ended while nobody looked,
-        each at the time it did: a job is not charged for the absence of a daemon."""
-        take_up_jobs(self._stage)
-        seen = self._facts_of_the_past()
-        ends = {fact.job_id: self._ended_at(fact.run) for fact in seen if isinstance(fact, Ended)}
-        seen.sort(
-            key=lambda fact: ends[fact.job_id]
-        )  # what a job has reported stays before its end
-        return [event for fact in seen for event in self._see(fact, ends[fact.job_id])]
+        """Before the first `observe`: adopt what runs, and tell what came about while nobody looked,
+        as far as can be at the time it did: a job is not charged for the absence of a daemon."""
+        events = take_up_jobs(self._stage)
+        self._watcher.read_now()
+        facts: dict[JobId, list[Told | Ended]] = {}
+        for fact in self._facts_of_the_past():
+            facts.setdefault(fact.job_id, []).append(fact)
+        for own in facts.values():
+            events += self._past_of(own)
+        return sorted(events, key=lambda event: event.at)
 
     def _facts_of_the_past(self) -> list[Told | Ended]:
-        """The watcher sleeps yet: whatever was seen is of jobs that have ended."""
         inbox = [self._inbox.get() for _ in range(self._inbox.qsize())]
         for item in inbox:
             if not isinstance(item, Told | Ended):
                 self._inbox.put(item)  # somebody asks already
         return [item for item in inbox if isinstance(item, Told | Ended)]
+
+    def _past_of(self, facts: Sequence[Told | Ended]) -> list[Event]:
+        """Of one job. Nobody noted when it reported: as if evenly since the last that is known."""
+        last, since = facts[-1], self._view.now
+        until = self._ended_at(last.run) if isinstance(last, Ended) else self._clock()
+        reports = [report for fact in facts if isinstance(fact, Told) for report in fact.reports]
+        events: list[Event] = []
+        for i, report in enumerate(reports, 1):
+            at = since + (until - since) * i / len(reports)
+            events += self._teller.told(Told(last.job_id, [report]), at)
+        if isinstance(last, Ended):
+            events += self._teller.ended(last, until)
+        return events
 
     def _ended_at(self, run: Run) -> Seconds:
         """As the journal counts: not before its last entry, and not in the future."""

@@ -42,7 +42,7 @@ class Default:
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        if leaving is not None and not self._may_leave(study, leaving):
+        if leaving is not None and not self.may_leave(study, leaving):
             return leaving
         highest, chosen = -inf, None
         aged = LENGTH / study.steps
@@ -56,7 +56,7 @@ class Default:
                 highest, chosen = merit, trial
         return chosen
 
-    def _may_leave(self, study: Study, trial: Trial) -> bool:
+    def may_leave(self, study: Study, trial: Trial) -> bool:
         """Its turn was long enough to tell something, and the study can afford the change."""
         age = len(trial.losses)
         if trial.turn < max(ceil(study.steps / LENGTH), self.turn * age):

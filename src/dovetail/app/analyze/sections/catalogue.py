@@ -79,6 +79,8 @@ def _status(status: str) -> Cell:
 
 def _policies(item: Item) -> str:
     links = [policy_link(name) for name in item.policies]
+    if item.also:
+        links.append(escape(item.also))
     if item.predicts:
         links.append("through a predictor")
     return ", ".join(links) or "none yet"

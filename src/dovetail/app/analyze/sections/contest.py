@@ -99,7 +99,7 @@ def _cells(row: Tried) -> Sequence[Cell]:
         Cell(policy_link(row.policy, row.policy.removesuffix(f":predictor={row.told}")), html=True),
         Cell(row.told.replace("services", "distribution of service") or "nobody"),
         Cell(span(row.mean_jct_s), row.mean_jct_s),
-        Cell(gain_text(row.gain, row.low, row.high), row.gain),
+        Cell("–" if row.policy == BASELINE else gain_text(row.gain, row.low, row.high), row.gain),
         Cell(span(row.p50_jct_s), row.p50_jct_s),
         Cell(span(row.p99_jct_s), row.p99_jct_s),
         Cell(span(row.mean_wait_s), row.mean_wait_s),

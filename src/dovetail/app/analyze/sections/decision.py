@@ -100,12 +100,17 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
     known = {row.name: row.mean_jct_s for row in own.outcomes}
     stops = own.stops_paying_at
     low, high = own.stops_paying_between
-    around = f", 95 % interval {low:.2f} to {high:.2f}" if low is not None and high else ""
+    most = own.noise[-1].sigma
+    upto = f"{high:.2f}" if high is not None else f"more than the {most:g} that were tried"
+    around = f", 95 % interval {low:.2f} to {upto}" if low is not None else ""
+    never = f"Up to errors of sigma {most:g}, predictions pay against {own.unaware}"
+    if low is not None:
+        never += f", but it is not sure beyond sigma {low:.2f}"
     told = (
         f"Predictions stop paying when they are off by a factor of {exp(stops):.1f} "
         f"(sigma {stops:.2f}{around}): beyond, {own.unaware}, which needs none, is better"
         if stops is not None
-        else f"Up to errors of sigma {own.noise[-1].sigma:g}, predictions pay against {own.unaware}"
+        else never
     )
     levels = [{"at": known[own.unaware], "name": f"{own.unaware}, which needs no prediction"}]
     yield drawn.figure(
@@ -128,11 +133,16 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
 def _shuffled(own: Decision, drawn: Drawn) -> Iterator[str]:
     if not own.shuffled:
         return
-    first = max(own.shuffled, key=lambda row: abs(row.ratio - 1.0))
-    change = first.ratio - 1.0
-    yield drawn.figure(
+    sure = [row for row in own.shuffled if not row.low <= 1.0 <= row.high]
+    first = max(sure, key=lambda row: abs(row.ratio - 1.0), default=None)
+    told = (
         f"Shuffling {first.column} over the jobs changes the mean completion time by "
-        f"{percent(change)}: so much depends on which job has which",
+        f"{percent(first.ratio - 1.0)}: so much depends on which job has which"
+        if first
+        else "Shuffling any column over the jobs changes nothing beyond chance"
+    )
+    yield drawn.figure(
+        told,
         {
             "kind": "rows",
             "rows": [

@@ -16,6 +16,7 @@ from dovetail.app.analyze.sections.html import (
     table,
     unmeasured,
 )
+from dovetail.app.report.summary import number
 from dovetail.insight.factors import Factors, Flip, Screened
 
 MOST_FLIPS = 4  # drawn; the table has them all
@@ -140,8 +141,8 @@ def _ranges(own: Factors) -> str:
             (
                 Cell(factor.name),
                 Cell(factor.unit + (", on a logarithmic scale" if factor.logarithmic else "")),
-                Cell(f"{factor.low:g}", factor.low),
-                Cell(f"{factor.high:g}", factor.high),
+                Cell(number(factor.low), factor.low),
+                Cell(number(factor.high), factor.high),
             ),
             "",
         )
@@ -166,7 +167,7 @@ def _flips(flips: Sequence[Flip]) -> str:
 def _flip_rows(flips: Sequence[Flip]) -> Iterable[tuple[Sequence[Cell], str]]:
     for flip in flips:
         rankings = "; ".join(
-            f"at {value:g}: {', '.join(ranking)}"
+            f"at {number(value)}: {', '.join(ranking)}"
             for value, ranking in zip(flip.at, flip.rankings, strict=False)
         )
         cells = (

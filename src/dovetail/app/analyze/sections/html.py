@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|×|ms|s|min|h|d|GPUs?)(?:\W|$))")
+
+
+def text(told: str) -> str:
+    """Everybody's words, harmless; no line breaks between a number and its unit."""
+    return _BEFORE_UNIT.sub("\u00a0", escape(told))
 
 
 @dataclass
@@ -19,9 +27,9 @@ class Drawn:
     ) -> str:
         """`title` says what is seen; `chart` is told to the script."""
         self.charts.append(chart)
-        below = f'<p class="hint">{escape(hint)}</p>' if hint else ""
+        below = f'<p class="hint">{text(hint)}</p>' if hint else ""
         return (
-            f"<figure{_class('wide' if wide else '')}><figcaption>{escape(title)}</figcaption>"
+            f"<figure{_class('wide' if wide else '')}><figcaption>{text(title)}</figcaption>"
             f'<div data-chart="{len(self.charts) - 1}"></div>{below}</figure>'
         )
 
@@ -37,23 +45,23 @@ def charts(*figures: str) -> str:
     return f'<div class="charts">{"".join(figures)}</div>' if any(figures) else ""
 
 
-def paragraph(text: str, style: str = "") -> str:
-    return f"<p{_class(style)}>{escape(text)}</p>"
+def paragraph(told: str, style: str = "") -> str:
+    return f"<p{_class(style)}>{text(told)}</p>"
 
 
 def bullets(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    items = "".join(f"<li>{text(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
 def unmeasured(lines: Iterable[str]) -> str:
     """What this section does not show, and why."""
-    told = "".join(f"<p>Not measured: {escape(line)}</p>" for line in lines)
+    told = "".join(f"<p>Not measured: {text(line)}</p>" for line in lines)
     return f'<div class="unmeasured">{told}</div>' if told else ""
 
 
 def finding(lines: Iterable[str]) -> str:
-    told = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    told = "".join(f"<p>{text(line)}</p>" for line in lines)
     return f'<div class="found-out">{told}</div>' if told else ""
 
 

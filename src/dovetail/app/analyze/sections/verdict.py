@@ -6,7 +6,7 @@ from html import escape
 
 from dovetail.app.analyze.choice import choice_text
 from dovetail.app.analyze.contest import Contest
-from dovetail.app.analyze.sections.html import bullets, finding, policy_link, section
+from dovetail.app.analyze.sections.html import bullets, finding, policy_link, section, text
 from dovetail.app.analyze.verdict import Verdict
 
 
@@ -34,7 +34,7 @@ def _choices(own: Verdict, contest: Contest | None) -> str:
         return "<p>None: nothing that was tried is better than fifo here, or nothing could be.</p>"
     items = "".join(
         f'<li><span class="policy">{policy_link(choice.policy)}</span> '
-        f"{escape(choice_text(choice, contest))}</li>"
+        f"{text(choice_text(choice, contest))}</li>"
         for choice in own.choices
     )
     return f"<ol>{items}</ol>"

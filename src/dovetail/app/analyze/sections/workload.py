@@ -62,7 +62,10 @@ def _arrivals(own: Arriving, drawn: Drawn) -> Iterator[str]:
     yield drawn.figure(
         f"{days[busiest]} brings most jobs ({max(known):,.0f} a day), {days[calmest]} fewest "
         f"({min(known):,.0f})",
-        _bars(days, own.by_day, "jobs a day", "day of the week" if own.dated else "day", room=64),
+        _bars(
+            [day[:3] for day in DAYS] if own.dated else days,
+            *(own.by_day, "jobs a day", "day of the week" if own.dated else "day"),
+        ),
     )
     burst = "burstier than chance" if own.dispersion > 2 else "about as even as chance"
     yield drawn.figure(
@@ -81,7 +84,7 @@ def _arrivals(own: Arriving, drawn: Drawn) -> Iterator[str]:
 
 
 def _bars(
-    labels: Sequence[str], values: Sequence[float], up: str, across: str, room: int = 30
+    labels: Sequence[str], values: Sequence[float], up: str, across: str
 ) -> dict[str, object]:
     known = [None if value < 0 else value for value in values]
     return {
@@ -90,7 +93,6 @@ def _bars(
         "series": [{"name": "", "values": known}],
         "up": up,
         "across": across,
-        "room": room,
     }
 
 
@@ -134,7 +136,6 @@ def _sizes(work: Workload, drawn: Drawn) -> Iterator[str]:
             "as": "percent",
             "up": "share of the whole",
             "across": "GPUs a job asks for",
-            "room": 60,
         },
     )
 
@@ -238,15 +239,15 @@ def _ends(work: Workload, drawn: Drawn) -> Iterator[str]:
             "as": "percent",
             "up": "share of the jobs of that size",
             "across": "GPUs a job asks for",
-            "room": 60,
         },
     )
 
 
 def _size_table(work: Workload) -> str:
+    ends = tuple(Column(kind.capitalize()) for kind in ENDS[1:]) if work.ends else ()
     columns = (
         *(Column("GPUs"), Column("Jobs"), Column("of all"), Column("GPU-hours"), Column("of all")),
-        *(Column("Median duration"), Column("Failed"), Column("Cancelled")),
+        *(Column("Median duration"), *ends),
     )
     hours = work.gpu_hours or 1.0
     rows = [
@@ -258,7 +259,7 @@ def _size_table(work: Workload) -> str:
                 Cell(f"{share.gpu_hours:,.0f}", share.gpu_hours),
                 Cell(percent(share.gpu_hours / hours), share.gpu_hours),
                 Cell(span(share.median_duration_s), share.median_duration_s),
-                *(Cell(f"{n:,}" if work.ends else "–", n) for n in share.ends[1:]),
+                *(Cell(f"{n:,}", n) for n in share.ends[1:] if work.ends),
             ),
             "",
         )

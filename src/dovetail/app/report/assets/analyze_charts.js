@@ -1,5 +1,6 @@
 // The charts of an analysis. Each is told by a plan: its kind, names, numbers and units.
 const NAMES = 178; // pixels for the names of rows
+const PAPER = { wide: 1020, half: 500 }; // pixels of A4 on its side, whatever the window was
 const seriesColour = (i) => `var(--c${i % 8})`;
 const TEXTS = {
   number: (value) => short(value),
@@ -28,6 +29,8 @@ function chart(holder, height, label, paint) {
   };
   if (holder.clientWidth) draw(holder.clientWidth);
   onWidth(holder, draw);
+  addEventListener("beforeprint", () => draw(PAPER[holder.closest(".wide") ? "wide" : "half"]));
+  addEventListener("afterprint", () => draw(holder.clientWidth));
 }
 
 const hovered = (mark, title, rows) => {
@@ -57,7 +60,8 @@ function barsChart(holder, plan, label) {
     const slot = (box.right - box.left) / plan.labels.length;
     const wide = Math.min(46, (slot * 0.78) / plan.series.length);
     const x = { at: (place) => box.left + slot * (place + 0.5) };
-    const every = Math.ceil(plan.labels.length / Math.max(1, Math.floor((box.right - box.left) / (plan.room ?? 34))));
+    const longest = 8 + 6.3 * Math.max(...plan.labels.map((name) => name.length)); // pixels
+    const every = Math.max(1, Math.ceil(longest / slot));
     x.ticks = plan.labels.map((name, at) => ({ at, label: name })).filter(({ at }) => at % every === 0);
     const marks = plan.labels.flatMap((name, place) => plan.series.map((own, i) => {
       const value = own.values[place];

@@ -1,12 +1,4 @@
-// Puts the page together. A failure is said aloud instead of leaving empty boxes.
-function report(message) {
-  const place = $$("#failure");
-  place.textContent = `A part of this page could not be drawn: ${message}`;
-  place.hidden = false;
-}
-addEventListener("error", (event) => report(event.message));
-addEventListener("unhandledrejection", (event) => report(String(event.reason)));
-
+// Puts the page together.
 function policyLegends(runs, shown, changed) {
   for (const legend of document.querySelectorAll(".legend.policies")) {
     legend.append(...runs.map((run, i) => el("label", {},
@@ -63,8 +55,7 @@ function ganttSection(data) {
   return gantt;
 }
 
-function main() {
-  const data = JSON.parse($$("#data").textContent);
+function main(data) {
   const { runs } = data;
   document.body.classList.toggle("single", runs.length < 2);
   sortable($$(".summary"));
@@ -85,12 +76,8 @@ function main() {
   const size = sizePicker($$("#sizes"), data.size_classes, runs, () => charts.at(-1).draw());
   charts.push(cdfChart($$("#cdf"), runs, shown, size));
   policyLegends(runs, shown, () => charts.forEach((chart) => chart.draw()));
-  const repaint = () => gantt.recolour();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  // Paper is white whatever the screen is.
-  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; gantt.recolour(); gantt.draw(); });
-  addEventListener("afterprint", () => { delete document.documentElement.dataset.theme; repaint(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => gantt.recolour());
+  whiteOnPaper(() => { gantt.recolour(); gantt.draw(); });
 }
 
-main();
-document.documentElement.dataset.ready = "yes";
+start(main);

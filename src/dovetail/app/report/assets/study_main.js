@@ -1,12 +1,4 @@
-// Puts the page of a study together. A failure is said aloud instead of leaving empty boxes.
-function report(message) {
-  const place = $$("#failure");
-  place.textContent = `A part of this page could not be drawn: ${message}`;
-  place.hidden = false;
-}
-addEventListener("error", (event) => report(event.message));
-addEventListener("unhandledrejection", (event) => report(String(event.reason)));
-
+// Puts the page of a study together.
 function curvesSection(data) {
   const choice = { over: "step", log: data.log };
   const chart = curvesChart($$("#curves"), data, choice);
@@ -19,8 +11,7 @@ function curvesSection(data) {
   $$("#curves-note").textContent = data.curves_note;
 }
 
-function main() {
-  const data = JSON.parse($$("#data").textContent);
+function main(data) {
   const hasValues = data.best.length > 0;
   for (const name of ["curves", "best", "settings"]) $$(`#s-${name}`).hidden = !hasValues;
   $$("#s-gpus").hidden = !data.places.length;
@@ -35,10 +26,7 @@ function main() {
   if (data.places.length) gpusChart($$("#gpus"), data);
   $$("#gpus-note").textContent = data.gpus_note;
   trialsTable($$("#trials"), data);
-  // Paper is white whatever the screen is.
-  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; });
-  addEventListener("afterprint", () => { delete document.documentElement.dataset.theme; });
+  whiteOnPaper();
 }
 
-main();
-document.documentElement.dataset.ready = "yes";
+start(main);

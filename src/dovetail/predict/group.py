@@ -1,0 +1,126 @@
+"""Jobs of one identity: what they took, and what the latest of them are doing."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf, log, log1p, nan
+from typing import Final, final
+
+from dovetail.core.model import JobId, Seconds
+
+# Of how many jobs the newer half of the weight lies on: judgement, neither was searched for.
+FAST, SLOW = 4.0, 60.0
+_HOUR, _BURST = 3600.0, 300.0
+_FEW, _SOME = 6, 20  # of the latest submissions: judgement too
+_TWICE = log(2.0)
+
+
+@final
+class Group:
+    """All of them together; logarithms are of seconds plus one."""
+
+    __slots__ = (
+        "ended_at", "fast", "hour", "last", "latest", "minutes", "number", "running", "slow",
+        "submitted_at", "total", "variance",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.total = 0.0
+        self.fast = self.slow = self.last = self.ended_at = self.submitted_at = nan
+        self.variance = 0.0
+        self.hour: deque[Seconds] = deque()
+        self.minutes: deque[Seconds] = deque()
+        self.running: dict[JobId, Seconds] = {}  # since when
+        self.latest: Final = Latest()
+
+    def ends(self, at: Seconds, seconds: Seconds) -> None:
+        self.number += 1
+        self.total += seconds
+        self.last, self.ended_at = log1p(seconds), at
+        if self.number == 1:
+            self.fast = self.slow = self.last
+            return
+        self.fast += _weight(self.number, FAST) * (self.last - self.fast)
+        weight, off = _weight(self.number, SLOW), self.last - self.slow
+        self.slow += weight * off
+        self.variance = (1 - weight) * (self.variance + weight * off * off)
+
+    def submits(self, at: Seconds) -> None:
+        self.submitted_at = at
+        self.hour.append(at)
+        self.minutes.append(at)
+
+    def lately(self, at: Seconds) -> tuple[float, float]:
+        """Submissions within the hour and within a burst."""
+        for times, length in ((self.hour, _HOUR), (self.minutes, _BURST)):
+            while times and times[0] < at - length:
+                times.popleft()
+        return log1p(len(self.hour)), log1p(len(self.minutes))
+
+    def ages(self, at: Seconds) -> tuple[float, float]:
+        """Of the jobs that run: of the oldest and of the one in the middle."""
+        if not self.running:
+            return nan, nan
+        since = list(self.running.values())
+        return past(at, since[0]), past(at, since[len(since) // 2])
+
+
+def past(at: Seconds, since: Seconds) -> float:
+    """A job that was held back at first is told of late: then what it is compared with came after."""
+    return log1p(max(at - since, 0.0))
+
+
+def _weight(number: int, half: float) -> float:
+    """Of the newest of so many: a plain mean at first."""
+    return float(max(1 / number, 1 - 0.5 ** (1 / half)))
+
+
+@final
+class Latest:
+    """The last to be submitted, whether they have ended or not.
+
+    Of jobs that came together the short ones end first, so that those that ended lately are shorter
+    than those that were begun lately. Here a job that runs counts too: as if it were half done.
+    """
+
+    __slots__ = ("_since", "_took")
+
+    def __init__(self) -> None:
+        self._took: Final[dict[JobId, float]] = {}  # not a number: it has not ended
+        self._since: Final[dict[JobId, Seconds]] = {}  # of those that run
+
+    def comes(self, job_id: JobId) -> None:
+        self._took[job_id] = nan
+        if len(self._took) > _SOME:
+            self._drop(next(iter(self._took)))
+
+    def sees(self, job_id: JobId, at: Seconds, seconds: Seconds) -> None:
+        """As the chronicle tells it: minus infinity for a start, not a number for none."""
+        if job_id not in self._took:
+            return
+        if seconds == -inf:
+            self._since.setdefault(job_id, at)
+        elif seconds >= 0:
+            self._since.pop(job_id, None)
+            self._took[job_id] = log1p(seconds)
+        else:
+            self._drop(job_id)
+
+    def _drop(self, job_id: JobId) -> None:
+        del self._took[job_id]
+        self._since.pop(job_id, None)
+
+    def of(self, at: Seconds) -> tuple[tuple[float, float], tuple[float, float]]:
+        """What the last few and the last twenty take, and the share of them that still run."""
+        total, running, number, few = 0.0, 0, 0, (nan, nan)
+        for job_id in reversed(self._took):
+            took = self._took[job_id]
+            if took != took:
+                if job_id not in self._since:
+                    continue  # it waits
+                took, running = past(at, self._since[job_id]) + _TWICE, running + 1
+            total, number = total + took, number + 1
+            if number <= _FEW:
+                few = total / number, running / number
+        return few, (total / number, running / number) if number else few
