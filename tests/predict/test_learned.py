@@ -99,6 +99,18 @@ def test_without_history_the_answer_is_a_guess_and_says_so() -> None:
     assert belief.high / belief.low > 100
 
 
+def test_a_guess_stays_wide_however_well_other_answers_were_confirmed() -> None:
+    """How long other jobs are says nothing of the first trial of a study."""
+    state, predictor = State(10_000), Learned("recent-mean")
+    arrivals = [Arrival(1e3 * n, Job(JobId(str(n)), tenant="a"), 100.0) for n in range(30)]
+    for entry in lived(arrivals, until=3e4):
+        state.record(entry)
+    trial = Job(JobId("x"), tenant="a", group="s", trial=0)
+    belief = predictor.belief(trial, state)
+    assert belief.source.startswith("a guess")
+    assert belief.high / belief.low > 100
+
+
 def test_one_row_is_answered_as_scikit_learn_answers_it() -> None:
     """Trees are read out of the model, where scikit-learn gives no promise."""
     numpy = pytest.importorskip("numpy")
@@ -137,9 +149,9 @@ def test_a_side_that_is_missed_too_often_moves_outwards() -> None:
     for number in range(3000):
         calm.judge(float(number % 10), number)
         missed.judge(float(number % 10) + number / 100, number - 300)
-    assert calm.width == pytest.approx(8.0, abs=1.0)
+    assert calm.width() == pytest.approx(8.0, abs=1.0)
     nine_of_ten = sorted(number % 10 + number / 100 for number in range(3000))[2700]
-    assert missed.width > nine_of_ten + 2  # what the memory alone would give
+    assert missed.width() > nine_of_ten + 2  # what the memory alone would give
 
 
 def test_qssf_with_the_mixture_lies_between_the_oracle_and_fifo() -> None:

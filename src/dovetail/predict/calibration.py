@@ -7,9 +7,12 @@ from collections import deque
 from math import ceil, log
 from typing import Final, final
 
+from dovetail.core.model import Seconds
+
 _JUDGED = 4_000  # the latest jobs, that the interval is held against: more than one busy day's
-_UNKNOWN = log(24.0)  # how far off an answer may be that nothing has confirmed yet
+UNKNOWN: Final = log(24.0)  # how far off an answer may be that nothing has confirmed yet
 ENOUGH = 9  # jobs to be held against, for a tail of a tenth
+_MANY = 100  # of them may make it narrower than the jobs that an answer rests on differ
 _PACE = 0.0005  # how much one job moves what is aimed at
 _LEAST, _MOST = 0.01, 0.2  # that can be aimed at
 
@@ -30,12 +33,7 @@ class Side:
         self._aim = tail
         self._latest: Final[deque[float]] = deque()
         self._sorted: Final[list[float]] = []
-        self._widths: Final[list[float]] = [_UNKNOWN]  # after each job
-
-    @property
-    def width(self) -> float:
-        """By how much to move this side outwards."""
-        return self._widths[-1]
+        self._widths: Final[list[float]] = [UNKNOWN]  # after each job
 
     @property
     def judged(self) -> int:
@@ -44,7 +42,7 @@ class Side:
 
     def judge(self, far: float, after: int) -> None:
         """A job that lay so far beyond what was believed (negative: within), and was submitted when
-        so many had been judged (negative: before the first)."""
+        so many had been judged."""
         if after >= ENOUGH:  # else the width at its submission was none of ours
             missed = far > self._widths[after]
             self._aim = min(max(self._aim + _PACE * (self._tail - missed), _LEAST), _MOST)
@@ -52,10 +50,37 @@ class Side:
         insort(self._sorted, far)
         if len(self._latest) > _JUDGED:
             del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
-        self._widths.append(self._needed())
+        self._widths.append(self.width())
 
-    def _needed(self) -> float:
+    def width(self, runs: int = 0) -> float:
+        """By how much to move this side outwards, for a job of whose name so many have run."""
         number = len(self._sorted)
         if number < ENOUGH:
-            return max(self._sorted[-1], 0.0) + _UNKNOWN * (1 - number / ENOUGH)
-        return self._sorted[min(ceil((1 - self._aim) * (number + 1)), number) - 1]
+            farthest = max(self._sorted[-1], 0.0) if number else 0.0
+            return farthest + UNKNOWN * (1 - number / ENOUGH) / (1 + runs)
+        needed = self._sorted[min(ceil((1 - self._aim) * (number + 1)), number) - 1]
+        return needed if number >= _MANY else max(needed, 0.0)
+
+
+@final
+class Band:
+    """Both sides, for answers of one sort: other sorts are off by more, or to the other side."""
+
+    def __init__(self, tail: float) -> None:
+        self.below: Final = Side(tail)
+        self.above: Final = Side(tail)
+        self._ended: Final[list[Seconds]] = []  # when, for each job that was judged
+
+    @property
+    def judged(self) -> int:
+        return self.above.judged
+
+    def judge(self, under: float, over: float, submitted_at: Seconds, ended_at: Seconds) -> None:
+        """A job that lay so far under and so far over what was believed; in order of their ends."""
+        after = bisect_left(self._ended, submitted_at)
+        self.below.judge(under, after)
+        self.above.judge(over, after)
+        self._ended.append(ended_at)
+
+    def widths(self, runs: int) -> tuple[float, float]:
+        return self.below.width(runs), self.above.width(runs)

@@ -66,6 +66,16 @@ class Known(NamedTuple):
     fineness: int  # of the identity that these rest on; -1: of none
     number: int  # of jobs they rest on
 
+    @property
+    def guessed(self) -> bool:
+        """Neither jobs nor its user say how long it takes."""
+        return self.recent != self.recent
+
+    @property
+    def runs(self) -> int:
+        """Jobs of its own name that the answer rests on."""
+        return self.number if self.fineness >= 2 else 0
+
 
 @final
 class Chronicle:

@@ -18,7 +18,7 @@ from statistics import NormalDist
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
-from dovetail.predict.calibration import Side
+from dovetail.predict.calibration import UNKNOWN, Band
 from dovetail.predict.chronicle import Known
 from dovetail.predict.grown import Grown, Trust, mean, recent
 from dovetail.predict.memory import Memory
@@ -88,9 +88,9 @@ class Fit:
         self._trust: Final = Trust(len(kinds) + 1)
         self._trusted_upto = -1  # of the lessons; -1: not begun
         self._edges: tuple[Grown, Grown] | None = None
-        self._below: Final = Side(_TAIL)
-        self._above: Final = Side(_TAIL)
-        self._judged_from = self._judged_upto = -1  # of the lessons; -1: not begun
+        self._by_others: Final = Band(_TAIL)
+        self._by_own_runs: Final = Band(_TAIL)
+        self._judged_upto = -1  # of the lessons; -1: not begun
 
     def _grown(self, upto: int, quantile: float | None, relative: bool | None = None) -> Grown:
         lessons = self._memory.lessons[self._first : upto]
@@ -137,21 +137,24 @@ class Fit:
         self._catch_up()
         low, high = self._believed(known)
         middle = self.middle(known)
-        return Interval(
-            min(low - self._below.width, middle), middle, max(high + self._above.width, middle)
-        )
+        below, above = self._band(known).widths(known.runs)
+        if known.guessed:  # what has confirmed other answers confirms no guess
+            below, above = max(below, UNKNOWN), max(above, UNKNOWN)
+        return Interval(min(low - below, middle), middle, max(high + above, middle))
 
     def _catch_up(self) -> None:
         """Hold the interval against the jobs that its trees have not seen."""
         if self._judged_upto < 0:
-            self._judged_from = self._judged_upto = self._unseen_from()
-        memory = self._memory
-        for known, log_seconds, submitted_at in memory.lessons[self._judged_upto :]:
+            self._judged_upto = self._unseen_from()
+        lessons, ended = self._memory.lessons, self._memory.ended
+        for place in range(self._judged_upto, len(lessons)):
+            known, truth, submitted_at = lessons[place]
             low, high = self._believed(known)
-            after = bisect_left(memory.ended, submitted_at) - self._judged_from
-            self._below.judge(low - log_seconds, after)
-            self._above.judge(log_seconds - high, after)
-        self._judged_upto = len(memory.lessons)
+            self._band(known).judge(low - truth, truth - high, submitted_at, ended[place])
+        self._judged_upto = len(lessons)
+
+    def _band(self, known: Known) -> Band:
+        return self._by_own_runs if known.runs else self._by_others
 
     def _unseen_from(self) -> int:
         if not self.lessons:
@@ -169,10 +172,9 @@ class Fit:
         low, high = (edge.of(known) for edge in self._edges)
         return min(low, high), max(low, high)
 
-    @property
-    def judged(self) -> int:
+    def judged(self, known: Known) -> int:
         """Jobs that the interval was held against."""
-        return self._above.judged
+        return self._band(known).judged
 
     def reasons(self, known: Known) -> list[tuple[str, float]]:
         """What made the answer longer or shorter than it would be if that were as usual: the names of

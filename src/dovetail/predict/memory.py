@@ -35,7 +35,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.chronicle: Final = Chronicle()
-        self.lessons: Final[list[Lesson]] = []
+        self.finished = 0
+        self.lessons: Final[list[Lesson]] = []  # jobs of which something was known beforehand
         self.ended: Final[list[Seconds]] = []  # when, for each lesson
         self._open: Final[dict[JobId, tuple[Known, Seconds]]] = {}
 
@@ -50,9 +51,16 @@ class Memory:
         return known
 
     def ends(self, job: Job, at: Seconds, seconds: Seconds | None) -> None:
-        """None: it did not finish, and teaches nothing. The chronicle is told apart from this."""
+        """None: it did not finish, and teaches nothing. The chronicle is told apart from this.
+
+        Neither does one that came before any like it had ended: how far off a guess was says nothing
+        of answers that rest on something.
+        """
         known, submitted_at = self._open.pop(job.id)
-        if seconds is not None:
+        if seconds is None:
+            return
+        self.finished += 1
+        if not known.guessed:
             self.lessons.append(Lesson(known, log1p(seconds), submitted_at))
             self.ended.append(at)
 

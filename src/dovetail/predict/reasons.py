@@ -66,10 +66,11 @@ def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -
     if fit.lessons:
         lines.append(f"trees fitted to {fit.lessons:,} jobs{':' if told else ' change nothing'}")
     lines += [f"  {factor:.2g} times as long for {what}" for what, factor in told[:_REASONS]]
-    if fit.judged >= ENOUGH:
-        lines.append(f"the interval: as wide as {fit.judged:,} jobs that ended lately needed")
+    judged = fit.judged(known)
+    if judged >= ENOUGH and not known.guessed:
+        lines.append(f"the interval: as wide as {judged:,} jobs that ended lately needed")
     else:
-        few = f"only {fit.judged}" if fit.judged else "no"
-        jobs = "job" if fit.judged < 2 else "jobs"
-        lines.append(f"the interval: wide, since {few} finished {jobs} can confirm it")
+        few = f"only {judged}" if judged and not known.guessed else "no"
+        answers = "answer" if few == "no" or judged == 1 else "answers"
+        lines.append(f"the interval: wide, since {few} {answers} of this kind could be checked yet")
     return lines

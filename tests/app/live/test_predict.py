@@ -31,7 +31,7 @@ def test_it_says_how_long_how_sure_and_because_of_what(tmp_path: Path) -> None:
     assert said.startswith("About 2 min; between ")
     assert "in four cases of five" in said
     assert "19 runs of train by ann: lately about 2 min" in said
-    assert "as wide as 19 jobs that ended lately needed" in said
+    assert "as wide as 18 jobs that ended lately needed" in said
 
 
 def test_a_command_has_the_name_that_it_would_be_submitted_with(tmp_path: Path) -> None:
@@ -64,6 +64,33 @@ def test_few_jobs_that_all_take_the_same_are_no_trouble(
     assert found["seconds"] == pytest.approx(60.0, rel=0.05)
     assert found["low"] <= found["seconds"] <= found["high"]
     assert found["because"][0].startswith(f"{max(jobs - 1, 1)} run")
+
+
+BATCH = "".join(f"{n // 12},{seconds},1,ann,tr\n" for n, seconds in enumerate(range(205, 705, 20)))
+SWEEPS = "".join(
+    f"0,{4 if n % 2 else 1},1,ann,{'longer' if n % 2 else 'brief'}\n" for n in range(12)
+)
+AFTER_LONG = "".join(f"{n},3000,1,ann,long\n" for n in range(6)) + "9000,1,1,ann,brief\n" * 12
+
+
+@pytest.mark.parametrize("way", ["recent-mean", "mixture"])
+@pytest.mark.parametrize(
+    ("rows", "name"),
+    [(BATCH, "tr"), (SWEEPS, "longer"), (AFTER_LONG, "brief"), (BATCH * 6, "tr")],
+)
+def test_jobs_that_came_together_leave_room_on_both_sides_of_the_answer(
+    tmp_path: Path, rows: str, name: str, way: str
+) -> None:
+    """What was guessed of them before any had ended says nothing of what is said after it."""
+    if way == "mixture":
+        pytest.importorskip("sklearn")
+    words = ("--json", "--predictor", way, "--user", "ann", "--name", name, "--gpus", "1")
+    last = "400000,400,1,bob,other\n"
+    found = json.loads(asked(tmp_path, rows + last, *words))
+    own = sorted(float(row.split(",")[1]) for row in rows.split() if row.endswith(name))
+    assert found["seconds"] == pytest.approx(own[len(own) // 2], rel=0.3)
+    assert 0 < found["low"] < found["seconds"] < found["high"] < 3 * found["seconds"]
+    assert found["finished"] == rows.count("\n")
 
 
 def test_a_job_must_be_named(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def predict(
     memory.take_in(stories)
     found = explained(way, memory, job, now, span)
     if as_json:
-        print_json({**asdict(found), "finished": len(memory.lessons)})
+        print_json({**asdict(found), "finished": memory.finished})
     else:
-        _say(found, len(memory.lessons))
+        _say(found, memory.finished)
 
 
 def _say(found: Explained, finished: int) -> None:
