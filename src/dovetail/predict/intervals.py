@@ -92,12 +92,12 @@ class Experience:
         limit = track.job.time_limit_s
         if limit is None:
             return belief
-        return _at_most(belief, max(limit - track.held_by(now), 0.0))
+        return at_most(belief, max(limit - track.held_by(now), 0.0))
 
     def whole(self, job: Job) -> Belief:
         """How long a job takes that has not begun."""
         belief = self._by_history(job, 0.0)
-        return belief if job.time_limit_s is None else _at_most(belief, job.time_limit_s)
+        return belief if job.time_limit_s is None else at_most(belief, job.time_limit_s)
 
     def knows(self, job: Job) -> bool:
         """Has one of the same name, owner and number of GPUs finished?"""
@@ -204,7 +204,7 @@ def _deviations(belief: Belief, seconds: Seconds) -> float:
     return -_TENTH * far / wide if wide > 0 else -inf
 
 
-def _at_most(belief: Belief, left: Seconds) -> Belief:
+def at_most(belief: Belief, left: Seconds) -> Belief:
     """It is stopped when its time limit is over."""
     if belief.high <= left:
         return belief

@@ -10,7 +10,7 @@ from dovetail.core.model import Job, Seconds
 from dovetail.predict.calibration import ENOUGH
 from dovetail.predict.chronicle import MEANING, Known
 from dovetail.predict.identity import described
-from dovetail.predict.intervals import Belief
+from dovetail.predict.intervals import Belief, at_most
 from dovetail.predict.learner import LEVEL, Fit, Learner
 from dovetail.predict.memory import Memory
 
@@ -35,14 +35,16 @@ def explained(
 ) -> Explained:
     """For a job that is submitted now; `span` writes durations."""
     known, fit = memory.chronicle.now_of(job, now), Learner(way, memory).afresh()
-    belief = belief_of(job, known, fit)
-    return Explained(
-        way, belief.seconds, belief.low, belief.high, LEVEL, tuple(_because(job, known, fit, span))
-    )
+    belief, because = belief_of(job, known, fit), _because(job, known, fit, span)
+    limit = job.time_limit_s
+    if limit is not None and belief.high > limit:
+        belief = at_most(belief, limit)
+        because.append(f"its time limit of {span(limit)}, at which it is stopped")
+    return Explained(way, belief.seconds, belief.low, belief.high, LEVEL, tuple(because))
 
 
 def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
-    """How long it takes in all."""
+    """How long it takes in all if nothing stops it."""
     low, middle, high = (max(expm1(log), 0.0) for log in fit.interval(known))
     rests = _rests(job, known)
     source = f"{rests}, and trees fitted to {fit.lessons:,} jobs" if fit.lessons else rests

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dovetail.app.live.predict import predict
+from dovetail.core.errors import BadInput
 
 HEADER = "submit_s,duration_s,gpus,user,name\n"
 ROWS = "".join(f"{600 * n},{100 + n % 3},1,ann,train\n" for n in range(20))
@@ -91,6 +92,25 @@ def test_jobs_that_came_together_leave_room_on_both_sides_of_the_answer(
     assert found["seconds"] == pytest.approx(own[len(own) // 2], rel=0.3)
     assert 0 < found["low"] < found["seconds"] < found["high"] < 3 * found["seconds"]
     assert found["finished"] == rows.count("\n")
+
+
+def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
+    words = ("--user", "ann", "--name", "train", "--gpus", "1", "--time-limit")
+    found = json.loads(asked(tmp_path, ROWS, "--json", *words, "40s"))
+    assert found["low"] <= found["seconds"] == found["high"] == 40.0
+    said = asked(tmp_path, ROWS, *words, "40s")
+    assert "its time limit of 40 s, at which it is stopped" in said
+    assert "time limit" not in asked(tmp_path, ROWS, *words, "10h")
+
+
+def test_whose_job_it_is_suffices(tmp_path: Path) -> None:
+    assert "19 jobs by ann" in asked(tmp_path, ROWS, "--user", "ann")
+
+
+def test_a_trace_that_is_missing_is_told_first(tmp_path: Path) -> None:
+    done = CliRunner().invoke(predict, ["--trace", str(tmp_path / "none.csv")])
+    assert isinstance(done.exception, BadInput)
+    assert "none.csv" in str(done.exception)
 
 
 def test_a_job_must_be_named(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def predict(
     if way in (BOOSTED, MIXTURE) and missing():
         raise BadInput(missing())
     whose = user if user is not None else "" if trace else _own_name()
-    job = _job(asked, ctx.meta["is_command"], whose)
-    stories, now = _of_trace(trace) if trace else _of_daemon(ctx.obj)
+    told = _of_trace(trace) if trace else None
+    job = _job(asked, ctx.meta["is_command"], whose, user is not None)
+    stories, now = told or _of_daemon(ctx.obj)
     memory = Memory()
     memory.take_in(stories)
     found = explained(way, memory, job, now, span)
@@ -82,11 +83,11 @@ def _own_name() -> str:
         return str(os.getuid())
 
 
-def _job(asked: Mapping[str, Any], is_command: bool, user: str) -> Job:
+def _job(asked: Mapping[str, Any], is_command: bool, user: str, user_said: bool) -> Job:
     """As it would be submitted; without words, a job of any command."""
     words, own = list(asked["words"]), described(asked)
     if not words:
-        if not own:
+        if not own and not user_said:
             raise click.UsageError("say which job: -- COMMAND, a file, or options such as --gpus 4")
         job = _as_submitted({**own, "command": ["true"]}, user)
         return replace(job, name=asked["name"] or "")
