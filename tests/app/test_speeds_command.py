@@ -83,6 +83,28 @@ def test_what_is_not_known_is_said(files: tuple[str, str]) -> None:
         CliRunner().invoke(cli, ["speeds", "@5", "--speed-table", files[0]], catch_exceptions=False)
 
 
+def test_what_was_measured_on_some_kinds_only_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "speeds.csv"
+    rows = "foo,V100,1,10\nfoo,K80,1,2\nbar,V100,1,8\nbar,K80,1,0\n"
+    path.write_text("model,kind,gpus,steps_per_s\n" + rows)
+    found = json.loads(typed("speeds", "bar", "--speed-table", str(path), "--json").stdout)
+    assert not found["measured"]
+    assert [(own["kind"], own["measured"]) for own in found["kinds"]] == [
+        ("v100", True), ("k80", False)
+    ]  # fmt: skip
+    said = " ".join(typed("speeds", "bar", "--speed-table", str(path)).stdout.split())
+    assert "It was measured itself on v100; predicted is k80." in said
+    assert "taken for the median of all" in said
+    assert "nothing is predicted" in typed("speeds", "foo", "--speed-table", str(path)).stdout
+
+
+@pytest.mark.parametrize("model", ["resnet50@x", "resnet50@-3", "resnet50@0", "resnet50@"])
+def test_a_batch_size_that_is_none_is_refused(files: tuple[str, str], model: str) -> None:
+    done = typed("speeds", model, "--speed-table", files[0])
+    assert isinstance(done.exception, BadInput)
+    assert "is no batch size; give a number from 1 on, such as resnet50@64" in str(done.exception)
+
+
 def test_what_the_table_cannot_tell_is_said_too(files: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("model,kind,gpus,nodes,steps_per_s\nresnet50,T4,4,2,3\n")

@@ -34,6 +34,10 @@ NODES = (Node("n0", 4, kind="V100"), Node("n1", 4, kind="V100"), Node("n2", 4, k
         ("resnet_50", ModelType("resnet50")),
         ("A3C", ModelType("a3c")),
         ("", ModelType("")),
+        ("Mödel-ä@8", ModelType("mödelä", 8)),
+        ("Mo\u0308del-ö", ModelType("mödelö")),
+        ("模型甲", ModelType("模型甲")),
+        ("मॉडल २", ModelType("मॉडल२")),
     ],
 )
 def test_a_model_and_its_batch_size_are_told_in_several_ways(text: str, found: ModelType) -> None:

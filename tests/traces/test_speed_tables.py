@@ -70,6 +70,13 @@ def test_our_own_table_has_a_row_for_each_model_kind_and_number_of_gpus(tmp_path
     }
 
 
+def test_a_row_that_is_there_twice_or_was_not_measured_at_first_is_no_trouble(
+    tmp_path: Path,
+) -> None:
+    found = read_speed_table(saved(tmp_path, OWN + "bert,T4,1,2,8,\nbert,T4,1,0,8,\n"))
+    assert found.speeds[ModelType("bert", 8)][Hardware("t4")] == 2.0
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -85,6 +92,10 @@ def test_our_own_table_has_a_row_for_each_model_kind_and_number_of_gpus(tmp_path
         (JSON.replace("2.5", "true"), "not as in Gavel's tables"),
         (JSON.replace("2.5", "-1"), "not as in Gavel's tables"),
         (OWN.replace("2,30,8,2", "2,30,8,3"), "3: column 'nodes': 3 is more than its GPUs"),
+        (
+            OWN + "BERT,t4,1,3,8,1\n",
+            r"4: .*BERT.* says 3 .*, an earlier row .*bert.* says 2; keep one of them",
+        ),
     ],
 )
 def test_a_bad_table_is_told_in_one_line(tmp_path: Path, text: str, why: str) -> None:

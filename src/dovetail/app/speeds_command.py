@@ -42,6 +42,11 @@ def speeds(
     wanted = model_type(model)
     if not wanted.model:
         raise BadInput(f"{model!r} names no model; give one, such as resnet50@64")
+    _, at, size = model.rpartition("@")
+    if at and not wanted.batch:
+        raise BadInput(
+            f"{model!r}: {size!r} is no batch size; give a number from 1 on, such as resnet50@64"
+        )
     found = explained(
         read_speed_table(speed_table), wanted._replace(batch=batch or wanted.batch), gpus, nodes
     )
@@ -91,7 +96,17 @@ def _whence(found: dict[str, Any]) -> list[str]:
         return ["No model was measured on such GPUs; nothing can be told."]
     if len(found["kinds"]) == 1 and found["nodes"] == 1:
         return [*lines, "The table has no other GPU kind to compare it with."]
-    return [*lines, _neighbours(found), *_errors(found)]
+    return [*lines, *_own(found), _neighbours(found), *_errors(found)]
+
+
+def _own(found: dict[str, Any]) -> list[str]:
+    kinds: dict[bool, list[str]] = {True: [], False: []}
+    for one in found["kinds"]:
+        kinds[one["measured"]].append(one["kind"])
+    if not kinds[True]:
+        return []
+    measured, predicted = (", ".join(kinds[own]) for own in (True, False))
+    return [f"It was measured itself on {measured}; predicted is {predicted}."]
 
 
 def _errors(found: dict[str, Any]) -> list[str]:
@@ -109,7 +124,7 @@ def _errors(found: dict[str, Any]) -> list[str]:
 
 
 def _neighbours(found: dict[str, Any]) -> str:
-    told = [one for one in found["kinds"] if one.get("neighbours")]
+    told = [one for one in found["kinds"] if one.get("neighbours") and not one["measured"]]
     other = [one for one in told if one["kind"] != found["reference"]] or told
     if not other:
         return "No model like it was measured: it is taken for the median of all."

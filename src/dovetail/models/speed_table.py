@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from math import inf, log2
 from typing import Final, NamedTuple, final
+from unicodedata import category, normalize
 
 from dovetail.core.errors import BadInput
 
@@ -32,7 +33,8 @@ class Hardware(NamedTuple):
 
 def plain(name: str) -> str:
     """`ResNet-50`, `resnet_50` and `resnet50` are one model, `V100` and `v100` one kind."""
-    return re.sub(r"[^a-z0-9]+", "", name.lower())
+    letters = normalize("NFKC", name.lower())  # of any script, and their marks
+    return "".join([own for own in letters if own.isalnum() or category(own).startswith("M")])
 
 
 def model_type(text: str) -> ModelType:
@@ -86,7 +88,7 @@ class SpeedTable:
         """The table's name of a GPU kind that a node calls `Tesla V100-SXM2`; "": it has none."""
         found = self._same_kind.get(name)
         if found is None:
-            words = [plain(name), *map(plain, re.split(r"[^A-Za-z0-9]+", name))]
+            words = [plain(name), *map(plain, re.split(r"[\W_]+", name))]
             found = next((word for word in words if word in self.kinds), "")
             self._same_kind[name] = found
         return found

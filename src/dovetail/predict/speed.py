@@ -105,14 +105,15 @@ def predictors(table: SpeedTable | None) -> dict[str, SpeedPredictor]:
 def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1) -> dict[str, Any]:
     """What is believed of a model on each GPU kind, from whom, and how far off that usually is."""
     known = describe(model)
+    kinds = [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds]
     return {
         "model": str(model),
         "known": None if known is None else known._asdict(),
         "gpus": gpus,
         "nodes": nodes,
         "reference": table.reference,
-        "measured": model in table.speeds,
-        "kinds": [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds],
+        "measured": all(one["measured"] for one in kinds),
+        "kinds": kinds,
         **_errors(table, gpus, nodes),
     }
 
@@ -133,6 +134,7 @@ def _on_kind(table: SpeedTable, model: ModelType, own: Hardware) -> dict[str, An
     alone = guess(table, model, own, Hardware(own.kind))
     return {
         "kind": own.kind,
+        "measured": found is not None and found.measured,
         "of_one_gpu": None if alone is None else alone.ratio,
         **({"speed": None} if found is None else _told(found)),
     }

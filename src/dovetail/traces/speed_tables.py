@@ -37,7 +37,7 @@ Measured = tuple[ModelType, Hardware, float]
 
 def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTable:
     """`FILE` or, of a file that holds several tables, `FILE#NAME`. Several measurements of one thing
-    are averaged; 0 stands for what was not measured."""
+    are averaged, but in our own CSV are a mistake; 0 stands for what was not measured."""
     source = fspath(path)
     file, part = _file_and_part(source)
     sums: dict[ModelType, dict[Hardware, list[float]]] = {}
@@ -102,6 +102,7 @@ def _own(header: Header) -> Read[Measured | None]:
     gpus, speed = column(header, "gpus", _some), column(header, "steps_per_s", amount)
     batch = column(header, "batch", blank_or(whole)) if "batch" in header else _nothing
     nodes = column(header, "nodes", blank_or(_some)) if "nodes" in header else _nothing
+    rows: dict[tuple[ModelType, Hardware], Row] = {}
 
     def measured(row: Row) -> Measured:
         own = model(row)
@@ -109,7 +110,14 @@ def _own(header: Header) -> Read[Measured | None]:
         hardware = Hardware(kind(row), gpus(row), nodes(row) or 1)
         if hardware.nodes > hardware.gpus:
             raise CellError(f"column 'nodes': {hardware.nodes} is more than its GPUs")
-        return own, hardware, speed(row)
+        found = speed(row)
+        first = rows.setdefault((own, hardware), row) if found else row
+        if speed(first) != found:
+            raise CellError(
+                f"{shown(row)} says {found:g} steps a second, an earlier row {shown(first)} says "
+                f"{speed(first):g}; keep one of them"
+            )
+        return own, hardware, found
 
     return measured
 
