@@ -89,7 +89,7 @@ class Fit:
         self._trusted_upto = -1  # of the lessons; -1: not begun
         self._edges: tuple[Grown, Grown] | None = None
         self._by_others: Final = Band(_TAIL)
-        self._by_own_runs: Final = Band(_TAIL)
+        self._usual: Final = Band(_TAIL)
         self._judged_upto = -1  # of the lessons; -1: not begun
 
     def _grown(self, upto: int, quantile: float | None, relative: bool | None = None) -> Grown:
@@ -154,7 +154,8 @@ class Fit:
         self._judged_upto = len(lessons)
 
     def _band(self, known: Known) -> Band:
-        return self._by_own_runs if known.runs else self._by_others
+        """Trees know what an answer rests on; without them, other jobs mislead more than own runs."""
+        return self._usual if known.runs or self._edges is not None else self._by_others
 
     def _unseen_from(self) -> int:
         if not self.lessons:

@@ -94,6 +94,14 @@ def test_jobs_that_came_together_leave_room_on_both_sides_of_the_answer(
     assert found["finished"] == rows.count("\n")
 
 
+def test_with_trees_the_first_job_of_a_name_is_held_against_all_others(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    rows = "".join(f"{600 * n},{100 + n % 30},1,ann,train\n" for n in range(160))
+    words = ("--json", "--predictor", "mixture", "--user", "ann", "--name", "new", "--gpus", "1")
+    found = json.loads(asked(tmp_path, rows, *words))
+    assert found["high"] < 3 * found["seconds"]
+
+
 def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
     words = ("--user", "ann", "--name", "train", "--gpus", "1", "--time-limit")
     found = json.loads(asked(tmp_path, ROWS, "--json", *words, "40s"))
