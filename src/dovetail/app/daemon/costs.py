@@ -47,10 +47,13 @@ def charged(
     """What the journal amounts to since then, by the books that simulations are kept with."""
     state, charges = State(), Charges(costs)
     state.index(charges)
-    before: Mapping[str, float | int] = {}
+    before: Mapping[str, float | int] | None = None
     for entry in entries:
-        if not before and isinstance(entry, Event) and entry.at >= since:
-            before = dict(charges.figures(since))
+        if before is None and isinstance(entry, Event) and entry.at >= since:
+            before = charges.figures(since)
         state.record(entry)
-    after = charges.figures(max(now, state.now))
-    return {name: value - before.get(name, 0) for name, value in after.items()}
+    until = max(now, state.now)
+    if before is None:  # nothing has happened since, though jobs may have gone on
+        before = charges.figures(min(since, until))
+    after = charges.figures(until)
+    return {name: value - before[name] for name, value in after.items()}
