@@ -254,6 +254,15 @@ def test_a_bad_job_or_node_of_a_request_is_named_and_has_its_code(
     assert says in said.err
 
 
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000])
+def test_a_request_that_is_nested_too_deeply_is_one_line(
+    typed: Type, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text(text)
+    check_one_line(typed("plan", file), "deep.json: its JSON is nested too deeply")
+
+
 def test_a_deadline_in_the_past_is_planned_with_and_told(typed: Type, tmp_path: Path) -> None:
     """As the authors' service does: what is late already is to be run all the more."""
     file = tmp_path / "request.json"
