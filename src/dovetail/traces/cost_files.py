@@ -15,6 +15,7 @@ from dovetail.traces.hourly_tables import read_hourly
 from dovetail.traces.settings import read_toml
 
 KNOWN = ("price", "carbon", "pue", "switch_on", "move", "watts", "per_hour")
+NAME_WATTS = "name them under [watts] in the file of --costs"
 _TABLE = "the number for 1 busy GPU, for 2, and so on, such as H100 = [700, 1300]"
 
 
@@ -38,6 +39,12 @@ class CostFile:
             switch_on=self.switch_on,
             move=self.move,
         )
+
+
+def told_without_watts(costs: Costs, kinds: Iterable[str], way_out: str = NAME_WATTS) -> str:
+    """One line for the GPU kinds whose energy counts as 0 for want of watts; empty if none does."""
+    unknown = ", ".join(costs.without_watts(dict.fromkeys(kinds)))
+    return f"no watts are known of {unknown}: its energy counts as 0; {way_out}" if unknown else ""
 
 
 def read_costs(path: str) -> CostFile:

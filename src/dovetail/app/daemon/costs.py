@@ -14,7 +14,7 @@ from dovetail.core.state import State
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import DAY, Hourly
 from dovetail.traces.charges import Charges
-from dovetail.traces.cost_files import read_costs
+from dovetail.traces.cost_files import read_costs, told_without_watts
 
 NO_FILE = "none"  # said instead of a file: forget the one of last time
 
@@ -26,6 +26,11 @@ def costs_here(path: str | None, nodes: Sequence[Node], epoch: float) -> Costs:
     assert path is not None
     found = read_costs(path).costs(nodes)
     return replace(found, price=_daily(found.price, epoch), carbon=_daily(found.carbon, epoch))
+
+
+def notice_of(costs: Costs, path: str, nodes: Sequence[Node]) -> str:
+    """What who gave prices should know; as a rule nothing."""
+    return "" if path == NO_FILE else told_without_watts(costs, [node.kind for node in nodes])
 
 
 def _daily(table: Hourly, epoch: float) -> Hourly:
