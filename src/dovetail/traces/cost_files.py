@@ -11,6 +11,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.cost import FREE, Costs, NodeRates, rates_of
 from dovetail.models.hourly import Hourly
+from dovetail.traces.cells import LARGEST_AMOUNT
 from dovetail.traces.hourly_tables import read_hourly
 from dovetail.traces.settings import read_toml
 
@@ -88,6 +89,12 @@ def _tables(path: str, name: str, found: dict[str, Any]) -> dict[str, tuple[floa
 
 
 def _number(where: str, value: object, least: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e15:
-        raise BadInput(f"{where}: {value!r} is no such number; give {least:g} or more")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value <= LARGEST_AMOUNT
+    ):
+        raise BadInput(
+            f"{where}: {value!r} is no such number; give {least:g} or more, up to {LARGEST_AMOUNT:g}"
+        )
     return float(value)
