@@ -19,7 +19,7 @@ from dovetail.traces.trace import Trace, put_in_order
 
 T = TypeVar("T")
 
-JOBS, TIMES, NODES, RATES = (
+FILES = JOBS, TIMES, NODES, RATES = (
     "Lof_Selectjobs.csv", "SelectJobs_times.csv", "tNodes.csv", "GPU-costs.csv",
 )  # fmt: skip
 
