@@ -21,11 +21,13 @@ class StudyDaemon:
     def __init__(self, *scenes: dict[str, Any]) -> None:
         self.scenes = list(scenes)
         self.asked: list[tuple[str, str, Any]] = []
+        self.more = 0  # studies that a list leaves out
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         self.asked.append((method, path, body))
+        path = path.partition("?")[0]
         if not self.scenes:
-            return (200, {"studies": []}) if path == "/v1/studies" else _unknown(path)
+            return (200, {"studies": [], "more": 0}) if path == "/v1/studies" else _unknown(path)
         study = self.scenes[0]
         known = (f"/v1/studies/{study['name']}", f"/v1/studies/{study['id']}")
         if method == "POST" and path == "/v1/studies":
@@ -33,7 +35,7 @@ class StudyDaemon:
             opened = {"study": study["id"], "name": study["name"], "trials": trials}
             return 201, {**opened, **{key: study[key] for key in ("planned",) if key in study}}
         if method == "GET" and path == "/v1/studies":
-            return 200, {"studies": [a_row(self._next())]}
+            return 200, {"studies": [a_row(self._next())], "more": self.more}
         if method == "GET" and path in known:
             return 200, self._next()
         if method == "POST" and path.rpartition("/")[0] in known:

@@ -46,7 +46,7 @@ def a_study(trials: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         "target": None, "reached_s": None, "age_s": 190.0, "gpu_hours": 0.0512, "switches": 14,
         "metric": "val_loss", "direction": "min", "steps": 27, "report_every": 1,
         "sampler": "random", "seed": 0, "deadline": None, "budget": None, "opened_at": OPENED,
-        "switch": {"seconds": 0.21, "rung": "freeze"}, "suspended_bytes": 0,
+        "switch": {"seconds": 0.21, "rung": "freeze"}, "suspended_bytes": 0, "quiet": None,
     }  # fmt: skip
     return {**study, **more}
 
@@ -57,7 +57,7 @@ _COUNTED = ("done", "running", "paused", "failed", "stopped")
 def a_row(study: dict[str, Any]) -> dict[str, Any]:
     """The same study as the list of studies has it."""
     names = ("id", "name", "user", "policy", "state", "reason", *_COUNTED, "best", "target")
-    names += ("reached_s", "age_s", "gpu_hours", "switches")
+    names += ("reached_s", "age_s", "gpu_hours", "switches", "quiet")
     return {**{name: study[name] for name in names}, "trials": len(study["trials"])}
 
 

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from dovetail.tune.rules.registry import BUILTIN
 from typed_here import Said, Type, typing
 
 KEYS = [
@@ -136,6 +137,21 @@ def test_a_policy_that_cannot_be_loaded_is_one_line(
     assert said.code == 1
     assert "study policy 'pop' cannot be loaded (ModuleNotFoundError: import of" in said.err
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("policy", [name for name in BUILTIN if name != "fifo"])
+def test_the_largest_numbers_there_are_raise_no_warning(
+    typed: Type, tmp_path: Path, policy: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    chance, lines = Random(1), ["config,step,value"]
+    for config in range(12):
+        for step in range(1, 10):
+            value = chance.choice([1e308, -1e308, 5e307, 1.7e308, config + 1 / step])
+            lines.append(f"{config},{step},{value}")
+    (tmp_path / "huge.csv").write_text("\n".join(lines))
+    said = typed(tmp_path / "huge.csv", "--policies", f"fifo,{policy}", *SMALL)
+    assert (said.code, said.err) == (0, "")
+    assert not [own for own in recwarn if own.category is RuntimeWarning]
 
 
 def test_a_file_that_is_not_there_is_one_line(typed: Type, tmp_path: Path) -> None:

@@ -239,6 +239,38 @@ def test_a_policy_that_cannot_be_replayed_is_named(tmp_path: Path) -> None:
     assert any(note.startswith("no-such-rule could not be replayed") for note in others.notes)
 
 
+def with_huge_values() -> dict[str, Any]:
+    study = a_run()
+    for trial, value in zip(study["trials"], (1e308, -1e308, 5e307, 1.7e308), strict=False):
+        trial["points"] = [[step, value / step, at] for step, _, at in trial["points"]]
+        trial["value"] = trial["best"] = value
+    return study
+
+
+def test_values_near_the_largest_there_is_are_replayed_under_every_policy() -> None:
+    others = others_of(with_huge_values())
+    assert not [note for note in others.notes if "could not be replayed" in note]
+
+
+def test_a_policy_that_cannot_calculate_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overflow(*_: object) -> dict[str, Any]:
+        return {"value": 1e200**2}
+
+    monkeypatch.setattr("dovetail.app.report.study_others._replayed", overflow)
+    assert others_of(a_run(), ("fifo",)).notes[-1] == (
+        "fifo could not be replayed: it cannot calculate with values as large or as small as these."
+    )
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_huge_values_are_short_in_the_table_of_trials(tmp_path: Path) -> None:
+    a_page(tmp_path, with_huge_values())
+    shown = browsed(tmp_path / "study.html", 6)
+    assert_drawn(shown, 6)
+    assert ">5e307<" in shown
+    assert "000,000,000" not in shown
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 @pytest.mark.parametrize(
     ("make", "charts"), [(a_run, 6), (hostile, 4), (lambda: a_study([], policy="fifo"), 0)]

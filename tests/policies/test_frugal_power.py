@@ -75,6 +75,11 @@ def test_a_deadline_that_needs_all_power_gets_it() -> None:
     assert run["deadline_misses"] == 0
 
 
+@pytest.mark.parametrize("hours", [1.04, 1.1, 1.3, 24.0])
+def test_a_deadline_is_met_though_lateness_has_no_price(hours: float) -> None:
+    assert spent("frugal", deadline=hours * HOUR_S)["deadline_misses"] == 0
+
+
 def test_without_a_deadline_time_is_worth_energy() -> None:
     assert took() == pytest.approx(1.05)
     assert took("frugal:haste=0") == pytest.approx(1.6)

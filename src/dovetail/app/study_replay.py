@@ -139,7 +139,7 @@ def _say(rows: Sequence[Mapping[str, Any]], terms: Terms) -> None:
         f"\n{first['runs']} runs of {terms.trials} trials: tasks {first['tasks']}, "
         f"slots {terms.slots}, switch cost {terms.switch_cost:g} steps.\n"
         "× fifo: how many times sooner the target is reached, geometric mean (most: the largest).\n"
-        f"share: of the ceiling, {first['ceiling_geomean']:.2f} × fifo, "
+        f"share: of the ceiling, {_times(first['ceiling_geomean'])} × fifo, "
         "that an order by the final values reaches.\n"
         "best ×: how many times sooner the best trial is done; killed: runs in which it was given up.\n"
         "missed: runs that never reach the target; they are in no mean.\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, inf, isfinite
+from math import ceil, inf
 from typing import Final, final
 
 from dovetail.core.entries import Reported
@@ -12,16 +12,14 @@ from dovetail.core.room import Room
 from dovetail.core.studies import Point, StudyTrack, TrialTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, REPORTS, View
-from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Standing, Study, Trial
+from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Standing, Study, Trial, bounded
 
 UNMEASURED_SWITCH: Final = 0.25  # steps that a switch is taken to cost before anything is known
 
 
 def loss_of(design: Design, value: float) -> float:
     """Lower is better; infinite where it is no finite number."""
-    if not isfinite(value):
-        return inf
-    return value if design.direction == "min" else -value
+    return bounded(value if design.direction == "min" else -value)
 
 
 def age_of(design: Design, trial: TrialTrack, point: Point) -> int:

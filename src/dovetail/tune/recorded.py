@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any, TypeAlias
 
 from dovetail.core.errors import BadInput
+from dovetail.tune.study import bounded
 
 Curve: TypeAlias = tuple[float, ...]
 DIVERGED = 1.5  # times the worst first value of the task
@@ -268,7 +269,7 @@ class _Losses:
     def __call__(self, value: float) -> float:
         if not isfinite(value):
             return inf
-        return value if self.top is None else self.top - value
+        return bounded(value if self.top is None else self.top - value)
 
 
 def _to_losses(rows: _Rows, direction: str) -> _Losses:

@@ -12,6 +12,12 @@ from math import inf, isfinite
 from typing import Final, TypeAlias, final
 
 Setting: TypeAlias = float | int | str | bool
+LARGEST_LOSS: Final = 1e100  # whoever squares it still has a number
+
+
+def bounded(loss: float) -> float:
+    """A loss that rules can calculate with; infinite where it is no finite number."""
+    return max(min(loss, LARGEST_LOSS), -LARGEST_LOSS) if isfinite(loss) else inf
 
 
 class Standing(Enum):
@@ -62,8 +68,8 @@ class Trial:
 
     def report(self, loss: float) -> None:
         """One more step is made."""
-        if not isfinite(loss):
-            loss = inf
+        if not -LARGEST_LOSS <= loss <= LARGEST_LOSS:
+            loss = bounded(loss)
         self.losses.append(loss)
         self.best.append(min(loss, self.best[-1]) if self.best else loss)
         self.turn += 1

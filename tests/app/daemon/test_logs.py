@@ -71,6 +71,11 @@ def test_a_log_that_grows_faster_than_it_is_read_comes_to_an_end(tmp_path: Path)
     assert read < 300_000
 
 
+def test_the_last_line_keeps_letters_of_any_script_but_nothing_that_steers(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("before\nRuntimeError: bööm \x1b[31m日本\n\n")
+    assert logs.last_line(tmp_path / "log") == "RuntimeError: bööm ?[31m日本"
+
+
 def test_a_link_in_place_of_a_log_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("not yours")
     (tmp_path / "log").symlink_to(tmp_path / "secret")

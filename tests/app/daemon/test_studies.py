@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.daemon import main
+from dovetail.app.daemon import main, study_quiet
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.forecast import forecast
@@ -41,7 +41,7 @@ def test_trials_take_turns_and_every_step_is_made_once(here: Box) -> None:
     best = min(found["trials"], key=lambda trial: trial["best"])
     assert found["best"]["trial"] == best["number"]
     assert found["best"]["settings"] == best["settings"]
-    assert [row["name"] for row in here.daemon.studies.all(ME)] == ["digits"]
+    assert [row["name"] for row in here.daemon.studies.all(ME)["studies"]] == ["digits"]
     assert not list(here.home.environments.glob("s1*"))  # nobody needs it any more
 
 
@@ -124,6 +124,20 @@ def test_a_metric_that_never_comes_is_named_with_those_that_came(here: Box) -> N
     assert "it ended without reporting 'accuracy'; it reported loss" in found["reason"]
 
 
+def test_a_trial_that_only_reports_another_metric_is_warned_of_while_it_runs(
+    here: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_quiet, "LEAST_S", 0.5)
+    monkeypatch.setattr(study_quiet, "UNHEARD_S", 1.0)
+    open_study(here, metric="accuracy", trials=1, steps=1000)
+    here.wait_for(lambda: page(here)["quiet"] is not None)
+    quiet = page(here)["quiet"]
+    assert (quiet["trials"], quiet["usual_s"], quiet["told"]) == ([0], None, ["loss"])
+    assert here.daemon.studies.all(ME)["studies"][0]["quiet"]["job"] == quiet["job"]
+    here.daemon.studies.cancel("digits", ME)
+    assert page(here)["quiet"] is None
+
+
 def test_what_is_not_a_number_counts_as_a_step_and_is_never_the_best(here: Box) -> None:
     script = (
         "import os\n"
@@ -142,6 +156,9 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
     with pytest.raises(Conflict, match="a study called 'digits' is open"):
         open_study(here)
     open_study(here, name="other", trials=1)
+    here.daemon.studies.stop("digits", ME)
+    with pytest.raises(Conflict, match="a study called 'digits' is stopped; resume it, cancel"):
+        open_study(here)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +184,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     with pytest.raises(BadInput, match=complaint) as error:
         open_study(here, **fields)
     assert "\n" not in str(error.value)
-    assert not here.daemon.studies.all(ME)
+    assert not here.daemon.studies.all(ME)["studies"]
 
 
 def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
@@ -191,6 +208,24 @@ def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:
     closed(here)
     with pytest.raises(Conflict, match="closed already: all trials are done"):
         here.daemon.studies.stop("digits", ME)
+
+
+def test_a_study_that_closed_long_ago_is_found_by_its_id_and_its_name(here: Box) -> None:
+    for name in ("first", "second", "first", "last"):
+        open_study(here, name=name, trials=1, steps=100)
+        here.daemon.studies.cancel(name, ME)
+    # As after a hundred more: the state remembers only the last ones.
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    assert [page(here, name)["id"] for name in ("s1", "s2", "second", "first")] == [
+        *("s1", "s2", "s2", "s3"),
+    ]
+    with pytest.raises(Conflict, match="'second' is closed already"):
+        here.daemon.studies.stop("second", ME)
+    told = here.daemon.studies.all(ME, limit=3)
+    assert [row["id"] for row in told["studies"]] == ["s4", "s3", "s2"]
+    assert told["more"] == 1
 
 
 def test_a_study_that_is_cancelled_is_closed_for_good_with_what_was_told(here: Box) -> None:
@@ -241,7 +276,7 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
 ) -> None:
     labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
     node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
-    monkeypatch.setattr(main, "machine_nodes", lambda slots: [node])
+    monkeypatch.setattr(main, "machine_nodes", lambda slots, watts: [node])
     script = (
         "import os, time\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"

@@ -61,6 +61,18 @@ def test_without_a_terminal_tune_tells_each_new_best_and_the_end(file: Path, hom
     ]
 
 
+def test_without_a_terminal_tune_warns_once_of_trials_that_say_nothing(
+    file: Path, home: Path
+) -> None:
+    quiet = {"trials": [0], "job": "1", "seconds": 120.0, "usual_s": None, "told": ["loss"]}
+    scenes = (at(0), at(0, quiet=quiet), at(0, quiet=quiet), closed())
+    with serving(StudyDaemon(*scenes), home) as box:
+        said = box("tune", file)
+    assert said.code == 0
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("Warning: no trial has reported val_loss yet after 2 min; trial 0")
+
+
 def test_what_is_sent_is_the_file_this_folder_and_this_shell(file: Path, home: Path) -> None:
     daemon = StudyDaemon(at(0))
     with serving(daemon, home) as box:
@@ -200,6 +212,18 @@ def test_studies_are_listed_also_when_there_is_none(home: Path) -> None:
         assert json.loads(box.well("study", "list", "--json")) == []
         terminal = Terminal(box.command("study", "list"))
         assert terminal.end("tune study.yaml") == 0
+
+
+def test_a_list_that_leaves_some_out_says_how_many_and_how_to_see_them(home: Path) -> None:
+    daemon = StudyDaemon(in_the_middle())
+    daemon.more = 1234
+    with serving(daemon, home) as box:
+        said = box("study", "list")
+        assert said.err.startswith("… and 1,234 that closed before: ")
+        assert said.err.endswith(" study list --all\n")
+        assert box("study", "list", "--json").err == ""
+        box.well("study", "list", "--limit", "7")
+        assert daemon.asked[-1][1] == "/v1/studies?limit=7"
 
 
 def test_a_list_for_few_columns_has_fewer(home: Path) -> None:

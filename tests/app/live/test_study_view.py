@@ -141,6 +141,32 @@ def test_steps_that_nearly_fit_are_not_asked_about(steps: int) -> None:
     assert "warning" not in "\n".join(details(study, NOW))
 
 
+QUIET = {"trials": [4, 2], "job": "5", "seconds": 600.0, "usual_s": 2.0, "told": []}
+UNHEARD = {"trials": [0], "job": "1", "seconds": 120.0, "usual_s": None, "told": ["loss"]}
+
+
+@pytest.mark.parametrize(
+    ("quiet", "told"),
+    [
+        (
+            QUIET,
+            "trial 4 has reported nothing new for 10 min (1 more likewise), where 2.0 s is usual",
+        ),
+        (UNHEARD, "no trial has reported val_loss yet after 2 min; trial 0 reported: loss"),
+        ({**UNHEARD, "told": []}, "no trial has reported val_loss yet after 2 min; see"),
+    ],
+)
+def test_trials_that_say_nothing_are_warned_of(quiet: dict[str, Any], told: str) -> None:
+    study = in_the_middle(quiet=quiet)
+    shown = details(study, NOW)[-1]
+    assert shown.startswith("warning ")
+    assert told in shown
+    assert f" logs {quiet['job']}; a time_limit ends trials that hang" in shown
+    drawn = " ".join(_visible(line) for line in frame(Scene(study), 60, 30, NOW))
+    assert told in drawn
+    assert "warning" not in "\n".join(details(in_the_middle(), NOW))
+
+
 def test_values_that_are_no_numbers_are_told_and_come_last() -> None:
     study = with_odd_values()
     assert [trial["number"] for trial in promising_first(study)] == [2, 0, 1]

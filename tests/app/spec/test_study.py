@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dovetail.app.spec import schema
 from dovetail.app.spec.model import JobSpec, dump
-from dovetail.app.spec.study import Budget, StudySpec, expand, read_study
+from dovetail.app.spec.study import NOT_OF_A_STUDY, Budget, StudySpec, expand, read_study
 from dovetail.app.spec.study_files import load_study, parse_study
 from dovetail.core.errors import BadInput
 from dovetail.tune.space import Choice, Float, Integer, Log
@@ -161,6 +161,7 @@ def test_a_mistake_is_told_with_its_line_and_field(line: int, instead: str, sent
         ({"run": None, "function": "train:a b"}, "function: 'train:a b' is not module:function"),
         ({"array": "0-3"}, "array: a study numbers its own trials; leave it out, or say trials"),
         ({"group": "x"}, "group: the trials of a study are its group; leave it out"),
+        ({"after": ["7"]}, "after: a study does not wait for jobs; `dovetail wait ID` does, then"),
         ({"trials": None}, "trials: the sampler random goes on for ever; say how many trials"),
         ({"sampler": "grid", "trials": 3}, "sampler: the smallest grid of this space has 4 trial"),
         ({"stop_at_target": True}, "stop_at_target: say which target"),
@@ -198,6 +199,19 @@ def test_a_study_without_a_name_has_one_that_can_be_used(run: str, title: str) -
 
 def test_no_message_shows_the_value_of_a_variable() -> None:
     assert "hunter2" not in complaint(envs={"A": "x{hunter2}"})
+
+
+def test_an_unknown_field_is_not_answered_with_fields_that_a_study_cannot_have() -> None:
+    with pytest.raises(BadInput, match="known are") as told:
+        study(qqq=1)
+    known = str(told.value).partition("known are ")[2].split(", ")
+    assert {"space", "metric", "time_limit"} <= set(known)
+    assert not set(known) & set(NOT_OF_A_STUDY)
+
+
+def test_what_other_tools_call_after_is_answered_as_after_is() -> None:
+    with pytest.raises(BadInput, match=r"depends_on: .*a study does not wait for jobs"):
+        study(depends_on=["7"])
 
 
 def test_a_grid_counts_its_own_trials() -> None:

@@ -412,6 +412,14 @@ class BestTrial(BaseModel):
     settings: dict[str, Any]
 
 
+class QuietTrials(BaseModel):
+    trials: list[int] = Field(description="The one that has been quiet longest first.")
+    job: str = Field(description="Of the first of them.")
+    seconds: float = Field(description="For how long nothing has come from it.")
+    usual_s: float | None = Field(description="Between two reports here; null: nobody reported.")
+    told: list[str] = Field(description="What it reports instead of the metric.")
+
+
 class _StudyHead(BaseModel):
     id: str
     name: str
@@ -430,6 +438,9 @@ class _StudyHead(BaseModel):
     age_s: float = Field(description="Since its opening, while it was not stopped.")
     gpu_hours: float
     switches: int
+    quiet: QuietTrials | None = Field(
+        default=None, description="Trials that hold a slot and have not reported for too long."
+    )
 
 
 class StudyRow(_StudyHead):
@@ -438,6 +449,7 @@ class StudyRow(_StudyHead):
 
 class StudiesTold(BaseModel):
     studies: list[StudyRow]
+    more: int = Field(description="Closed ones that are not told; a higher limit tells them.")
 
 
 class TrialRow(BaseModel):

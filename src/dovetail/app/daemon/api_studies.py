@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Path, Response
+from fastapi import Path, Query, Response
 
 from dovetail.app.daemon.answers import (
     StudiesTold,
@@ -13,6 +13,7 @@ from dovetail.app.daemon.answers import (
     StudyPage,
     StudyRow,
 )
+from dovetail.app.daemon.api_jobs import MOST_ROWS
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.daemon.studies import Opening
@@ -35,9 +36,13 @@ def open_study(asked: StudyAsked, daemon: AskedDaemon, caller: Asking) -> Respon
 
 
 @routes.get("/v1/studies", response_model=StudiesTold, responses=problems(503))
-def list_studies(daemon: AskedDaemon, caller: Asking) -> Response:
-    """The open ones, then those that closed lately."""
-    return Answer({"studies": daemon.studies.all(caller)})
+def list_studies(
+    daemon: AskedDaemon,
+    caller: Asking,
+    limit: Annotated[int, Query(ge=0, le=MOST_ROWS, description="Closed ones at most.")] = 100,
+) -> Response:
+    """The open ones, then those that are closed, the last first."""
+    return Answer(daemon.studies.all(caller, limit))
 
 
 @routes.get("/v1/studies/{name}", response_model=StudyPage, responses=problems(404, 503))

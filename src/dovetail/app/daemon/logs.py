@@ -45,7 +45,7 @@ def last_line(log: Path) -> str:
     text = b"".join(whole(log, _LAST_LINES)).decode(errors="replace")
     lines = [" ".join(line.split()) for line in text.split("\n")]
     found = next((line for line in reversed(lines) if line), "")
-    return found[:_LONGEST_LINE].encode("ascii", "replace").decode()
+    return "".join(c if c.isprintable() else "?" for c in found[:_LONGEST_LINE])
 
 
 class _Reading:

@@ -22,7 +22,8 @@ from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
 from dovetail.app.daemon.service import Parts, Service
-from dovetail.app.daemon.studies import Archive, Studies
+from dovetail.app.daemon.studies import Studies
+from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home

@@ -6,19 +6,16 @@ needs time or the disk: choosing the next settings, copying a checkpoint.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.app.daemon.callers import Caller
-from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
-from dovetail.app.daemon.submissions import LOG, Submission
-from dovetail.app.home import Home
-from dovetail.backends.store import Store
+from dovetail.app.daemon.submissions import Submission
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -31,10 +28,9 @@ from dovetail.core.entries import (
     Submitted,
 )
 from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import FAILED, StudyTrack
+from dovetail.core.studies import MOST_CLOSED, Closed, StudyTrack
 from dovetail.core.track import Track
-from dovetail.core.view import CLOSES, View
-from dovetail.tune.board import Board
+from dovetail.core.view import View
 from dovetail.tune.live import Exchanging
 
 if TYPE_CHECKING:
@@ -62,6 +58,7 @@ class Studies:
         self._parts: Final = parts
         self._service: Final = service
         self._exchange: Final = exchange
+        self._past: Final = Past(parts.reader)
         self.on_resume: Callable[[str], None] = lambda study_id: None
 
     # ------------------------------------------------------------------------------------- opening
@@ -74,11 +71,8 @@ class Studies:
         first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
-            if view.studies.named(spec.title) is not None:
-                raise Conflict(
-                    f"a study called {spec.title!r} is open; wait for its end, cancel it, or give "
-                    "this one another name"
-                )
+            if (other := view.studies.named(spec.title)) is not None:
+                raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
             design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
             plan.check_room(spec, design, first[0], view, now, self._parts.clock)
@@ -116,18 +110,21 @@ class Studies:
 
     # ---------------------------------------------------------------------------------- looking
 
-    def all(self, caller: Caller) -> list[dict[str, Any]]:
-        """The open ones first, then those that closed lately, the last first."""
+    def all(self, caller: Caller, limit: int = MOST_CLOSED) -> dict[str, Any]:
+        """The open ones first, then as many of the closed ones, the last first; how many more of
+        those there are."""
 
         def look(view: View, now: Seconds) -> tuple[list[Look], list[str]]:
             looks = [self._look(study, view, now) for study in view.studies.open.values()]
             return looks, [closed.id for closed in reversed(view.studies.closed)]
 
-        looks, closed = self._service.look(look)
-        pages = [self._page(study_id) for study_id in closed]
+        looks, lately = self._service.look(look)
+        closed = self._past.last_first(lately, [own.study.id for own in looks])
+        pages = (self._past.page(study_id) for study_id in closed[:limit])
         rows = [row_of_study(own) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
-        return [_for_eyes_of(caller, row) for row in rows]
+        told = [_for_eyes_of(caller, row) for row in rows]
+        return {"studies": told, "more": len(closed[limit:])}
 
     def one(self, name: str, caller: Caller) -> dict[str, Any]:
         """By its id or name; of several that had the name, the open one, else the last."""
@@ -136,14 +133,14 @@ class Studies:
             study = view.studies.named(name)
             if study is not None:
                 return self._look(study, view, now)
-            closed = [own.id for own in view.studies.closed if name in (own.id, own.name)]
-            return closed[-1] if closed else None
+            closed = _closed_lately(name, view)
+            return closed.id if closed else None
 
-        found = self._service.look(look)
+        found = self._service.look(look) or self._past.find(name)
         if isinstance(found, Look):
             page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
         else:
-            page = None if found is None else self._page(found)
+            page = None if found is None else self._past.page(found)
         if page is None:
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
         return _for_eyes_of(caller, page)
@@ -151,13 +148,6 @@ class Studies:
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
-
-    def _page(self, study_id: str) -> dict[str, Any] | None:
-        text = self._parts.reader.spec(page_key(study_id))
-        if text is None:
-            return None
-        page: dict[str, Any] = json.loads(text)
-        return page
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 
@@ -200,9 +190,10 @@ class Studies:
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
         study = view.studies.named(name)
         if study is None:
-            closed = [own for own in view.studies.closed if name in (own.id, own.name)]
-            if closed:
-                raise Conflict(f"study {name!r} is closed already: {closed[-1].reason}")
+            closed = _closed_lately(name, view)
+            if closed or self._past.find(name):
+                why = f": {closed.reason}" if closed else ""
+                raise Conflict(f"study {name!r} is closed already{why}")
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
         owner = study.design.user
         if not caller.admin and owner != caller.name:
@@ -210,6 +201,21 @@ class Studies:
                 f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
         return study
+
+
+def _closed_lately(name: str, view: View) -> Closed | None:
+    """By its id or name; of several that had it, the last."""
+    found = (own for own in reversed(view.studies.closed) if name in (own.id, own.name))
+    return next(found, None)
+
+
+def _taken(other: StudyTrack) -> str:
+    """Its name is somebody's."""
+    state, way = ("stopped", "resume it") if other.is_stopped else ("open", "wait for its end")
+    return (
+        f"a study called {other.design.name!r} is {state}; {way}, cancel it, or give this one "
+        "another name"
+    )
 
 
 def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
@@ -226,54 +232,3 @@ def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
 def _live(study: StudyTrack, view: View) -> Sequence[Track]:
     jobs = [JobId(job_id) for trial in study.trials.values() for job_id in trial.jobs]
     return [view.tracks[job_id] for job_id in jobs if job_id in view.tracks]
-
-
-def page_key(study_id: str) -> str:
-    return f"{study_id}.page"
-
-
-class Archive:
-    """An index of the state: keeps the page of every study that closes, in the transaction of the
-    entry that closed it."""
-
-    def __init__(self, store: Store, clock: Clock, board: Board, home: Home) -> None:
-        self.watches = CLOSES
-        self._home: Final = home
-        self._store: Final = store
-        self._clock: Final = clock
-        self._board: Final = board
-        self._view: View | None = None
-
-    def build(self, view: View) -> Archive:
-        self._view = view
-        return self
-
-    def closes(self, study: StudyTrack, reason: str) -> None:
-        assert self._view is not None
-        look = look_at(study, self._view, self._view.now, self._board)
-        page = page_of_study(look, self._clock, reason)
-        page["last_words"] = self._last_words(study)
-        self._store.put_spec(page_key(study.id), json.dumps(page))
-
-    def _last_words(self, study: StudyTrack) -> str:
-        """Where nothing was ever reported, the log of the last trial that failed knows why."""
-        failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
-        if not failed or study.best is not None:
-            return ""
-        from dovetail.app.daemon import logs  # with asyncio, which the loop does without
-
-        last = max(failed, key=lambda trial: trial.ended_at)
-        line = logs.last_line(self._home.folder(last.job) / LOG)
-        return f"; the last line of its log: {line}" if line else ""
-
-    def waits(self, track: Track) -> None:
-        """Only ends of studies are kept."""
-
-    def runs(self, track: Track) -> None:
-        """Likewise."""
-
-    def ends(self, track: Track) -> None:
-        """Likewise."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.study_quiet import quiet_in
 from dovetail.core.model import Placement, Seconds
 from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.view import View
@@ -31,6 +32,7 @@ class Look:
     switch_s: Seconds
     suspended_bytes: int
     trouble: str = ""
+    told: Mapping[int, Sequence[str]] = field(default_factory=dict)  # metrics, by trial that runs
 
 
 def look_at(study: StudyTrack, view: View, now: Seconds, board: Board, trouble: str = "") -> Look:
@@ -45,7 +47,17 @@ def look_at(study: StudyTrack, view: View, now: Seconds, board: Board, trouble: 
         switch_s=board.of(study).switch_s(view),
         suspended_bytes=sum(track.parked_bytes for track in tracks),
         trouble=trouble,
+        told=_other_metrics(study, view),
     )
+
+
+def _other_metrics(study: StudyTrack, view: View) -> dict[int, Sequence[str]]:
+    """What the trials that run report besides the metric."""
+    return {
+        trial.number: sorted(view.tracks[trial.job].metrics.keys() - {study.design.metric})
+        for trial in study.trials.values()
+        if trial.since >= 0 and trial.job in view.tracks
+    }
 
 
 def row_of_study(look: Look, ended: str | None = None) -> dict[str, Any]:
@@ -68,6 +80,7 @@ def row_of_study(look: Look, ended: str | None = None) -> dict[str, Any]:
         "age_s": study.age_s(look.now),
         "gpu_hours": study.gpu_s_by(look.now) / 3600,
         "switches": study.switches,
+        "quiet": quiet_in(study, look.now, look.told) if ended is None else None,
     }
 
 
@@ -115,7 +128,7 @@ def row_in(page: Mapping[str, Any]) -> dict[str, Any]:
 _ROW = (
     *("id", "name", "user", "policy", "state", "reason", "trials", "done", "running", "paused"),
     *("failed", "stopped", "best", "target", "reached_s", "age_s", "gpu_hours", "switches"),
-    "last_words",
+    *("quiet", "last_words"),
 )
 
 

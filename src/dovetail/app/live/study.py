@@ -12,7 +12,14 @@ import click
 
 from dovetail.app.client import Client
 from dovetail.app.live.listing import clean, counted, has_colours, is_terminal, table, width
-from dovetail.app.live.reach import as_json, command_again, print_json, print_lines, with_client
+from dovetail.app.live.reach import (
+    MOST_ROWS,
+    as_json,
+    command_again,
+    print_json,
+    print_lines,
+    with_client,
+)
 from dovetail.app.live.study_follow import path_of
 from dovetail.app.live.study_rows import best_text, counts_text, study_columns
 from dovetail.core.errors import BadInput
@@ -51,17 +58,23 @@ _name = click.argument("name")
 
 
 @study.command("list")
+@click.option("--limit", type=click.IntRange(0, MOST_ROWS), help="Closed ones at most.  [100]")
+@click.option("--all", "all_", is_flag=True, help=f"All of them (up to {MOST_ROWS:,}).")
 @as_json
 @with_client
-def list_(client: Client, as_json: bool) -> None:
+def list_(client: Client, limit: int | None, all_: bool, as_json: bool) -> None:
     """Studies that are open or stopped, and those closed last."""
-    rows = client.get("/v1/studies")["studies"]
+    found = client.get("/v1/studies", limit=MOST_ROWS if all_ else limit)
+    rows = found["studies"]
     if as_json:
         print_json(rows)
     elif rows or not is_terminal():
         print_lines(table(study_columns(rows, width()), rows, colours=has_colours()))
     else:
         click.echo(f"There is no study. Begin one: {command_again()} tune study.yaml")
+    if found["more"] and not as_json:
+        again = f"{command_again()} study list --all"
+        click.echo(f"… and {found['more']:,} that closed before: {again}", err=True)
 
 
 @study.command()

@@ -17,6 +17,7 @@ from dovetail.app.live.study_rows import (
     CLOSED,
     best_text,
     counts_text,
+    quiet_text,
     settings_text,
     target_text,
     value_text,
@@ -94,14 +95,18 @@ def _told(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
 
 
 def _tell(client: Client, study: dict[str, Any], quiet: bool) -> dict[str, Any]:
-    """One line for each new best, until it is closed or held."""
-    told = ""
+    """One line for each new best, until it is closed or held; once a warning."""
+    told, is_warned = "", False
     row, pause_s = study, _FIRST_LOOK_S
     try:
         while True:
             if _is_new(row, told) and not quiet:
                 told = _best_shown(row)
                 click.echo(new_best(study, row))
+            warning = quiet_text({**row, "metric": study["metric"]}, command_again())
+            if warning and not is_warned:
+                is_warned = True
+                click.echo(clean(f"Warning: {warning}"), err=True)
             if row["state"] != "open":
                 break
             time.sleep(pause_s)
@@ -122,8 +127,8 @@ def _best_shown(row: Row) -> str:
 
 
 def _row(client: Client, study_id: str) -> dict[str, Any]:
-    """As listed: that is short, however many curves there are."""
-    rows = patiently(client, "/v1/studies")["studies"]
+    """As listed among the open ones: that is short, however many curves there are."""
+    rows = patiently(client, "/v1/studies?limit=0")["studies"]
     found = next((row for row in rows if row["id"] == study_id), None)
     return found or patiently(client, path_of(study_id))
 

@@ -134,6 +134,26 @@ def misfit_text(study: Row) -> str:
     )
 
 
+def quiet_text(study: Row, command: str) -> str:
+    """Empty, or which trials hold a slot and say nothing, and what helps. `command` is how one calls
+    Dovetail."""
+    quiet = study.get("quiet")
+    if not quiet:
+        return ""
+    number, *others = quiet["trials"]
+    if quiet["usual_s"] is None:
+        metric = study.get("metric", "the metric")
+        told = f"no trial has reported {metric} yet after {span(quiet['seconds'])}"
+        if quiet["told"]:
+            told += f"; trial {number} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
+    else:
+        likewise = f" ({len(others):,} more likewise)" if others else ""
+        usual = span(quiet["usual_s"])
+        told = f"trial {number} has reported nothing new for {span(quiet['seconds'])}{likewise}"
+        told += f", where {usual} is usual"
+    return f"{told}; see {command} logs {quiet['job']}; a time_limit ends trials that hang"
+
+
 def _misfits(trial: Row, whole: int) -> bool:
     """A script may end early of its own accord, or report once more at the end."""
     return bool(trial["steps"] * 2 < whole or trial["steps"] > whole + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from shlex import quote
+from textwrap import wrap
 from typing import NamedTuple
 
 from dovetail.app.live.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
@@ -18,6 +19,7 @@ from dovetail.app.live.study_rows import (
     misfit_text,
     points_of,
     promising_first,
+    quiet_text,
     setting_text,
     settings_text,
     state_text,
@@ -61,6 +63,7 @@ def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "used", f"{study['gpu_hours']:.3g} GPU-hours"
     yield "switches", _switches(study)
     yield "warning", misfit_text(study)
+    yield "warning", quiet_text(study, command_again())
 
 
 def _every(study: Row) -> str:
@@ -173,6 +176,9 @@ def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
     if study["state"] == "stopped":
         resume = clean(f"It goes on with: {command_again()} study resume {quote(study['name'])}")
         lines.append(cut(resume, columns))
+    if quiet := quiet_text(study, command_again()):
+        told = [cut(line, columns) for line in wrap(clean(quiet), columns)]
+        lines += [paint(line, "yellow" if colours else "") for line in told]
     if scene.away:
         lines.append(paint(cut(clean(scene.away), columns), "red" if colours else ""))
     return [*lines, ""]

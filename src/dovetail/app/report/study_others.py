@@ -105,12 +105,12 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
 def _losses(trial: Mapping[str, Any], sign: float, every: int, steps: int) -> list[float]:
     """After each report that was due, as the policy saw them."""
     from dovetail.tune.board import age_at, losses_since
+    from dovetail.tune.study import bounded
 
     losses: list[float] = []
     for step, told, _ in trial["points"]:
         age = min(age_at(step, trial["points"][0][0], every), steps)
-        value = sign * value_of(told)
-        losses += losses_since(losses, age, value if isfinite(value) else inf)
+        losses += losses_since(losses, age, bounded(sign * value_of(told)))
     return losses
 
 
@@ -156,10 +156,11 @@ def _most_at_once(study: Mapping[str, Any]) -> int:
 
 def _target(study: Mapping[str, Any], curves: Sequence[Sequence[float]], sign: float) -> float:
     """The study's own if it was reached, else what comes close to its best."""
-    if study["target"] is not None and study["reached_s"] is not None:
-        return sign * float(study["target"])
     from dovetail.tune.replay import WITHIN
+    from dovetail.tune.study import bounded
 
+    if study["target"] is not None and study["reached_s"] is not None:
+        return bounded(sign * float(study["target"]))
     ends = [min(curve) for curve in curves]
     return min(ends) + WITHIN * (median(ends) - min(ends))
 
@@ -193,10 +194,16 @@ def _replays(
         try:
             rows.append({"policy": name, "own": name == own, **_replayed(found, name)})
         except Exception as error:  # a rule may be anybody's; one that fails must not cost the page
-            notes.append(f"{name} could not be replayed: {error}")
+            notes.append(f"{name} could not be replayed: {_sentence(error)}")
     if late:
         notes.append(f"Left out, since the replays before took long: {', '.join(late)}.")
     return rows, notes
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ArithmeticError):
+        return "it cannot calculate with values as large or as small as these."
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _replayed(found: Recorded, name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail.app.spec.complaint import Complaint, clipped, shown
@@ -111,13 +111,21 @@ def _hint(path: Path, title: str) -> str:
 
     name = clipped(str(path[-1])).lower()
     if name in ELSEWHERE:
-        return ELSEWHERE[name]
+        return _known_elsewhere(name, title)
     tables = _tables(title)
     table = str(path[0]) if len(path) > 1 else ""
     for own in sorted(tables, key=lambda own: own != table):
         if close := get_close_matches(name, tables[own], 1, 0.7):
             return f"did you mean {'.'.join(filter(None, (own, close[0])))!r}?"
     return f"known are {', '.join(tables[table])}"
+
+
+def _known_elsewhere(name: str, title: str) -> str:
+    if title == "StudySpec" and "'after'" in ELSEWHERE[name]:
+        from dovetail.app.spec.study import NOT_OF_A_STUDY
+
+        return NOT_OF_A_STUDY["after"]
+    return ELSEWHERE[name]
 
 
 def _tables(title: str) -> dict[str, list[str]]:
@@ -130,8 +138,13 @@ def _tables(title: str) -> dict[str, list[str]]:
         "checkpoint": Checkpoint,
         "elastic": Elastic,
     }
+    left_out: Collection[str] = ()
     if title == "StudySpec":
-        from dovetail.app.spec.study import Budget, StudySpec
+        from dovetail.app.spec.study import NOT_OF_A_STUDY, Budget, StudySpec
 
         tables |= {"": StudySpec, "budget": Budget}
-    return {name: list(table.model_fields) for name, table in tables.items()}
+        left_out = NOT_OF_A_STUDY
+    return {
+        name: [field for field in table.model_fields if name or field not in left_out]
+        for name, table in tables.items()
+    }

@@ -20,11 +20,12 @@ from dovetail.tune import sampling
 from dovetail.tune.study import Setting
 
 PYTHON = "python3"
-NOT_OF_A_STUDY = {  # fields of a job that a study fills in itself
+NOT_OF_A_STUDY = {  # fields of a job that a study cannot have
     "array": "a study numbers its own trials; leave it out, or say trials",
     "group": "the trials of a study are its group; leave it out",
     "options": "the trials of a study all run in one way; say resources",
     "profile": "the trials of a study all run in one way; say resources",
+    "after": "a study does not wait for jobs; `dovetail wait ID` does, then `dovetail tune`",
 }
 
 

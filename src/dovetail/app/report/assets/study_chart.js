@@ -39,7 +39,7 @@ function lightUp(number) {
 
 const trialTitle = (trial) => `Trial ${trial.number}: ${trial.state}${trial.reason ? `, ${trial.reason}` : ""}`;
 const valueText = (value) => (value === null ? "–" : short(value, 4));
-const settingText = (value) => (typeof value === "number" ? short(value, 4) : String(value));
+const settingText = (value) => (typeof value !== "number" ? String(value) : Number.isSafeInteger(value) ? plain(value) : short(value, 4));
 
 function trialFacts(trial, data) {
   return [

@@ -3,6 +3,7 @@ const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 const plain = (value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
 
 function short(value, digits = 3) {
+  if (Math.abs(value) >= 1e7) return value.toExponential(digits - 1).replace(/\.?0*e\+/, "e");
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return plain(value);
   return String(Number(value.toPrecision(digits)));
 }
