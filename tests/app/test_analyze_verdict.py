@@ -15,6 +15,7 @@ from analysis_samples import (
     a_predictive,
     a_rolling,
     an_analysis,
+    important,
     tried,
     with_worth,
 )
@@ -75,6 +76,33 @@ def test_measurements_that_agree_are_not_called_a_disagreement() -> None:
     )
     found = an_analysis(decision=same, factors=None, rolling=None).verdict.disagreements
     assert not any("worth most" in line or "by nothing" in line for line in found)
+
+
+def test_a_member_of_a_group_that_was_shuffled_as_one_counts_as_that_group() -> None:
+    both = (important("user and name", 0.9, 0.994), important("size", 0.0, 0.006))
+    paid = with_worth(
+        a_decision(), Worth("user", 900.0, 800.0, 999.0), Worth("name", 850.0, 700.0, 950.0)
+    )
+    own = replace(a_predictive(), importance=both, dropped=())
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == ()
+
+
+def test_what_was_not_measured_is_not_taken_for_nothing() -> None:
+    """Neither a feature that was not simulated nor one that was not shuffled."""
+    own = replace(a_predictive(), importance=(important("tenant", 0.4, 1.0),), dropped=())
+    paid = with_worth(a_decision(), Worth("size", 900.0, 800.0, 999.0))
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == ()
+
+
+def test_a_group_shuffled_as_one_that_does_not_pay_is_still_a_finding() -> None:
+    own = replace(a_predictive(), importance=(important("user and name", 0.9, 1.0),), dropped=())
+    paid = with_worth(a_decision(), Worth("user", 5.0, -9.0, 20.0), Worth("name", 1.0, -9.0, 20.0))
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == (
+        "user and name predict durations, yet knowing them shortens the schedule by nothing.",
+    )
 
 
 def test_a_feature_that_others_can_replace_is_a_finding() -> None:
