@@ -201,6 +201,7 @@ def test_the_command_says_the_verdict_and_where_the_report_is(tmp_path: Path, ty
         (["-", "--cluster", "1x4"], "name a file of jobs"),
         (["jobs.csv", "--cluster", "hello"], "is not a cluster"),
         (["jobs.csv", "--cluster", "1x4", "--policies", "stf"], "did you mean 'srtf'"),
+        (["jobs.csv", "--cluster", "1x4", "--policies", "qssf:predictor=nosuch"], "'nosuch'"),
         (["jobs.csv", "--cluster", "1x4", "--interruption-cost", "x"], "give seconds"),
         (["jobs.csv", "--cluster", "1x4", "--out", "jobs.csv"], "there is a file of that name"),
         (["jobs.csv", "--cluster", "1x4", "--parts", "x"], "there is no part 'x'"),

@@ -100,6 +100,7 @@ def answer(
     from dovetail.app.analyze.outputs import write
 
     memory = Memory(out, question.key(path)) if out else None
+    question.check_policies()
     wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
     with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
         found = Measuring(question, pool, memory, bar)

@@ -17,7 +17,6 @@ from dovetail.app.experiment_given import interruption
 from dovetail.app.outputs import REPORT, folder, named
 from dovetail.app.simulate_options import DURATIONS, FORMAT, PLACEMENT, QUOTAS, TENANTS
 from dovetail.core.errors import BadInput
-from dovetail.policies import registry
 from dovetail.traces.clusters import (
     read_cluster,
     read_cluster_tenants,
@@ -100,15 +99,11 @@ def analyze(
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """A wrong name or parameter is told before anything runs."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
-        registry.sources(name, "oracle")
-    return names
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = _names(text)
     for name in names:
         if name not in ALL:
             raise BadInput(f"--parts: there is no part {name!r}; there are {', '.join(ALL)}")
