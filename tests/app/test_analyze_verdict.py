@@ -150,6 +150,14 @@ def test_what_was_kept_over_plain_fifo_does_not_hide_what_was_lost_over_its_sist
         assert said in found[0]
 
 
+def test_queueing_is_taken_from_the_simulation_not_from_the_load() -> None:
+    for wait_h, said in ((4.0, "there is a queue to order"), (0.1, "little queueing")):
+        fifo = replace(tried("fifo", 10.0), mean_wait_s=wait_h * 3600.0)
+        found = an_analysis(contest=a_contest(tried("las", 5.0), fifo)).verdict.dominant
+        assert said in found[0]
+    assert "queue" not in an_analysis(contest=None).verdict.dominant[0]
+
+
 def test_few_jobs_are_called_few_and_equal_policies_equal() -> None:
     even = a_contest(tried("las", 10.0), tried("fifo", 10.0))
     few = an_analysis(contest=replace(even, jobs=200)).verdict.sureness

@@ -37,7 +37,7 @@ def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
     contest = results["contest"]
     return Verdict(
         dominant=(
-            *dominant(work, results["predictive"], results["decision"]),
+            *dominant(work, results["predictive"], results["decision"], contest),
             *moving(work, results["factors"]),
         ),
         disagreements=tuple(disagreements(results)),
