@@ -93,6 +93,8 @@ def analyze(
     wanted = _parts(parts)
     folder(out)
     analysis = answer(question, trace, out, parts=wanted, quiet=False)
+    for note in (*analysis.notes, *analysis.workload.notices):
+        click.echo(f"note: {note}", err=True)
     for line in _said(analysis):
         click.echo(line)
     click.echo(f"\nReport: {(out / REPORT).resolve()}")

@@ -51,7 +51,8 @@ def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
 def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
     contest = results["contest"]
     if contest is None or not contest.tried:
-        yield "No policy could be simulated on this trace, so none is recommended."
+        why = f" {contest.not_measured[-1]}" if contest and contest.not_measured else ""
+        yield f"No policy could be simulated on this trace, so none is recommended.{why}"
         return
     extent = "the whole trace" if contest.whole else "a stretch of the trace with the usual load"
     load = f", load {percent(contest.load)}" if contest.load else ""
