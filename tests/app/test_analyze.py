@@ -243,6 +243,16 @@ def test_a_trace_of_jobs_that_are_all_too_large_is_told_so(tmp_path: Path) -> No
     assert found.workload.load is None
 
 
+def test_a_status_that_is_not_read_is_to_be_recorded_as_it_is_read(tmp_path: Path) -> None:
+    rows = [[*row, "Failed" if i % 3 else "Pass"] for i, row in enumerate(some_jobs(20))]
+    trace = saved(tmp_path / "jobs.csv", rows, f"{COLUMNS},status")
+    found, page = analyzed(tmp_path, trace, ("workload",))
+    advised = {own.id: own.how for own in found.verdict.record}
+    assert "columns failures" in advised["J31"]
+    assert "there is column status" in advised["J31"]
+    assert "no column that Dovetail reads says how jobs ended" in page
+
+
 def test_the_load_counts_only_jobs_that_fit_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     rows = [[i, i * 3600, 3600, 64 if i == 5 else 1, "ann", "t"] for i in range(11)]
     found, _ = analyzed(tmp_path, saved(tmp_path / "jobs.csv", rows), ("workload",))

@@ -138,8 +138,8 @@ def _not_measured(
         said.append("GPU-hours by user: the trace names neither users nor tenants.")
     if ends is None:
         said.append(
-            "Failures: the trace does not say how jobs ended (columns failures and cancel_s); "
-            "every job is taken to have finished."
+            "Failures: no column that Dovetail reads says how jobs ended (failures, cancel_s); every "
+            "job is taken to have finished."
         )
     return said
 
