@@ -165,6 +165,36 @@ def test_few_jobs_are_called_few_and_equal_policies_equal() -> None:
     assert any("No policy is better than another" in line for line in few)
 
 
+def test_where_no_policy_is_better_none_is_to_be_tried() -> None:
+    even = a_contest(tried("las", 9.97), tried("tiresias", 9.98), tried("fifo", 10.0))
+    found = an_analysis(contest=replace(even, jobs=1))
+    assert found.verdict.choices == ()
+    assert any("1 job says little" in line for line in found.verdict.sureness)
+
+
+def test_titles_say_so_where_nothing_differs() -> None:
+    own = a_decision()
+    same = [replace(row, mean_jct_s=600.0) for row in own.outcomes]
+    noise = [replace(row, mean_jct_s=600.0) for row in own.noise]
+    flat = replace(
+        own,
+        outcomes=tuple(same),
+        noise=tuple(noise),
+        stops_paying_at=None,
+        stops_paying_between=(None, None),
+    )
+    moment = replace(tried("fifo", 10.0), low=None, high=None, best=1.0)
+    page = render(an_analysis(decision=flat, contest=replace(a_contest(moment), load=0.0)))
+    assert "The order of jobs decides nothing" in page
+    assert "Errors of predictions change nothing" in page
+    for nonsense in ("predictions pay against", "load 0.0 %", "100.0 %</td>", "from resampling 9"):
+        assert nonsense not in page
+
+
+def test_a_loss_of_order_is_told_in_percentage_points() -> None:
+    assert "8.0 percentage points larger" in render(an_analysis())
+
+
 def test_where_the_oracle_gains_nothing_there_is_nothing_to_keep() -> None:
     contest = a_contest()
     even = replace(contest.kept[0], oracle_s=contest.kept[0].baseline_s, share=None)
