@@ -33,7 +33,8 @@ from benchmarks.andreas_runs import (
     spread,
 )
 from benchmarks.lines import Line
-from dovetail.app.bounding.slotted import Slotted, solved
+from dovetail.app.bounding.slotted import Slotted
+from dovetail.app.bounding.solving import solved
 from dovetail.traces.scenarios import Scenario
 
 LOADS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")

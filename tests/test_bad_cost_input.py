@@ -189,6 +189,71 @@ def test_a_folder_wants_every_hour_of_a_price_table_too(
     check_one_line(said, "has 2 hours")
 
 
+# -------------------------------------------------------------------------------- numbers too large
+
+TOO_LARGE = ["1e308", "1e13", "inf", "nan"]
+
+
+def check_too_large(said: Said, *says: str) -> None:
+    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+    assert said.err.startswith("dovetail: ")
+    assert all(part in said.err for part in says), said.err
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize("option", ["--price", "--carbon", "--switch-on-cost", "--move-cost"])
+def test_a_price_too_large_to_count_with_is_refused(
+    typed: Type, tmp_path: Path, option: str, number: str
+) -> None:
+    words = own_trace(tmp_path, "", "j,0,3600,1")
+    said = typed("simulate", *words, "--policy", "fifo", "--json", option, number)
+    check_too_large(said, option.strip("-").partition("-")[0])
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+def test_an_hour_whose_price_is_too_large_is_refused(
+    typed: Type, tmp_path: Path, number: str
+) -> None:
+    words = own_trace(tmp_path, "", "j,0,3600,1")
+    (tmp_path / "prices.csv").write_text(f"hour,price\n0,0.1\n1,{number}\n")
+    said = typed("simulate", *words, "--policy", "fifo", "--price", tmp_path / "prices.csv")
+    check_too_large(said, "prices.csv:3", number)
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize(
+    "text",
+    ["price = {}", "carbon = {}", "move = {}", "[watts]\nT4 = [{}]", "[per_hour]\nT4 = [{}]"],
+)
+def test_a_costs_file_with_too_large_a_number_is_refused(
+    typed: Type, tmp_path: Path, text: str, number: str
+) -> None:
+    words = own_trace(tmp_path, "", "j,0,3600,1")
+    (tmp_path / "costs.toml").write_text(text.format(number))
+    said = typed("simulate", *words, "--policy", "fifo", "--costs", tmp_path / "costs.toml")
+    check_too_large(said, "costs.toml: ")
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize("name", ["idle_watts", "gpu_watts"])
+def test_a_node_that_draws_too_much_is_refused(
+    typed: Type, tmp_path: Path, name: str, number: str
+) -> None:
+    words = own_trace(tmp_path, "", "j,0,3600,1")
+    (tmp_path / "cluster.toml").write_text(f"[[nodes]]\ngpus = 4\n{name} = {number}\n")
+    said = typed("simulate", *words, "--policy", "fifo")
+    check_too_large(said, "cluster.toml", name)
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+def test_too_large_a_cost_of_lateness_is_refused(typed: Type, tmp_path: Path, number: str) -> None:
+    words = own_trace(tmp_path, ",deadline_s,late_cost_per_s", f"j,0,3600,1,10,{number}")
+    said = typed("simulate", *words, "--policy", "fifo")
+    check_too_large(said, "job 'j'", "late_cost_per_s")
+    made = folder(tmp_path, f"j,0,100,{number}", "j,A,1,50", "n,A,1,0", "A,1,0.1")
+    check_too_large(typed("simulate", made, "--policy", "fifo"), "job 'j'", "TardinessWeight")
+
+
 # -------------------------------------------------------------------------------- a request to plan
 
 
@@ -252,6 +317,15 @@ def test_a_bad_job_or_node_of_a_request_is_named_and_has_its_code(
     assert said.err.startswith("dovetail: ")
     assert said.err.count("\n") == 1
     assert says in said.err
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000])
+def test_a_request_that_is_nested_too_deeply_is_one_line(
+    typed: Type, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text(text)
+    check_one_line(typed("plan", file), "deep.json: its JSON is nested too deeply")
 
 
 def test_a_deadline_in_the_past_is_planned_with_and_told(typed: Type, tmp_path: Path) -> None:

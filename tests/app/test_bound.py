@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from random import Random
+from time import perf_counter
 
 import pytest
 from click.testing import CliRunner
 
 from dovetail.app.bounding.simple import simple_bound
-from dovetail.app.bounding.slotted import Slotted, solved, usual_slot_s
+from dovetail.app.bounding.slotted import Slotted, usual_slot_s
+from dovetail.app.bounding.solving import solved
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.app.main import cli
 from dovetail.core.model import Node, Option
@@ -91,3 +94,47 @@ def test_the_command_says_how_far_policies_are_above(tmp_path: Path) -> None:
     assert told["optimum"] <= told["policies"]["andreas-greedy"]
     simple = CliRunner().invoke(cli, ["bound", str(tmp_path), "--simple"])
     assert "linear" not in simple.output
+
+
+def test_a_file_is_told_that_a_folder_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("submit_s,duration_s\n0,10\n")
+    said = CliRunner().invoke(cli, ["bound", str(tmp_path / "jobs.csv")])
+    assert "jobs.csv is a file; name a folder with Lof_Selectjobs.csv" in str(said.exception)
+
+
+def test_without_a_solver_the_simple_bound_and_the_policies_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_instance(tmp_path, draw(Scenario(2, 4, "high", 1)))
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    words = ["bound", str(tmp_path), "--policies", "andreas-greedy"]
+    said = CliRunner().invoke(cli, words)
+    assert said.exit_code == 0
+    assert "note: linear programs need SciPy; pip install 'dovetail[bounds]'" in said.stderr
+    assert "above the bound" in said.stdout
+    said = CliRunner().invoke(cli, [*words, "--optimum"])
+    assert "linear programs need SciPy" in str(said.exception)
+    assert said.output == ""
+
+
+@pytest.mark.parametrize("slot", ["0.001", "0.5"])
+def test_a_hopeless_number_of_slots_is_refused_at_once(tmp_path: Path, slot: str) -> None:
+    write_instance(tmp_path, draw(Scenario(2, 20, "high", 1)))
+    began = perf_counter()
+    said = CliRunner().invoke(cli, ["bound", str(tmp_path), "--slot", slot])
+    assert "variables, and 400,000 are the most; give longer slots" in str(said.exception)
+    assert perf_counter() - began < 2.0
+
+
+def test_putting_the_program_together_counts_against_the_limit(tmp_path: Path) -> None:
+    write_instance(tmp_path, draw(Scenario(2, 4, "high", 1)))
+    said = CliRunner().invoke(cli, ["bound", str(tmp_path), "--limit", "0.000001"])
+    assert said.exit_code == 0, said.exception
+    assert "none found: time is up; give more with --limit" in said.output
+
+
+@pytest.mark.parametrize("slot", ["1e-300", "inf", "nan", "-1"])
+def test_slots_of_no_sensible_length_are_refused(tmp_path: Path, slot: str) -> None:
+    write_instance(tmp_path, draw(Scenario(2, 4, "high", 1)))
+    said = CliRunner().invoke(cli, ["bound", str(tmp_path), "--slot", slot])
+    assert f"--slot {float(slot):g}: give " in str(said.exception)

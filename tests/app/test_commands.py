@@ -34,7 +34,10 @@ SUMMARY_KEYS = [
     *("energy_kwh", "co2_kg", "migrations", "switch_ons"),
     *("cpu_seconds", "jobs_per_cpu_second"),
 ]
-JOB_COLUMNS = "job_id,user,tenant,gpus,submit_s,start_s,end_s,wait_s,jct_s,preemptions,outcome"
+JOB_COLUMNS = (
+    "job_id,user,tenant,gpus,submit_s,start_s,end_s,wait_s,jct_s,preemptions,outcome,"
+    "deadline_s,late_s"
+)
 JOBS = """job_id,submit_s,duration_s,gpus,user,tenant,estimate_s
 long,0,100,2,ann,a,120
 short,10,10,2,bob,b,10
@@ -189,11 +192,25 @@ def test_out_holds_summary_jobs_journal_and_report(typed: Type, jobs: Path, tmp_
         header, *rows = list(csv.reader(file))
     assert ",".join(header) == JOB_COLUMNS
     assert sorted(rows) == [
-        ["long", "ann", "a", "2", "0.0", "0.0", "130.0", "30.0", "130.0", "1", "finished"],
-        ["short", "bob", "b", "2", "10.0", "10.0", "20.0", "0.0", "10.0", "0", "finished"],
-        ["wide", "ann", "a", "4", "20.0", "20.0", "50.0", "0.0", "30.0", "0", "finished"],
+        ["long", "ann", "a", "2", "0.0", "0.0", "130.0", "30.0", "130.0", "1", "finished", "", ""],
+        ["short", "bob", "b", "2", "10.0", "10.0", "20.0", "0.0", "10.0", "0", "finished", "", ""],
+        ["wide", "ann", "a", "4", "20.0", "20.0", "50.0", "0.0", "30.0", "0", "finished", "", ""],
     ]
     assert (out / "report.html").read_text().lower().startswith("<!doctype html>")
+
+
+def test_the_jobs_written_say_what_was_due_when_and_how_late_it_was(
+    typed: Type, tmp_path: Path
+) -> None:
+    trace, out = tmp_path / "own.csv", tmp_path / "out"
+    trace.write_text(
+        "job_id,submit_s,duration_s,deadline_s\nlate,0,100,60\nearly,0,100,160\nfree,0,100,\n"
+    )
+    words = ("--cluster", "1x4", "--policy", "fifo", "--out", out, "--json")
+    assert summary_of(typed("simulate", trace, *words))["tardiness_s"] == 40
+    with open(out / "jobs.csv", newline="") as file:
+        rows = {row["job_id"]: (row["deadline_s"], row["late_s"]) for row in csv.DictReader(file)}
+    assert rows == {"late": ("60.0", "40.0"), "early": ("160.0", "0.0"), "free": ("", "")}
 
 
 def test_the_written_journal_replays_to_the_same_end(

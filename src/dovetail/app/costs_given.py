@@ -30,7 +30,22 @@ def costs_given(
     if "price" in said and known.usual_price is None and known.price is not FREE:
         said["usual_price"] = known.price.mean  # what the tables of money per hour were made with
     said["power"] = _power(options["power_table"], kinds, arrivals)
-    return replace(known, **said)
+    costs = replace(known, **said)
+    if options["costs"] or costs.price is not FREE or costs.carbon is not FREE:
+        _tell_without_watts(costs, kinds, in_a_folder=not options["cluster"])
+    return costs
+
+
+def _tell_without_watts(costs: Costs, kinds: Sequence[str], in_a_folder: bool) -> None:
+    """So that nobody takes energy that nobody knows for none."""
+    from dovetail.traces.cost_files import NAME_WATTS, told_without_watts
+
+    way_out = f"{NAME_WATTS}, or idle_watts and gpu_watts in a TOML file of --cluster"
+    if in_a_folder:
+        way_out = "add the columns PowerConsumption[W], EnergyCost[€/kWh] and PUE to GPU-costs.csv"
+    line = told_without_watts(costs, kinds, way_out)
+    if line:
+        click.echo(f"note: {line}", err=True)
 
 
 def costs_believed(options: dict[str, Any], costs: Costs) -> Costs | None:

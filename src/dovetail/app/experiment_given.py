@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed_table import SpeedTable, model_type
 from dovetail.models.workload import Arrival
+from dovetail.traces.cells import LARGEST_AMOUNT
 from dovetail.traces.clusters import (
     read_cluster,
     read_cluster_tenants,
@@ -151,7 +151,7 @@ def _check_factors(options: dict[str, Any]) -> None:
                 f"--{name.replace('_', '-')} {value:g}: give a positive speed, such as 0.8"
             )
     for name, least, most in (
-        ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, inf), ("move_cost", 0.0, inf),
+        ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, LARGEST_AMOUNT), ("move_cost", 0.0, LARGEST_AMOUNT),
         ("time_error", 0.0, 0.99), ("price_error", 0.0, 0.99), ("carbon_error", 0.0, 0.99),
     ):  # fmt: skip
         value = options[name]

@@ -72,6 +72,16 @@ class Costs:
         rates = self.rates.get(kind)
         return 0.0 if rates is None else _entry(rates.watts, busy) * self.pue
 
+    def without_watts(self, kinds: Iterable[str]) -> list[str]:
+        """Those whose energy counts as nothing because nobody said what they draw. Money by the
+        hour stands in for watts, though not where carbon is counted."""
+        return [kind for kind in kinds if not self._draws(kind)]
+
+    def _draws(self, kind: str) -> bool:
+        rates = self.rates.get(kind, NodeRates())
+        in_money = rates.per_hour and self.carbon is FREE
+        return bool(rates.watts or in_money or kind in self.power.kinds)
+
     def extra_watts(self, model: str, kind: str, limit: int) -> float:
         """Of a GPU busy with that model under that limit: beyond what the node's rates have for a
         busy one, cooling and losses of the site included."""

@@ -27,7 +27,6 @@ from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
-LEAST_MARGIN_S: Final = 5.0  # by which a brief job is begun before its last moment
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -36,7 +35,7 @@ class Frugal:
     """Least energy and lateness: jobs with slack wait for company on a node that is on, or for cheap
     hours; those without go as fast as their lateness is worth; value goes first when it is crowded.
 
-    `margin`: part of its time by which a job is begun before its last moment, 5 s at least;
+    `margin`: part of its time by which a job is begun before its last moment;
     `carbon`: money that a kg of CO2 is counted as, beside the price of energy;
     `haste`: what an hour of a job without a deadline is worth when its power limit is chosen, in the
     energy that its GPUs draw without one.
@@ -133,9 +132,8 @@ class Frugal:
         late_per_s = demand.late_per_s
         if deadline == inf:
             deadline = track.submitted_at + PATIENCE * usual
-        else:
-            deadline -= max(0.0, LEAST_MARGIN_S - self.margin * usual)
-            late_per_s = late_per_s or DUE * max(steps.shares) / HOUR_S
+        elif not late_per_s:
+            late_per_s = DUE * max(steps.shares) / HOUR_S
         restart = track.restore_s if track.resumed else 0.0
         task = Task(steps, demand.left, deadline, late_per_s, at, restart=restart)
         if hours is None:

@@ -16,6 +16,7 @@ Read = Callable[[Row], T]
 
 REMEMBERED = 10_000  # distinct texts of a column; bounds the memory spent on columns of names
 LARGEST_WHOLE = 10**9
+LARGEST_AMOUNT = 1e12  # of money, watts, anything: beyond, products of them overflow
 LONGEST_S = 1e12  # 31,000 years; beyond, sums and squares of times are numbers no longer
 SPACES = str.maketrans("-_()[]", " " * 6)
 SHOWN = 60  # characters of a value or a list of columns in a message
@@ -133,9 +134,13 @@ def amount(text: str) -> float:
         value = float(text)
     except ValueError:
         raise ValueError("is not a number") from None
-    if 0.0 <= value < inf:
+    if 0.0 <= value <= LARGEST_AMOUNT:
         return value
-    raise ValueError("is negative" if value < 0.0 else "is not a finite number")
+    if value < 0.0:
+        raise ValueError("is negative")
+    raise ValueError(
+        f"is more than {LARGEST_AMOUNT:g}" if value < inf else "is not a finite number"
+    )
 
 
 def seconds(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Tenant
+from dovetail.traces.cells import LARGEST_AMOUNT
 from dovetail.traces.settings import settings, tables
 from dovetail.traces.tenants import (
     read_tenants,
@@ -90,6 +91,11 @@ def _nodes(source: str, groups: list[NodeGroup]) -> tuple[Node, ...]:
             raise BadInput(f"{source}: a group of {group.count} nodes; give at least 1")
         if group.gpus > MOST_GPUS:
             raise BadInput(f"{source}: {group.gpus} GPUs in one node; give at most {MOST_GPUS}")
+        for name in ("idle_watts", "gpu_watts"):
+            if getattr(group, name) > LARGEST_AMOUNT:
+                raise BadInput(
+                    f"{source}: {name} is no number up to {LARGEST_AMOUNT:g}; give watts"
+                )
     if sum(group.count for group in groups) > MOST_NODES:
         raise BadInput(f"{source}: more than {MOST_NODES:,} nodes; simulate a smaller cluster")
     try:

@@ -11,10 +11,12 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.cost import FREE, Costs, NodeRates, rates_of
 from dovetail.models.hourly import Hourly
+from dovetail.traces.cells import LARGEST_AMOUNT
 from dovetail.traces.hourly_tables import read_hourly
 from dovetail.traces.settings import read_toml
 
 KNOWN = ("price", "carbon", "pue", "switch_on", "move", "watts", "per_hour")
+NAME_WATTS = "name them under [watts] in the file of --costs"
 _TABLE = "the number for 1 busy GPU, for 2, and so on, such as H100 = [700, 1300]"
 
 
@@ -38,6 +40,12 @@ class CostFile:
             switch_on=self.switch_on,
             move=self.move,
         )
+
+
+def told_without_watts(costs: Costs, kinds: Iterable[str], way_out: str = NAME_WATTS) -> str:
+    """One line for the GPU kinds whose energy counts as 0 for want of watts; empty if none does."""
+    unknown = ", ".join(costs.without_watts(dict.fromkeys(kinds)))
+    return f"no watts are known of {unknown}: its energy counts as 0; {way_out}" if unknown else ""
 
 
 def read_costs(path: str) -> CostFile:
@@ -81,6 +89,12 @@ def _tables(path: str, name: str, found: dict[str, Any]) -> dict[str, tuple[floa
 
 
 def _number(where: str, value: object, least: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e15:
-        raise BadInput(f"{where}: {value!r} is no such number; give {least:g} or more")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value <= LARGEST_AMOUNT
+    ):
+        raise BadInput(
+            f"{where}: {value!r} is no such number; give {least:g} or more, up to {LARGEST_AMOUNT:g}"
+        )
     return float(value)

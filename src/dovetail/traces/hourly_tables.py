@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from math import isfinite, nan
+from math import nan
 
 from dovetail.core.errors import BadInput
 from dovetail.models.hourly import HOUR_S, Hourly, of_every_hour
-from dovetail.traces.cells import Header, Read
+from dovetail.traces.cells import LARGEST_AMOUNT, Header, Read
 from dovetail.traces.rows import each
 
 _TIMES = ("hour", "at_s", "timestamp", "time", "datetime", "date")
@@ -20,8 +20,11 @@ def read_hourly(text: str, what: str) -> Hourly:
         value = float(text)
     except ValueError:
         return of_every_hour(list(_rows(text, what)), f"{what} table {text}")
-    if not isfinite(value):
-        raise BadInput(f"a {what} of {text} is no number; give one, or name a table by the hour")
+    if not abs(value) <= LARGEST_AMOUNT:
+        raise BadInput(
+            f"a {what} of {text} is no number up to {LARGEST_AMOUNT:g}; give one, or name a table "
+            "by the hour"
+        )
     return Hourly([value], what)
 
 
@@ -71,8 +74,8 @@ def _number(text: str) -> float:
         value = float(text)
     except ValueError:
         value = nan
-    if not isfinite(value):
-        raise ValueError(f"{text!r} is no number")
+    if not abs(value) <= LARGEST_AMOUNT:
+        raise ValueError(f"{text!r} is no number up to {LARGEST_AMOUNT:g}")
     return value
 
 
@@ -91,4 +94,6 @@ def _parquet(path: str) -> Iterator[tuple[float | None, float]]:
     for index, value in enumerate(values):
         when = times[0][index] if times else None
         at = when.timestamp() if isinstance(when, datetime) else when
+        if value is not None and abs(value) > LARGEST_AMOUNT:
+            raise BadInput(f"{path}: {value} is no number up to {LARGEST_AMOUNT:g}")
         yield at, nan if value is None else value

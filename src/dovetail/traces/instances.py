@@ -13,13 +13,13 @@ from dovetail.core.model import Job, JobId, Node, Option, Seconds
 from dovetail.models.cost import FREE, Costs, NodeRates
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
-from dovetail.traces.cells import CellError, Header, Read, Row
+from dovetail.traces.cells import LARGEST_AMOUNT, CellError, Header, Read, Row
 from dovetail.traces.rows import each
 from dovetail.traces.trace import Trace, put_in_order
 
 T = TypeVar("T")
 
-JOBS, TIMES, NODES, RATES = (
+FILES = JOBS, TIMES, NODES, RATES = (
     "Lof_Selectjobs.csv", "SelectJobs_times.csv", "tNodes.csv", "GPU-costs.csv",
 )  # fmt: skip
 
@@ -72,8 +72,10 @@ def _number(header: Header, name: str, least: float = 0.0) -> Read[float]:
             value = float(row[at])
         except ValueError:
             raise CellError(f"{name} {row[at]!r} is no number") from None
-        if not least <= value < float("inf"):
-            raise CellError(f"{name} is {value:g}; give {least:g} or more")
+        if not least <= value <= LARGEST_AMOUNT:
+            raise CellError(
+                f"{name} is {value:g}; give {least:g} or more, up to {LARGEST_AMOUNT:g}"
+            )
         return value
 
     return read

@@ -117,6 +117,8 @@ class Outcomes:
                 stayed,
                 track.preemptions,
                 track.phase.value,
+                job.deadline,
+                None if job.deadline is None else max(0.0, track.ended_at - job.deadline),
             )
         )
         for placement, start, end in self._unplaced.pop(job.id, ()):

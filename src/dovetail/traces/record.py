@@ -23,6 +23,8 @@ class JobRow(NamedTuple):
     jct_s: Seconds
     preemptions: int
     outcome: str  # finished, failed, cancelled or refused
+    deadline_s: Seconds | None = None
+    late_s: Seconds | None = None  # 0: in time; none: there was no deadline
 
 
 class Stint(NamedTuple):

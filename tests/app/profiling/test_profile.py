@@ -190,3 +190,13 @@ def test_json_has_the_figures(type_: Type, tmp_path: Path) -> None:
     (row,) = json.loads(said.out)["measured"]
     assert row["kind"] == "cpu"
     assert row["steps_per_s"] > 3
+
+
+def test_a_folder_to_write_to_is_refused_before_anything_is_measured(
+    type_: Type, tmp_path: Path
+) -> None:
+    mark = tmp_path / "ran"
+    said = type_("profile", "--slots", 1, "--out", tmp_path, "--", "touch", mark)
+    assert (said.code, said.out) == (1, "")
+    assert said.err == f"dovetail: cannot write {tmp_path}: it is a folder; name a file\n"
+    assert not mark.exists()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from math import inf, isinf
+from os.path import isfile
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dovetail.app.bounding import solving
 from dovetail.app.bounding.simple import simple_bound
+from dovetail.app.bounding.slotted import SHORTEST_SLOT_S, usual_slot_s
 from dovetail.core.errors import BadInput
-from dovetail.traces.instances import Instance, read_instance
+from dovetail.traces.cells import LONGEST_S
+from dovetail.traces.instances import FILES, Instance, read_instance
 
 if TYPE_CHECKING:
     from dovetail.app.experiment import Experiment
@@ -39,6 +43,11 @@ def bound(
     for name, seconds in (("slot", slot), ("limit", limit)):
         if seconds is not None and not seconds > 0:
             raise BadInput(f"--{name} {seconds:g}: give a positive number of seconds")
+    if slot is not None and not SHORTEST_SLOT_S <= slot <= LONGEST_S:
+        raise BadInput(f"--slot {slot:g}: give {SHORTEST_SLOT_S:g} to {LONGEST_S:g} seconds")
+    if isfile(instance):
+        raise BadInput(f"{instance} is a file; name a folder with {', '.join(FILES)}")
+    simple = simple or _is_without_solver(optimum)
     found = read_instance(instance)
     names = [name.strip() for name in policies.split(",") if name.strip()]
     for name in names:
@@ -55,15 +64,24 @@ def bound(
         _say(figures, costs)
 
 
-def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool) -> dict[str, Any]:
-    from dovetail.app.bounding.slotted import Slotted, solved, usual_slot_s
+def _is_without_solver(optimum: bool) -> bool:
+    """Told before anything is computed. What needs no solver is computed all the same."""
+    if solving.is_there():
+        return False
+    if optimum:
+        raise BadInput(solving.NO_SOLVER)
+    click.echo(f"note: {solving.NO_SOLVER}; only the simple bound is told", err=True)
+    return True
 
-    arrivals, nodes, costs = found.trace.arrivals, found.nodes, found.costs
+
+def _by_solver(found: Instance, slot: float | None, limit: float, optimum: bool) -> dict[str, Any]:
+    arrivals = found.trace.arrivals
     slot_s = usual_slot_s(arrivals) if slot is None else slot
-    relaxed = solved(Slotted(arrivals, nodes, costs, slot_s, relaxed=True), limit)
+    given = arrivals, found.nodes, found.costs, slot_s
+    relaxed = solving.solved_within(limit, *given, relaxed=True)
     figures: dict[str, Any] = {"slot_s": slot_s, "lp_bound": _number(relaxed.bound)}
     if optimum:
-        strict = solved(Slotted(arrivals, nodes, costs, slot_s, relaxed=False), limit)
+        strict = solving.solved_within(limit, *given, relaxed=False)
         figures |= {
             "optimum": _number(strict.cost),
             "optimum_bound": _number(strict.bound),

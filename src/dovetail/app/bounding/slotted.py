@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, floor, inf
-from typing import Any, Final
+from time import perf_counter
+from typing import Final
 
 from dovetail.app.bounding.simple import due, least_per_gpu_hour, widths
 from dovetail.core.errors import BadInput
@@ -24,17 +25,12 @@ from dovetail.models.workload import Arrival
 SLOTS_A_JOB: Final = 5  # at least so many for the fastest way of any job
 WHOLE_S: Final = 60.0  # slots last so long, or twice, three times, …
 LATE_SLOTS: Final = 12  # beyond the deadline, for which a job is followed
+SHORTEST_SLOT_S: Final = 1e-3
 MOST_VARIABLES: Final = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """What the solver found: `cost` of a schedule (infinite without one), a `bound` on all."""
-
-    cost: float
-    bound: float
-    seconds: Seconds
-    in_time: bool
+class TimeIsUp(Exception):
+    """The program could not even be put together in time."""
 
 
 @dataclass(slots=True)
@@ -73,7 +69,9 @@ class Slotted:
         costs: Costs,
         slot_s: Seconds,
         relaxed: bool,
+        limit_s: Seconds = inf,
     ) -> None:
+        until = perf_counter() + limit_s
         self._costs: Final = costs
         self._slot_s: Final = slot_s
         self._relaxed: Final = relaxed
@@ -86,10 +84,33 @@ class Slotted:
         self.rows: Final = Rows()
         self._on: dict[tuple[str, int], int] = {}  # nodes of a kind that are on in a slot
         self._busy: dict[tuple[str, int], list[tuple[int, float]]] = {}
+        self._refuse_if_hopeless(arrivals)
         for arrival in arrivals:
+            if perf_counter() > until:
+                raise TimeIsUp
             self._add_job(arrival)
         for (kind, slot), terms in self._busy.items():
             self._add_energy(kind, slot, terms)
+
+    def _refuse_if_hopeless(self, arrivals: Sequence[Arrival]) -> None:
+        """Before it takes minutes to find out; there will be somewhat more variables than these."""
+        least = sum(len(self._options(a)) * len(self._slots(a)) for a in arrivals)
+        if least > MOST_VARIABLES:
+            raise BadInput(
+                f"the program has over {least:,} variables, and {MOST_VARIABLES:,} are the most; give "
+                "longer slots with --slot, or a smaller instance"
+            )
+
+    def _options(self, arrival: Arrival) -> list[Option]:
+        return [o for o in arrival.job.options if o.gpus <= self._wide.get(o.kind, 0)]
+
+    def _slots(self, arrival: Arrival) -> range:
+        """Those in which the job is followed."""
+        slot_s, at = self._slot_s, arrival.at
+        seconds = [option.seconds for option in self._options(arrival)]
+        first = floor(at / slot_s) if self._relaxed else ceil(at / slot_s - 1e-9)
+        last = ceil(min(max(due(arrival.job), at), (at + max(seconds)) * 4) / slot_s)
+        return range(first, max(last, first + ceil(min(seconds) / slot_s)) + LATE_SLOTS)
 
     def _column(self, price: float, most: float, whole: bool) -> int:
         self.price.append(price)
@@ -104,22 +125,16 @@ class Slotted:
         return self._on[kind, slot]
 
     def _add_job(self, arrival: Arrival) -> None:
-        job, slot_s = arrival.job, self._slot_s
-        options = [o for o in job.options if o.gpus <= self._wide.get(o.kind, 0)]
-        first = floor(arrival.at / slot_s) if self._relaxed else ceil(arrival.at / slot_s - 1e-9)
-        slowest = arrival.at + max(o.seconds for o in options)
-        last = ceil(min(max(due(job), arrival.at), slowest * 4) / slot_s) + LATE_SLOTS
-        last = max(last, first + ceil(min(o.seconds for o in options) / slot_s) + LATE_SLOTS)
+        options, slots = self._options(arrival), self._slots(arrival)
         runs = [
-            Run(self._column(0.0, 1.0, True), slot, option)
-            for slot in range(first, last)
-            for option in options
+            Run(self._column(0.0, 1.0, True), slot, option) for slot in slots for option in options
         ]
-        for slot in range(first, last):
-            self._add_slot([run for run in runs if run.slot == slot], slot)
-        work = [(run.column, slot_s / run.option.seconds) for run in runs]
+        for number, slot in enumerate(slots):
+            begins = number * len(options)
+            self._add_slot(runs[begins : begins + len(options)], slot)
+        work = [(run.column, self._slot_s / run.option.seconds) for run in runs]
         self.rows.add([*work, (self._add_rest(options), 1.0)], 1.0)
-        self._add_lateness(arrival, runs, first, last)
+        self._add_lateness(arrival, runs, slots)
 
     def _add_rest(self, options: Sequence[Option]) -> int:
         """What is done after all slots of the job, at the least that it can cost."""
@@ -168,7 +183,7 @@ class Slotted:
         room = [(column, float(k)) for k, column in enumerate(nodes, 1)]
         self.rows.add([*room, *((column, -gpus) for column, gpus in busy)], 0.0)
 
-    def _add_lateness(self, arrival: Arrival, runs: Sequence[Run], first: int, last: int) -> None:
+    def _add_lateness(self, arrival: Arrival, runs: Sequence[Run], slots: range) -> None:
         """The job is late by every slot after its deadline at whose end (strictly: beginning) it is
         not done; and by what no way can avoid."""
         late_per_s, deadline = self._costs.late_per_s(arrival.job), due(arrival.job)
@@ -177,7 +192,7 @@ class Slotted:
         fastest = arrival.at + min(run.option.seconds for run in runs)
         late = self._column(late_per_s, inf, False)
         terms = [(late, 1.0)]
-        for slot in range(first, last):
+        for slot in slots:
             begins, ends = slot * self._slot_s, (slot + 1) * self._slot_s
             if ends <= deadline or (self._relaxed and begins < deadline):
                 continue
@@ -214,42 +229,3 @@ def _lines(table: Sequence[float]) -> list[tuple[float, float]]:
 def usual_slot_s(arrivals: Sequence[Arrival]) -> Seconds:
     fastest = min(option.seconds for a in arrivals for option in a.job.options)
     return WHOLE_S * max(1, ceil(fastest / SLOTS_A_JOB / WHOLE_S))
-
-
-def solved(program: Slotted, limit_s: Seconds) -> Solved:
-    """By HiGHS; when time is up, the best so far and the bound so far."""
-    if len(program.price) > MOST_VARIABLES:
-        raise BadInput(
-            f"the program has {len(program.price):,} variables; give longer slots with --slot, or "
-            "a smaller instance"
-        )
-    milp, constraint, limits, matrix = _solver()
-    from time import perf_counter
-
-    rows = program.rows
-    shape = (len(rows.least), len(program.price))
-    began = perf_counter()
-    found: Any = milp(
-        program.price,
-        constraints=constraint(matrix((rows.values, (rows.at, rows.columns)), shape), rows.least),
-        integrality=[int(whole) for whole in program.whole],
-        bounds=limits(0.0, program.most),
-        options={"time_limit": limit_s, "mip_rel_gap": 1e-3},
-    )
-    took = perf_counter() - began
-    cost = inf if found.x is None else float(found.fun)
-    bound = getattr(found, "mip_dual_bound", None)
-    if not any(program.whole):
-        bound = cost if found.status == 0 else -inf
-    return Solved(cost, -inf if bound is None else float(bound), took, found.status == 0)
-
-
-def _solver() -> tuple[Any, Any, Any, Any]:
-    try:
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_matrix
-    except ImportError:
-        raise BadInput(
-            "linear programs need SciPy; pip install 'dovetail[bounds]', or give --simple"
-        ) from None
-    return milp, LinearConstraint, Bounds, csr_matrix

@@ -41,6 +41,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "full": daemon.store.is_full,
             "notice": daemon.store.notice,
             "power": list(daemon.limits.notices),
+            "costs": daemon.costs_notice,
             "seq": daemon.store.last_seq,
             **daemon.service.policy(),
         }

@@ -14,7 +14,7 @@ from dovetail.core.state import State
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import DAY, Hourly
 from dovetail.traces.charges import Charges
-from dovetail.traces.cost_files import read_costs
+from dovetail.traces.cost_files import read_costs, told_without_watts
 
 NO_FILE = "none"  # said instead of a file: forget the one of last time
 
@@ -26,6 +26,11 @@ def costs_here(path: str | None, nodes: Sequence[Node], epoch: float) -> Costs:
     assert path is not None
     found = read_costs(path).costs(nodes)
     return replace(found, price=_daily(found.price, epoch), carbon=_daily(found.carbon, epoch))
+
+
+def notice_of(costs: Costs, path: str, nodes: Sequence[Node]) -> str:
+    """What who gave prices should know; as a rule nothing."""
+    return "" if path == NO_FILE else told_without_watts(costs, [node.kind for node in nodes])
 
 
 def _daily(table: Hourly, epoch: float) -> Hourly:
@@ -47,10 +52,13 @@ def charged(
     """What the journal amounts to since then, by the books that simulations are kept with."""
     state, charges = State(), Charges(costs)
     state.index(charges)
-    before: Mapping[str, float | int] = {}
+    before: Mapping[str, float | int] | None = None
     for entry in entries:
-        if not before and isinstance(entry, Event) and entry.at >= since:
-            before = dict(charges.figures(since))
+        if before is None and isinstance(entry, Event) and entry.at >= since:
+            before = charges.figures(since)
         state.record(entry)
-    after = charges.figures(max(now, state.now))
-    return {name: value - before.get(name, 0) for name, value in after.items()}
+    until = max(now, state.now)
+    if before is None:  # nothing has happened since, though jobs may have gone on
+        before = charges.figures(min(since, until))
+    after = charges.figures(until)
+    return {name: value - before[name] for name, value in after.items()}

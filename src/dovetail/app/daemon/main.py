@@ -16,7 +16,7 @@ from typing import Final
 
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
-from dovetail.app.daemon.costs import NO_FILE, costs_here
+from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
@@ -95,6 +95,7 @@ class Daemon:
         power = self._power()
         costs = costs_here(self.costs_file, nodes, self.store.epoch)
         self.costs: Final = replace(costs, power=power)
+        self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
         believed = replace(costs, power=settable(power, self.limits, nodes))
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT,

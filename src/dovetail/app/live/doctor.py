@@ -110,6 +110,8 @@ def _daemon(home: Home) -> Iterator[Finding]:
     yield _policy(health)
     yield from _journal(health)
     yield from (Finding("power", NOTE, notice) for notice in health["power"])
+    if health["costs"]:
+        yield Finding("costs", NOTE, health["costs"])
     yield from _strangers(nodes)
 
 

@@ -203,8 +203,9 @@ def _greet(client: Client, place: Home, listen: str | None) -> None:
         click.echo(f"  notice  {health['notice']}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
-    for notice in health["power"]:
-        click.echo(f"  notice  {notice}")
+    for notice in (*health["power"], health["costs"]):
+        if notice:
+            click.echo(f"  notice  {notice}")
     click.echo(f"  try     {command_again()} submit -- python train.py")
 
 

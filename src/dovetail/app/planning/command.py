@@ -27,6 +27,8 @@ def plan(request_file: str, policy: str | None, limit: float | None) -> None:
             data = json.load(text)
         except ValueError as error:
             raise BadInput(f"{request_file} is not JSON: {error}") from None
+        except RecursionError:
+            raise BadInput(f"{request_file}: its JSON is nested too deeply") from None
     try:
         found = planned(read_request(data), policy, inf if limit is None else limit)
     except BadRequest as error:

@@ -58,6 +58,8 @@ def profile(command: tuple[str, ...], **asked: Any) -> None:
     out = Path(asked["out"] or f"{_name(command)}.profile.yaml")
     if not out.parent.is_dir():
         raise BadInput(f"cannot write {out}: there is no folder {out.parent}")
+    if out.is_dir():
+        raise BadInput(f"cannot write {out}: it is a folder; name a file")
     timings = _timings(subject, asked)
     table = Table(tuple(timings), asked["steps"], command)
     out.write_text(text_of(table))
