@@ -94,7 +94,7 @@ ODD: dict[str, tuple[Odd, str]] = {
     "equal durations": (equal_durations, "all durations are equal"),
     "one moment": (at_one_moment, "all jobs were submitted at one time"),
     "clock backwards": (clock_backwards, "a clock ran backwards"),
-    "some end before they start": (ends_before_start, "could not be used and were left out"),
+    "some end before they start": (ends_before_start, "rows that could not be used"),
     "all end before they start": (always_ends_before_start, "no usable column says how long"),
 }
 
@@ -201,6 +201,7 @@ def test_the_command_says_the_verdict_and_where_the_report_is(tmp_path: Path, ty
         (["-", "--cluster", "1x4"], "name a file of jobs"),
         (["jobs.csv", "--cluster", "hello"], "is not a cluster"),
         (["jobs.csv", "--cluster", "1x4", "--policies", "stf"], "did you mean 'srtf'"),
+        (["jobs.csv", "--cluster", "1x4", "--policies", "qssf:predictor=nosuch"], "'nosuch'"),
         (["jobs.csv", "--cluster", "1x4", "--interruption-cost", "x"], "give seconds"),
         (["jobs.csv", "--cluster", "1x4", "--out", "jobs.csv"], "there is a file of that name"),
         (["jobs.csv", "--cluster", "1x4", "--parts", "x"], "there is no part 'x'"),
@@ -218,6 +219,46 @@ def test_a_mistake_is_one_line(
     assert said.code in (1, 2)
     assert told in said.err
     assert len(said.err.strip().splitlines()) == 1
+
+
+def test_what_was_left_out_of_the_trace_is_noted_in_the_terminal(
+    tmp_path: Path, typed: Type
+) -> None:
+    rows = [[*row, "Pass"] for row in some_jobs(20)]
+    rows[3][2] = "soon"
+    rows[4][3] = 64
+    trace = saved(tmp_path / "jobs.csv", rows, f"{COLUMNS},colour")
+    out = tmp_path / "out"
+    said = typed("analyze", trace, "--cluster", "1x4", "--out", out, "--parts", "workload")
+    notes = [line for line in said.err.splitlines() if line.startswith("note: ")]
+    assert any("columns not used: colour" in note for note in notes)
+    assert any("left out 1 row that could not be used" in note for note in notes)
+    assert any("1 of 19 jobs ask for more than the 4 GPUs" in note for note in notes)
+
+
+def test_a_trace_of_jobs_that_are_all_too_large_is_told_so(tmp_path: Path) -> None:
+    rows = [[*row[:3], 64, *row[4:]] for row in some_jobs(20)]
+    found, _ = analyzed(tmp_path, saved(tmp_path / "jobs.csv", rows), ("contest",))
+    assert "20 of 20 jobs ask for more than the 4 GPUs" in found.verdict.sureness[0]
+    assert found.workload.load is None
+
+
+def test_a_status_that_is_not_read_is_to_be_recorded_as_it_is_read(tmp_path: Path) -> None:
+    rows = [[*row, "Failed" if i % 3 else "Pass"] for i, row in enumerate(some_jobs(20))]
+    trace = saved(tmp_path / "jobs.csv", rows, f"{COLUMNS},status")
+    found, page = analyzed(tmp_path, trace, ("workload",))
+    advised = {own.id: own.how for own in found.verdict.record}
+    assert "columns failures" in advised["J31"]
+    assert "there is column status" in advised["J31"]
+    assert "no column that Dovetail reads says how jobs ended" in page
+
+
+def test_the_load_counts_only_jobs_that_fit_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    rows = [[i, i * 3600, 3600, 64 if i == 5 else 1, "ann", "t"] for i in range(11)]
+    found, _ = analyzed(tmp_path, saved(tmp_path / "jobs.csv", rows), ("workload",))
+    assert found.workload.load is not None
+    assert found.workload.load.overall == pytest.approx(10 / 40)
+    assert "leaves out their 64 GPU-hours" in found.workload.notices[-1]
 
 
 def test_numbers_that_are_none_are_null_in_the_file() -> None:

@@ -15,6 +15,7 @@ from analysis_samples import (
     a_predictive,
     a_rolling,
     an_analysis,
+    important,
     tried,
     with_worth,
 )
@@ -77,6 +78,33 @@ def test_measurements_that_agree_are_not_called_a_disagreement() -> None:
     assert not any("worth most" in line or "by nothing" in line for line in found)
 
 
+def test_a_member_of_a_group_that_was_shuffled_as_one_counts_as_that_group() -> None:
+    both = (important("user and name", 0.9, 0.994), important("size", 0.0, 0.006))
+    paid = with_worth(
+        a_decision(), Worth("user", 900.0, 800.0, 999.0), Worth("name", 850.0, 700.0, 950.0)
+    )
+    own = replace(a_predictive(), importance=both, dropped=())
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == ()
+
+
+def test_what_was_not_measured_is_not_taken_for_nothing() -> None:
+    """Neither a feature that was not simulated nor one that was not shuffled."""
+    own = replace(a_predictive(), importance=(important("tenant", 0.4, 1.0),), dropped=())
+    paid = with_worth(a_decision(), Worth("size", 900.0, 800.0, 999.0))
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == ()
+
+
+def test_a_group_shuffled_as_one_that_does_not_pay_is_still_a_finding() -> None:
+    own = replace(a_predictive(), importance=(important("user and name", 0.9, 1.0),), dropped=())
+    paid = with_worth(a_decision(), Worth("user", 5.0, -9.0, 20.0), Worth("name", 1.0, -9.0, 20.0))
+    found = an_analysis(predictive=own, decision=paid, factors=None, rolling=None)
+    assert found.verdict.disagreements == (
+        "user and name predict durations, yet knowing them shortens the schedule by nothing.",
+    )
+
+
 def test_a_feature_that_others_can_replace_is_a_finding() -> None:
     found = an_analysis().verdict.disagreements
     assert any("Shuffling tenant hurts predictions" in line for line in found)
@@ -122,11 +150,49 @@ def test_what_was_kept_over_plain_fifo_does_not_hide_what_was_lost_over_its_sist
         assert said in found[0]
 
 
+def test_queueing_is_taken_from_the_simulation_not_from_the_load() -> None:
+    for wait_h, said in ((4.0, "there is a queue to order"), (0.1, "little queueing")):
+        fifo = replace(tried("fifo", 10.0), mean_wait_s=wait_h * 3600.0)
+        found = an_analysis(contest=a_contest(tried("las", 5.0), fifo)).verdict.dominant
+        assert said in found[0]
+    assert "queue" not in an_analysis(contest=None).verdict.dominant[0]
+
+
 def test_few_jobs_are_called_few_and_equal_policies_equal() -> None:
     even = a_contest(tried("las", 10.0), tried("fifo", 10.0))
     few = an_analysis(contest=replace(even, jobs=200)).verdict.sureness
     assert any("200 jobs say little" in line for line in few)
     assert any("No policy is better than another" in line for line in few)
+
+
+def test_where_no_policy_is_better_none_is_to_be_tried() -> None:
+    even = a_contest(tried("las", 9.97), tried("tiresias", 9.98), tried("fifo", 10.0))
+    found = an_analysis(contest=replace(even, jobs=1))
+    assert found.verdict.choices == ()
+    assert any("1 job says little" in line for line in found.verdict.sureness)
+
+
+def test_titles_say_so_where_nothing_differs() -> None:
+    own = a_decision()
+    same = [replace(row, mean_jct_s=600.0) for row in own.outcomes]
+    noise = [replace(row, mean_jct_s=600.0) for row in own.noise]
+    flat = replace(
+        own,
+        outcomes=tuple(same),
+        noise=tuple(noise),
+        stops_paying_at=None,
+        stops_paying_between=(None, None),
+    )
+    moment = replace(tried("fifo", 10.0), low=None, high=None, best=1.0)
+    page = render(an_analysis(decision=flat, contest=replace(a_contest(moment), load=0.0)))
+    assert "The order of jobs decides nothing" in page
+    assert "Errors of predictions change nothing" in page
+    for nonsense in ("predictions pay against", "load 0.0 %", "100.0 %</td>", "from resampling 9"):
+        assert nonsense not in page
+
+
+def test_a_loss_of_order_is_told_in_percentage_points() -> None:
+    assert "8.0 percentage points larger" in render(an_analysis())
 
 
 def test_where_the_oracle_gains_nothing_there_is_nothing_to_keep() -> None:

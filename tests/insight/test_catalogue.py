@@ -41,6 +41,15 @@ def test_those_that_are_told_durations_do_take_a_predictor() -> None:
     assert all("predictor" in registry.describe(name).needs for name in WITH_PREDICTOR)
 
 
+def test_how_jobs_ended_in_a_column_that_is_not_read_is_derivable() -> None:
+    trace = Trace([arrival("a")], "jobs.csv", columns=("submit_s", "duration_s", "Status"))
+    found = next(own for own in catalogue(trace, nodes(1, 8)).items if own.id == "J31")
+    assert (found.status, found.evidence) == (
+        "derivable",
+        "column Status, which Dovetail does not read",
+    )
+
+
 def test_what_the_jobs_tell_is_present_and_what_nobody_tells_is_missing() -> None:
     bare = of(arrival("a"), arrival("b", 5.0))
     rich = of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,29 @@ class Loaded:
     above: float  # part of the time in which more is wanted than there is
 
 
+def fitting(arrivals: Sequence[Arrival], cluster_gpus: int) -> list[Arrival]:
+    """Those that the cluster could run if it were empty, as far as its number of GPUs tells."""
+    return [arrival for arrival in arrivals if arrival.job.gpus <= cluster_gpus]
+
+
+def too_large(arrivals: Sequence[Arrival], cluster_gpus: int) -> Iterator[str]:
+    """What is said of the others."""
+    others = [arrival for arrival in arrivals if arrival.job.gpus > cluster_gpus]
+    if others:
+        hours = sum(map(gpu_seconds, others)) / HOUR_S
+        yield (
+            f"{len(others):,} of {len(arrivals):,} jobs ask for more than the {cluster_gpus:,} GPUs "
+            f"of the cluster: they can never run here, and the load leaves out their {hours:,.0f} "
+            "GPU-hours."
+        )
+
+
 def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
-    """Between the first and the last submission: what runs on after it says nothing of the load."""
+    """Of the jobs that can run here, between the first and the last submission: what runs on after
+    it says nothing of the load."""
+    arrivals = fitting(arrivals, cluster_gpus)
+    if not arrivals:
+        return None
     starts = np.array([arrival.at for arrival in arrivals])
     works = np.array([arrival.work_s for arrival in arrivals])
     gpus = np.array([gpu_seconds(a) / a.work_s if a.work_s else 0.0 for a in arrivals])

@@ -13,6 +13,7 @@ from dovetail.insight.shapes import Shape, shapes_of
 from dovetail.insight.work import Crew, Map, Progress
 
 _JOINED = ("user", "name")  # each tells of the other: shuffled alone, one hides behind the other
+_AS_ONE = " and ".join(_JOINED)
 _MOST_DROPPED = 8
 
 
@@ -124,9 +125,14 @@ def shuffled_together(features: Features) -> Mapping[str, tuple[str, ...]]:
         for group in features.known_before_start()
     }
     if all(group in groups for group in _JOINED):
-        joined = {" and ".join(_JOINED): tuple(n for g in _JOINED for n in groups.pop(g))}
+        joined = {_AS_ONE: tuple(n for g in _JOINED for n in groups.pop(g))}
         groups = {**joined, **groups}
     return groups
+
+
+def members(group: str) -> tuple[str, ...]:
+    """The groups of features that were shuffled together under this name."""
+    return _JOINED if group == _AS_ONE else (group,)
 
 
 def _score(model: str, level: str, trials: Sequence[Trial]) -> Score | None:
@@ -218,4 +224,4 @@ def _ranked(found: Sequence[tuple[str, Spread, Spread]]) -> list[Importance]:
     return sorted(rows, key=lambda row: -row.mean)
 
 
-__all__ = ["Errors", "Importance", "Predictive", "Score", "Shape", "predictive"]
+__all__ = ["Errors", "Importance", "Predictive", "Score", "Shape", "members", "predictive"]

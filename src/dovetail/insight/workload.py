@@ -10,7 +10,7 @@ import numpy as np
 
 from dovetail.core.model import Node, Seconds
 from dovetail.insight.arriving import Arriving, arriving
-from dovetail.insight.loading import Loaded, loaded
+from dovetail.insight.loading import Loaded, loaded, too_large
 from dovetail.insight.tails import Tail, tail_of
 from dovetail.models.workload import Arrival
 from dovetail.traces.description import HOUR_S, gpu_seconds, size_class
@@ -95,7 +95,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
         ends=ends,
         load=load,
         weeks=weeks,
-        notices=(*_notices(weeks), *_too_large(arrivals, sum(node.gpus for node in nodes))),
+        notices=(*_notices(weeks), *too_large(arrivals, sum(node.gpus for node in nodes))),
         not_measured=tuple(_not_measured(trace, arrived, tail, load, owner, ends)),
     )
 
@@ -127,7 +127,7 @@ def _not_measured(
     elif tail is not None and tail.why_no_index:
         said.append(f"The tail index of durations: {tail.why_no_index}.")
     if load is None and arrived is not None and tail is not None:
-        said.append("Load over time: the cluster has no GPUs.")
+        said.append("Load over time: the cluster has no GPUs, or hardly a job fits it.")
     if len({arrival.job.gpus for arrival in trace.arrivals}) == 1:
         gpus = trace.arrivals[0].job.gpus
         said.append(
@@ -138,8 +138,8 @@ def _not_measured(
         said.append("GPU-hours by user: the trace names neither users nor tenants.")
     if ends is None:
         said.append(
-            "Failures: the trace does not say how jobs ended (columns failures and cancel_s); "
-            "every job is taken to have finished."
+            "Failures: no column that Dovetail reads says how jobs ended (failures, cancel_s); every "
+            "job is taken to have finished."
         )
     return said
 
@@ -155,15 +155,6 @@ def _notices(weeks: Sequence[Week]) -> Iterator[str]:
             f"The first {span(rest[0].start_s)} hold only {jobs:,} jobs, of which half ran longer "
             f"than {span(thin[0].median_s)}: probably the log holds only those that were still "
             "running when it began. Figures of that time are not to be trusted."
-        )
-
-
-def _too_large(arrivals: Sequence[Arrival], gpus: int) -> Iterator[str]:
-    jobs = sum(arrival.job.gpus > gpus for arrival in arrivals)
-    if jobs:
-        yield (
-            f"{jobs:,} of {len(arrivals):,} jobs ask for more than the {gpus:,} GPUs of the "
-            "cluster: they can never run here, yet the load counts them."
         )
 
 

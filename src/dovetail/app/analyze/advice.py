@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.insight.catalogue import Catalogue, Item
-from dovetail.insight.evidence import MISSING
+from dovetail.insight.catalogue import UNREAD, Catalogue, Item
+from dovetail.insight.evidence import DERIVABLE, MISSING
 
 # What most is missing where it is missing: first what predictors and policies could use tomorrow.
 RECORD_FIRST = (
@@ -25,10 +25,17 @@ class Advice:
 
 
 def advice(table: Catalogue | None) -> Iterator[Advice]:
-    missing = {item.id: item for item in table.items if item.status == MISSING} if table else {}
-    wanted = [missing[name] for name in RECORD_FIRST if name in missing]
+    lacking = {item.id: item for item in table.items if _lacks(item)} if table else {}
+    wanted = [lacking[name] for name in RECORD_FIRST if name in lacking]
     for item in wanted[:ADVISED]:
-        yield Advice(item.id, item.name, _use(item), item.record)
+        there = f" (there is {item.evidence})" if item.status == DERIVABLE else ""
+        yield Advice(item.id, item.name, _use(item), f"{item.record}{there}")
+
+
+def _lacks(item: Item) -> bool:
+    """Also what the file says in a way that Dovetail does not read, but could under another name."""
+    unread = item.status == DERIVABLE and item.evidence.endswith(UNREAD)
+    return item.status == MISSING or unread
 
 
 def _use(item: Item) -> str:

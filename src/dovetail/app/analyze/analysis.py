@@ -25,6 +25,7 @@ from dovetail.insight.predictive import Predictive
 from dovetail.insight.work import Progress
 from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
+from dovetail.traces.description_text import counted
 
 ALL = tuple(part.name for part in PARTS)
 UNASKED = "not asked for"
@@ -99,6 +100,7 @@ def answer(
     """Measure every part that is not known from before, and write the report."""
     from dovetail.app.analyze.outputs import write
 
+    question.check_policies()
     memory = Memory(out, question.key(path)) if out else None
     wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
     with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
@@ -188,7 +190,7 @@ def _notes(question: Question) -> list[str]:
     said = list(trace.notes)
     if trace.bad_rows:
         said.append(
-            f"{len(trace.bad_rows):,} rows could not be used and were left out; the first: "
+            f"left out {counted(len(trace.bad_rows), 'row')} that could not be used; the first: "
             f"{trace.bad_rows[0]}"
         )
     if trace.steps_back:

@@ -10,6 +10,7 @@ from dovetail.app.analyze.contest import Contest, Tried
 from dovetail.traces.description_text import span
 
 NUMBER = 3
+CLOSE = 1.05  # means up to so many times the best are called as good
 WHOLE = "told the distribution of service of the whole trace; live it can only learn it"
 
 
@@ -27,6 +28,8 @@ def choices(contest: Contest | None) -> tuple[Choice, ...]:
     """The best outright, the best that predicts nothing, the best that interrupts nobody; where
     these are one and the same, the next in line."""
     rows = [row for row in contest.tried if not row.reference] if contest else []
+    if all_alike(rows):
+        return ()
     rows = [row for row in rows if row.policy != BASELINE and row.gain > 0]
     found: dict[str, Choice] = {}
     for row, why in _ranked(rows):
@@ -36,6 +39,11 @@ def choices(contest: Contest | None) -> tuple[Choice, ...]:
         elif known is not None and why not in known.why and not why.startswith("next"):
             found[row.policy] = _choice(row, f"{known.why}, and {why}")
     return tuple(found.values())
+
+
+def all_alike(rows: Sequence[Tried]) -> bool:
+    """Best mean first."""
+    return not rows or rows[-1].mean_jct_s <= CLOSE * rows[0].mean_jct_s
 
 
 def _ranked(rows: Sequence[Tried]) -> Iterator[tuple[Tried, str]]:

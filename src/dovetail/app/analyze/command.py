@@ -17,7 +17,6 @@ from dovetail.app.experiment_given import interruption
 from dovetail.app.outputs import REPORT, folder, named
 from dovetail.app.simulate_options import DURATIONS, FORMAT, PLACEMENT, QUOTAS, TENANTS
 from dovetail.core.errors import BadInput
-from dovetail.policies import registry
 from dovetail.traces.clusters import (
     read_cluster,
     read_cluster_tenants,
@@ -94,21 +93,19 @@ def analyze(
     wanted = _parts(parts)
     folder(out)
     analysis = answer(question, trace, out, parts=wanted, quiet=False)
+    for note in (*analysis.notes, *analysis.workload.notices):
+        click.echo(f"note: {note}", err=True)
     for line in _said(analysis):
         click.echo(line)
     click.echo(f"\nReport: {(out / REPORT).resolve()}")
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """A wrong name or parameter is told before anything runs."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
-        registry.sources(name, "oracle")
-    return names
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = _names(text)
     for name in names:
         if name not in ALL:
             raise BadInput(f"--parts: there is no part {name!r}; there are {', '.join(ALL)}")

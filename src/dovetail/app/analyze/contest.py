@@ -16,6 +16,7 @@ from dovetail.app.analyze.question import Question
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
+from dovetail.insight.loading import fitting, too_large
 from dovetail.insight.work import Map, Progress
 from dovetail.predict.learner import HISTORY_MEAN
 from dovetail.predict.rolling import kept
@@ -102,7 +103,8 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
     problems = [f"{entry.policy}: {own.problem}" for entry, own in ran if own.problem]
     good = [(entry, own) for entry, own in ran if not own.problem and any(own.counts)]
     if not any(entry.policy == BASELINE for entry, _ in good):
-        return _none(*problems, f"no job finished under {BASELINE}")
+        why = "; ".join(too_large(arrivals, sum(node.gpus for node in question.nodes))).rstrip(".")
+        return _none(*problems, f"no job finished under {BASELINE}{why and ': '}{why}")
     return Contest(
         jobs=len(arrivals),
         whole=len(arrivals) == len(question.arrivals),
@@ -149,7 +151,7 @@ def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
 def _load(experiment: Experiment) -> float:
     gpus = sum(node.gpus for node in experiment.nodes)
     first, last = experiment.arrivals[0].at, experiment.arrivals[-1].at
-    service = sum(a.work_s * a.job.gpus for a in experiment.arrivals)
+    service = sum(a.work_s * a.job.gpus for a in fitting(experiment.arrivals, gpus))
     return service / (gpus * (last - first)) if gpus and last > first else 0.0
 
 

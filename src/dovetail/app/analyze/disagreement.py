@@ -10,7 +10,7 @@ from dovetail.app.analyze.contenders import COMPARED
 from dovetail.app.analyze.contest import Contest
 from dovetail.insight.decision import Decision
 from dovetail.insight.factors import Factors
-from dovetail.insight.predictive import Predictive
+from dovetail.insight.predictive import Predictive, members
 from dovetail.predict.rolling import Rolling
 from dovetail.traces.description_text import span
 
@@ -21,19 +21,8 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
     predictive: Predictive | None = results["predictive"]
     decision: Decision | None = results["decision"]
     told = [row.group for row in predictive.importance if row.low > 0] if predictive else []
-    paid = [row.group for row in decision.shapley if row.low > 0] if decision else []
-    if predictive and decision and predictive.importance and decision.shapley:
-        if told and paid and told[0] != paid[0]:
-            yield (
-                f"{told[0]} predicts durations best, but {paid[0]} is worth most in the schedule: "
-                "what predicts the many is not what sorts the few large jobs."
-            )
-        for group in told[:3]:
-            if group not in paid and group in decision.groups:
-                yield f"{group} predicts durations, yet knowing it shortens the schedule by nothing."
-        for group in paid[:3]:
-            if group not in told:
-                yield f"{group} hardly predicts durations, yet the schedule is shorter for it."
+    if predictive and decision:
+        yield from _predicting_against_paying(predictive, decision, told)
     dropped = {row.group: row for row in predictive.dropped} if predictive else {}
     for group in told[:3]:
         if group in dropped and dropped[group].high <= 0.1 * _mean_of(predictive, group):
@@ -49,6 +38,34 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
             )
     yield from _order_against_outcome(results)
     yield from _by_trace_and_by_model(results)
+
+
+def _predicting_against_paying(
+    predictive: Predictive, decision: Decision, told: Sequence[str]
+) -> Iterator[str]:
+    """Only of what both measured; what was shuffled as one is simulated member by member."""
+    paid = [row.group for row in decision.shapley if row.low > 0]
+    worth = {row.group for row in decision.shapley}
+    as_one = {own: row.group for row in predictive.importance for own in members(row.group)}
+    both = [group for group in told if worth.issuperset(members(group))]
+    if told and told[0] in both and paid and as_one.get(paid[0], told[0]) != told[0]:
+        yield (
+            f"{_predict(told[0])} durations best, but {paid[0]} is worth most in the schedule: "
+            "what predicts the many is not what sorts the few large jobs."
+        )
+    for group in told[:3]:
+        if group in both and not set(paid).intersection(members(group)):
+            it = "it" if len(members(group)) == 1 else "them"
+            yield (
+                f"{_predict(group)} durations, yet knowing {it} shortens the schedule by nothing."
+            )
+    for group in paid[:3]:
+        if group in as_one and as_one[group] not in told:
+            yield f"{group} hardly predicts durations, yet the schedule is shorter for it."
+
+
+def _predict(group: str) -> str:
+    return f"{group} {'predicts' if len(members(group)) == 1 else 'predict'}"
 
 
 def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:

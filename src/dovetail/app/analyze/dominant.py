@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dovetail.app.analyze.choice import percent
+from dovetail.app.analyze.contenders import BASELINE
+from dovetail.app.analyze.contest import Contest
 from dovetail.insight.decision import Decision
 from dovetail.insight.factors import Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload import Workload
 from dovetail.traces.description_text import span
 
+QUEUEING = 0.1  # of the time that jobs run: who waits longer stands in a queue worth ordering
+
 
 def dominant(
-    work: Workload | None, predictive: Predictive | None, decision: Decision | None
+    work: Workload | None,
+    predictive: Predictive | None,
+    decision: Decision | None,
+    contest: Contest | None,
 ) -> Iterator[str]:
     if work is not None and work.tail is not None:
-        yield _service(work)
+        yield _service(work, contest)
     ranked = [row for row in predictive.importance if row.low > 0] if predictive else []
     if ranked:
         names = ", ".join(f"{row.group} ({percent(row.share)})" for row in ranked[:3])
@@ -78,7 +85,7 @@ def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
     return f" Here: {', '.join(here)}." if here else ""
 
 
-def _service(work: Workload) -> str:
+def _service(work: Workload, contest: Contest | None) -> str:
     assert work.tail is not None
     tail = work.tail
     whose = "hundredth of the jobs" if work.jobs >= 200 else "job"
@@ -89,8 +96,21 @@ def _service(work: Workload) -> str:
     )
     if work.load is None:
         return text + "."
-    pressed = "and there is a queue to order" if work.load.overall > 0.7 else "but little queueing"
-    return f"{text}; the load is {percent(work.load.overall)} of the cluster, {pressed}."
+    return f"{text}; the load is {percent(work.load.overall)} of the cluster{_queue(contest)}."
+
+
+def _queue(contest: Contest | None) -> str:
+    """As it was simulated: gangs and bursts queue at loads that look low."""
+    rows = contest.tried if contest else ()
+    base = next((row for row in rows if row.policy == BASELINE), None)
+    if base is None:
+        return ""
+    run_s = base.mean_jct_s - base.mean_wait_s
+    pressed = base.mean_wait_s > QUEUEING * run_s
+    return (
+        f", {'and there is a queue to order' if pressed else 'with little queueing'}: under "
+        f"{BASELINE} jobs wait {span(base.mean_wait_s)} on average and run {span(run_s)}"
+    )
 
 
 def _order(predictive: Predictive | None) -> str:

@@ -54,6 +54,12 @@ class Question:
             seed=self.seed,
         )
 
+    def check_policies(self) -> None:
+        """A wrong name, parameter or predictor is told before anything runs."""
+        experiment = self.experiment(self.arrivals[:1])
+        for text in self.policies:
+            experiment.policy(text)
+
     def key(self, path: str | Path) -> str:
         """The same for the same bytes, asked the same by the same Dovetail."""
         trace = self.trace

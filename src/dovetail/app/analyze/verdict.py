@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.app.analyze.advice import Advice, advice
-from dovetail.app.analyze.choice import Choice, choices, gain_text, percent
+from dovetail.app.analyze.choice import CLOSE, Choice, all_alike, choices, gain_text, percent
 from dovetail.app.analyze.contenders import BASELINE
 from dovetail.app.analyze.contest import Kept
 from dovetail.app.analyze.disagreement import disagreements
@@ -19,7 +19,6 @@ from dovetail.traces.description_text import counted, span
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
 FEW = 1000  # jobs
 SURE = 0.95  # of the resamples: fewer make no clear lead
-CLOSE = 1.05  # means up to so many times the best are called as good
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
     contest = results["contest"]
     return Verdict(
         dominant=(
-            *dominant(work, results["predictive"], results["decision"]),
+            *dominant(work, results["predictive"], results["decision"], contest),
             *moving(work, results["factors"]),
         ),
         disagreements=tuple(disagreements(results)),
@@ -51,7 +50,8 @@ def verdict(question: Question, results: Mapping[str, Any]) -> Verdict:
 def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
     contest = results["contest"]
     if contest is None or not contest.tried:
-        yield "No policy could be simulated on this trace, so none is recommended."
+        why = f" {contest.not_measured[-1]}" if contest and contest.not_measured else ""
+        yield f"No policy could be simulated on this trace, so none is recommended.{why}"
         return
     extent = "the whole trace" if contest.whole else "a stretch of the trace with the usual load"
     load = f", load {percent(contest.load)}" if contest.load else ""
@@ -64,8 +64,8 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
     )
     if contest.jobs < FEW:
         yield (
-            f"{counted(contest.jobs, 'job')} say little: which policy comes first may be chance. "
-            "Bring more before you decide."
+            f"{counted(contest.jobs, 'job')} {'says' if contest.jobs == 1 else 'say'} little: "
+            "which policy comes first may be chance. Bring more before you decide."
         )
     yield _lead(fair)
     if not any(a.job.interruption.restore_s for a in question.trace.arrivals):
@@ -79,12 +79,12 @@ def _sureness(question: Question, results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lead(rows: Sequence[Any]) -> str:
-    first, last = rows[0], rows[-1]
+    first = rows[0]
     close = [row.policy for row in rows[1:] if row.mean_jct_s <= CLOSE * first.mean_jct_s]
     sure = f"{first.policy} is the best in {percent(first.best)} of the resamples"
     if len(rows) == 1:
         return "Only one policy could be tried."
-    if last.mean_jct_s <= CLOSE * first.mean_jct_s:
+    if all_alike(rows):
         return "No policy is better than another here: all means lie within 5 %."
     if first.low is None:
         sure = f"{first.policy} has the shortest mean"

@@ -21,7 +21,7 @@ from dovetail.app.analyze.sections.html import (
     unmeasured,
 )
 from dovetail.app.analyze.verdict import Verdict
-from dovetail.traces.description_text import span
+from dovetail.traces.description_text import counted, span
 
 COLUMNS = (
     Column("Policy"),
@@ -43,14 +43,20 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: Drawn, problem
     if own is None or not own.tried:
         return section("contest", title, unmeasured(own.not_measured if own else (problem,)))
     extent = "the whole trace" if own.whole else "a stretch of it that follows the usual load"
+    load = f", load {percent(own.load)}" if own.load else ""
+    intervals = (
+        f"Intervals are from resampling {own.blocks} of submissions, the same for all policies. "
+        if own.tried[0].low is not None
+        else ""
+    )
+    star = "A star marks the three to try." if verdict.choices else ""
     return section(
         "contest",
         title,
         paragraph(
-            f"Simulated on {extent}: {own.jobs:,} jobs, load {percent(own.load)}. Policies that need "
+            f"Simulated on {extent}: {counted(own.jobs, 'job')}{load}. Policies that need "
             f"durations were told what the predictor {own.predictor} believes, never the truth; the "
-            "oracles (grey) are there to compare with. Intervals are from resampling "
-            f"{own.blocks} of submissions, the same for all policies. A star marks the three to try."
+            f"oracles (grey) are there to compare with. {intervals}{star}"
         ),
         charts(_gains(own, drawn)),
         table("Policies on this trace", COLUMNS, _rows(own, verdict), "summary"),
@@ -67,7 +73,9 @@ def _gains(own: Contest, drawn: Drawn) -> str:
     best = next((row for row in rows if not row.reference), rows[0])
     return drawn.figure(
         f"{best.policy} saves most of fifo's mean completion time: "
-        f"{gain_text(best.gain, best.low, best.high)}",
+        f"{gain_text(best.gain, best.low, best.high)}"
+        if best.gain > 0
+        else "No policy saves anything of fifo's mean completion time",
         {
             "kind": "rows",
             "rows": [
@@ -106,7 +114,7 @@ def _cells(row: Tried) -> Sequence[Cell]:
         Cell(f"{row.preemptions:,}", row.preemptions),
         Cell(percent(row.lost), row.lost),
         Cell(f"{row.refused:,}", row.refused),
-        Cell("–" if row.reference else percent(row.best), row.best),
+        Cell("–" if row.reference or row.low is None else percent(row.best), row.best),
     )
 
 

@@ -17,6 +17,8 @@ from dovetail.app.analyze.sections.html import (
 from dovetail.insight.decision import Decision
 from dovetail.traces.description_text import span
 
+NOTHING_S = 1e-6  # less is rounding
+
 
 def decision_section(own: Decision | None, drawn: Drawn, problem: str) -> str:
     title = "4. What knowing it is worth"
@@ -47,9 +49,12 @@ def _outcomes(own: Decision, drawn: Drawn) -> Iterator[str]:
         return
     best = min(own.outcomes, key=lambda row: row.mean_jct_s)
     worst = max(own.outcomes, key=lambda row: row.mean_jct_s)
+    longest, shortest = span(worst.mean_jct_s), span(best.mean_jct_s)
     yield drawn.figure(
-        f"From {span(worst.mean_jct_s)} ({worst.name}) to {span(best.mean_jct_s)} ({best.name}): "
-        "what the order of jobs decides in all",
+        f"From {longest} ({worst.name}) to {shortest} ({best.name}): what the order of jobs decides "
+        "in all"
+        if longest != shortest
+        else f"The order of jobs decides nothing: the mean completion time is {shortest} in any",
         {
             "kind": "rows",
             "rows": [
@@ -106,6 +111,8 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
     never = f"Up to errors of sigma {most:g}, predictions pay against {own.unaware}"
     if low is not None:
         never += f", but it is not sure beyond sigma {low:.2f}"
+    if max(row.mean_jct_s for row in own.noise) - own.noise[0].mean_jct_s < NOTHING_S:
+        never = "Errors of predictions change nothing: any order of the jobs will do"
     told = (
         f"Predictions stop paying when they are off by a factor of {exp(stops):.1f} "
         f"(sigma {stops:.2f}{around}): beyond, {own.unaware}, which needs none, is better"

@@ -114,8 +114,8 @@ def _order_title(rows: Sequence[Importance]) -> str:
     if first.order_low <= 0:
         return "Shuffling no group of features spoils the order of jobs beyond chance"
     return (
-        f"{first.group} orders jobs best: without it {percent(first.order_mean)} more of the pairs "
-        "are in the wrong order"
+        f"{first.group} orders jobs best: without it the part of the pairs in the wrong order is "
+        f"{100 * first.order_mean:.1f} percentage points larger"
     )
 
 

@@ -49,9 +49,12 @@ def _arrivals(own: Arriving, drawn: Drawn) -> Iterator[str]:
     seen = [value for value in own.by_hour if value >= 0]
     most, least = max(seen), min(seen)
     when = "hour of the day" if own.dated else "hours since the first submission, modulo 24"
-    yield drawn.figure(
+    title = (
         f"Most jobs come in hour {own.by_hour.index(most):02} ({most:.0f} an hour), fewest in "
-        f"hour {own.by_hour.index(least):02} ({least:.1f})",
+        f"hour {own.by_hour.index(least):02} ({least:.1f})"
+    )
+    yield drawn.figure(
+        title if most > least else f"{most:.1f} jobs come in every hour that the trace covers",
         _bars(hours, own.by_hour, "jobs an hour", when),
     )
     days = list(DAYS) if own.dated else [f"day {number}" for number in range(1, 8)]
