@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.app.bounding.slotted import Slotted, solved
+from dovetail.app.bounding.slotted import Slotted
+from dovetail.app.bounding.solving import solved
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.traces.instances import Instance
 from dovetail.traces.scenarios import Scenario, draw
