@@ -280,6 +280,21 @@ def test_a_journal_of_another_user_is_refused(folder: Path) -> None:
         opened(folder)
 
 
+def test_a_process_that_was_just_being_started_does_not_keep_the_next_daemon_out(
+    folder: Path,
+) -> None:
+    """Between fork and exec it has the lock as well."""
+    with opened(folder):
+        locks = [fd for fd in os.listdir("/proc/self/fd") if is_lock(folder, fd)]
+        child = subprocess.Popen(["sleep", "0.2"], pass_fds=[int(fd) for fd in locks])
+    opened(folder).close()
+    assert (len(locks), child.wait()) == (1, 0)
+
+
+def is_lock(folder: Path, fd: str) -> bool:
+    return os.path.realpath(f"/proc/self/fd/{fd}") == str(folder.resolve() / "dovetail.db.lock")
+
+
 def test_a_second_daemon_is_refused_by_the_number_of_the_first(folder: Path) -> None:
     with opened(folder) as store:
         with pytest.raises(JournalUnusable, match=f"is in use by process {os.getpid()};"):
