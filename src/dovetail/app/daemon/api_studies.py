@@ -18,6 +18,7 @@ from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.daemon.studies import Opening
 from dovetail.app.spec.texts import LONGEST_NAME
+from dovetail.core.studies import MOST_CLOSED
 
 routes = router("studies")
 Name = Annotated[str, Path(min_length=1, max_length=LONGEST_NAME, examples=["digits", "s1"])]
@@ -39,7 +40,9 @@ def open_study(asked: StudyAsked, daemon: AskedDaemon, caller: Asking) -> Respon
 def list_studies(
     daemon: AskedDaemon,
     caller: Asking,
-    limit: Annotated[int, Query(ge=0, le=MOST_ROWS, description="Closed ones at most.")] = 100,
+    limit: Annotated[
+        int, Query(ge=0, le=MOST_ROWS, description="Closed ones at most.")
+    ] = MOST_CLOSED,
 ) -> Response:
     """The open ones, then those that are closed, the last first."""
     return Answer(daemon.studies.all(caller, limit))
