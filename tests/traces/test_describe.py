@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
 from dovetail.traces import Recipe, Trace, describe, generate
@@ -106,3 +107,15 @@ def test_the_page_reads_like_this() -> None:
         "       1           1     50.0%             0.0     11.1%     1.5 min",
         "     5-8           1     50.0%             0.2     88.9%     1.5 min",
     ]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 2, 3])
+def test_gpu_hours_of_jobs_that_die_are_those_that_a_simulation_uses(retries: int) -> None:
+    own = job(1, 0.0, 3600.0, gpus=2)
+    dies = replace(own, job=replace(own.job, retries=retries), failures=(600.0, 5000.0, 60.0))
+    early = replace(own, job=replace(own.job, retries=retries), failures=(600.0, 300.0, 60.0))
+    for arrival in (own, dies, early):
+        nodes = [replace(node, cpus=8.0) for node in read_cluster("1x2")]
+        run = simulate(Experiment([arrival], nodes), "fifo")
+        told = describe(Trace([arrival]))
+        assert told.gpu_hours * 3600 == pytest.approx(run.summary["gpu_seconds_used"])

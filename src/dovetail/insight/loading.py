@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dovetail.core.model import Seconds
+from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.description import HOUR_S, gpu_seconds
+from dovetail.traces.description import HOUR_S, gpu_seconds, running_s
 
 MOST_BINS = 240
 
@@ -49,8 +49,8 @@ def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
     if not arrivals:
         return None
     starts = np.array([arrival.at for arrival in arrivals])
-    works = np.array([arrival.work_s for arrival in arrivals])
-    gpus = np.array([gpu_seconds(a) / a.work_s if a.work_s else 0.0 for a in arrivals])
+    works = np.array([running_s(arrival) for arrival in arrivals])
+    gpus = np.array([arrival.job.gpus * arrival.job.share / WHOLE_GPU for arrival in arrivals])
     first, last = float(starts.min()), float(starts.max())
     if last <= first or not cluster_gpus:
         return None

@@ -95,8 +95,19 @@ def describe(trace: Trace, nodes: Sequence[Node] | None = None) -> Description:
     )
 
 
+def running_s(arrival: Arrival) -> Seconds:
+    """How long it has its GPUs if nobody disturbs it: until each attempt dies, as far as it is tried
+    again, and then its work."""
+    tried = 0.0
+    for dies_after in arrival.failures[: arrival.job.retries + 1]:
+        if dies_after >= arrival.work_s:
+            return tried + arrival.work_s
+        tried += dies_after
+    return tried if len(arrival.failures) > arrival.job.retries else tried + arrival.work_s
+
+
 def gpu_seconds(arrival: Arrival) -> float:
-    return arrival.work_s * arrival.job.gpus * arrival.job.share / WHOLE_GPU
+    return running_s(arrival) * arrival.job.gpus * arrival.job.share / WHOLE_GPU
 
 
 def percentile(ordered: Sequence[float], percent: int) -> float:

@@ -20,6 +20,7 @@ from dovetail.insight.loading import fitting, too_large
 from dovetail.insight.work import Map, Progress
 from dovetail.predict.learner import HISTORY_MEAN
 from dovetail.predict.rolling import kept
+from dovetail.traces.description import gpu_seconds
 
 MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
 RESAMPLES = 2000
@@ -151,7 +152,7 @@ def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
 def _load(experiment: Experiment) -> float:
     gpus = sum(node.gpus for node in experiment.nodes)
     first, last = experiment.arrivals[0].at, experiment.arrivals[-1].at
-    service = sum(a.work_s * a.job.gpus for a in fitting(experiment.arrivals, gpus))
+    service = sum(map(gpu_seconds, fitting(experiment.arrivals, gpus)))
     return service / (gpus * (last - first)) if gpus and last > first else 0.0
 
 
