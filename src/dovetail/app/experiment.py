@@ -13,6 +13,8 @@ from time import process_time
 from traceback import extract_tb
 from typing import BinaryIO, cast
 
+import orjson
+
 from dovetail.app.searching import counting
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
 from dovetail.core.errors import DovetailError, UnfinishedRun
@@ -258,9 +260,14 @@ def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
             zipped = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
             file = cast(BinaryIO, opened.enter_context(zipped))
         text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
-        writer = JournalWriter(text.write)
+        writer = JournalWriter(text.write, _texts)
         yield writer.add
         writer.flush()
+
+
+def _texts(times: list[Seconds]) -> list[str]:
+    """What `repr` says, at an eighth of its time."""
+    return orjson.dumps(times)[1:-1].decode().split(",")
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import isfinite, nan
-from typing import Any, Final, final
+from math import isfinite
+from typing import Any, Final, TypeAlias, final
 
 from dovetail.core.entries import (
     Amended,
@@ -68,6 +68,13 @@ from dovetail.core.model import (
 
 _LINES_AT_ONCE: Final = 256
 
+Texts: TypeAlias = Callable[[list[Seconds]], list[str]]  # of numbers, as JSON has them
+
+
+def texts(times: list[Seconds]) -> list[str]:
+    """By the standard library. Somebody who writes many may know a faster way."""
+    return [repr(at) for at in times]
+
 
 @final
 class JournalWriter:
@@ -77,8 +84,9 @@ class JournalWriter:
     a decision between any two, after which the processor has everything else at hand.
     """
 
-    def __init__(self, write: Callable[[str], object]) -> None:
+    def __init__(self, write: Callable[[str], object], texts: Texts = texts) -> None:
         self._write: Final = write
+        self._texts: Final = texts
         self._entries: Final[list[Entry]] = []
         self._times: Final[list[Seconds]] = []  # of each of them
 
@@ -90,28 +98,18 @@ class JournalWriter:
             self.flush()
 
     def flush(self) -> None:
-        lines, times = [], self._times
-        then, at = nan, ""
-        for i, entry in enumerate(self._entries):
-            now = times[i]
-            if now != then:
-                then, text = now, repr(now)
-                at = f'{{"at":{text},'  # as in `opening`, written out: this is every second line
-            lines.append(entry.line(at))
-        self._write("".join(lines))
-        self._entries.clear()
+        entries, times = self._entries, self._times
+        if not entries:
+            return
+        texts = self._texts(times)
+        self._write("".join([entry.line(texts[i]) for i, entry in enumerate(entries)]))
+        entries.clear()
         times.clear()
-
-
-def opening(at: Seconds) -> str:
-    """How the line of an entry at that time begins."""
-    text = repr(at)  # not inside the braces: compiled, `!r` goes the long way through str.format
-    return f'{{"at":{text},'
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:
     """One line of the journal."""
-    return entry.line(opening(now))
+    return entry.line(repr(now))
 
 
 # ------------------------------------------------------------------------------------------ reading

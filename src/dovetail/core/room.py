@@ -36,6 +36,13 @@ class Pool:
 class Room:
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
+    __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
+        *("_asked", "_confirmed", "_draft", "_first", "_lowest", "_single", "bit", "changes"),
+        *("count", "cpus", "down", "drafted", "found", "found_for", "free", "gone", "gpus_up"),
+        *("held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of"),
+        *("pools", "prompt", "shares", "strangers", "tenants", "tenants_matter"),
+    )
+
     def __init__(self) -> None:
         self.nodes: Final[list[Node]] = []
         self.index: Final[dict[str, int]] = {}
