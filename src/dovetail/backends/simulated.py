@@ -185,29 +185,35 @@ class SimulatedCluster:
         if self._failures is not None and not self._lives and at == inf:
             return events  # failures alone do not keep the world going
         while rows and rows[0][0] <= at:
-            then, _, what, life, number = heappop(rows)
-            if life is not None and life.stint != number and (what != _CANCEL or life.gone):
-                continue  # as in _is_stale, written out, since it is asked at every event
-            self._now = at = then
-            if life is None or what != _FINISH:
-                self._happen(events, what, life, number)
-                continue
-            job_id = life.job.id
-            life.stint = _GONE
-            self._fruitless_failures = 0
-            del self._lives[job_id]
-            if self._sharers:
-                self._unshare(events, life)
-            events.append(Finished(at, job_id))
-        while self._next_at <= at < inf:
-            self._now = at
-            arrival = self._coming.pop()
-            self._next_at = self._coming[-1].at if self._coming else inf
-            life = self._lives[arrival.job.id] = _Life(arrival)
+            then, _, what, life, number = row = heappop(rows)
+            if what != _FINISH or life is None:
+                if not _is_stale(row):
+                    self._now = at = then
+                    self._happen(events, what, life, number)
+            elif life.stint == number:  # else it is stale
+                self._now = at = then
+                job_id = life.job.id
+                life.stint = _GONE
+                self._fruitless_failures = 0
+                del self._lives[job_id]
+                if self._sharers:
+                    self._unshare(events, life)
+                events.append(Finished(at, job_id))
+        if self._next_at > at or at == inf:
+            return events
+        self._now = at
+        coming = self._coming
+        while True:
+            arrival = coming.pop()
+            job = arrival.job
+            life = self._lives[job.id] = _Life(arrival)
             if arrival.cancel_at is not None:
                 self._push(max(arrival.cancel_at, arrival.at), _CANCEL, life, 0)
-            events.append(Submitted(at, life.job))
-        return events
+            events.append(Submitted(at, job))
+            next_at = coming[-1].at if coming else inf
+            if next_at > at:
+                self._next_at = next_at
+                return events
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
         """Tell that it is time to wake up, unless something else happens before."""

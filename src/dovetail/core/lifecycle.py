@@ -17,12 +17,20 @@ NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
 class Lifecycle(View):
     """The view, and the steps of a job's life. `State` decides when each is taken."""
 
+    __slots__ = ()
+
     def _advance(self, at: Seconds) -> None:
         if at < self.now:
             raise IllegalEntry(f"time runs backwards: t={at!r} after t={self.now!r}")
-        if self.suspended_count > self.peak_suspended and at > self.now:
-            self.peak_suspended = self.suspended_count  # moments of no length do not count
         self.now = at
+
+    def _suspend(self, more: int) -> None:
+        """So many more jobs are suspended from now on."""
+        now, number = self.now, self.suspended_count
+        if number > self._peak_suspended and now > self._suspended_since:
+            self._peak_suspended = number
+        self._suspended_since = now
+        self.suspended_count = number + more
 
     def _track(self, job_id: JobId) -> Track:
         track = self._tracks.get(job_id)
@@ -201,36 +209,43 @@ class Lifecycle(View):
             self._start_from_bench(track, placement)
             return
         room, shape, now = self.room, track.shape, self.now
-        if placement.gpus != shape.gpus or shape.options:
-            self._check_size(track, placement)
-        if not room.drafted or not room.confirm(True, placement, shape):
-            if placement is not room.found or shape is not room.found_for:
-                self._check_room(job_id, placement, shape)
-            room.take(placement, shape)
-        if track.phase is SUSPENDED:
-            self.suspended_count -= 1
+        if room.drafted or placement is not room.found or shape is not room.found_for:
+            self._take(track, placement)
+        else:
+            room.take(placement, shape)  # it is what the book itself has just found
         if not track.process:
             track.run += 1
             track.process = True
+        track.placement = placement
+        track.holds = placement.holds
+        track.started_at = now
+        track.turn += 1
         is_first = track.first_start_at < 0.0
+        if is_first:
+            track.first_start_at = now
+        elif track.left is not None and _on_other_nodes(track.left, placement):
+            track.migrations += 1
+        if track.phase is SUSPENDED:
+            self._suspend(-1)
         if room.prompt and (is_first or track.job.interruption.restore_s <= 0):
             track.phase = RUNNING
             track.working_since = now
         else:
             track.phase = STARTING
             track.working_since = -1.0
-        track.placement = placement
-        track.holds = placement.holds
-        track.started_at = now
-        track.turn += 1
         self.waiting_count -= 1
         self._running[job_id] = track
         for index in self._on_run:
             index.runs(track)
-        if is_first:
-            track.first_start_at = now
-        elif track.left is not None and _on_other_nodes(track.left, placement):
-            track.migrations += 1
+
+    def _take(self, track: Track, placement: Placement) -> None:
+        """Give the job GPUs that somebody has chosen: as drafted, or after a look at everything."""
+        room, shape = self.room, track.shape
+        if placement.gpus != shape.gpus or shape.options:
+            self._check_size(track, placement)
+        if not room.drafted or not room.confirm(True, placement, shape):
+            self._check_room(track.job.id, placement, shape)
+            room.take(placement, shape)
 
     def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
         try:
@@ -316,7 +331,7 @@ class Lifecycle(View):
     def _step_out(self, track: Track) -> None:
         """Leave the queue, for good or to line up elsewhere in it."""
         if track.phase is SUSPENDED:
-            self.suspended_count -= 1
+            self._suspend(-1)
         if not track.barred:
             self.waiting_count -= 1
         track.turn += 1
@@ -382,7 +397,7 @@ class Lifecycle(View):
         self._tickets += 1
         track.ticket = self._tickets
         if phase is SUSPENDED:
-            self.suspended_count += 1
+            self._suspend(1)
         if track.barred:
             self._park(track)
         else:
@@ -426,7 +441,6 @@ class Lifecycle(View):
         job_id = job.id
         if before is not RUNNING and before is not STARTING:
             self._step_out(track)
-        track.turn += 1
         track.phase = phase
         track.reason = reason
         track.ended_at = self.now

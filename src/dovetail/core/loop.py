@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from typing import Protocol, TypeAlias
 
 from dovetail.core.entries import Action, Event, JournalEntry, Refuse, Wake
@@ -48,11 +47,11 @@ def run(
                 journal(event, state.now)
         if state.unplaceable:
             refuse_unplaceable(backend, state, journal)
-        wake = inf
+        wake: Wake | None = None
         for decide in deciders:
             for action in decide(state):
                 if isinstance(action, Wake):
-                    wake = min(wake, action.at)
+                    wake = action if wake is None or action.at < wake.at else wake
                     continue
                 state.record(action)
                 if journal is not None:
@@ -60,8 +59,8 @@ def run(
                 act(action)
             if state.unsettled or room.drafted:
                 state.settle()
-        if wake < inf:
-            act(Wake(wake))
+        if wake is not None:
+            act(wake)
 
 
 def refuse_unplaceable(backend: Backend, state: State, journal: Journal | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from json.encoder import encode_basestring_ascii as quote
 from math import inf, isinf
@@ -329,24 +330,35 @@ class Placement:
     `limit` is the watts that each GPU may draw; 0: as many as it can.
     """
 
-    def __init__(self, slices: tuple[Slice, ...], share: int = WHOLE_GPU, limit: int = 0) -> None:
+    def __init__(
+        self,
+        slices: tuple[Slice, ...],
+        share: int = WHOLE_GPU,
+        limit: int = 0,
+        parts: Sequence[Placement] = (),  # those on its nodes one by one, where they are at hand
+    ) -> None:
         self.slices: Final = slices
         self.share: Final = share
         self.limit: Final = limit
-        gpus, text, uses = 0, f"[{share}", []
-        for n, mask in slices:
-            number = mask.bit_count()
-            gpus += number
-            text += f",[{n},{mask}]"
-            uses.append((n, mask, number))
-        if limit:
-            text += f",{limit}"
+        gpus, pieces, uses = 0, "", []
+        for part in parts:
+            gpus += part.gpus
+            pieces += part.pieces
+            uses += part.uses
+        if not parts:
+            for n, mask in slices:
+                number = mask.bit_count()
+                gpus += number
+                pieces += f",[{n},{mask}]"
+                uses.append((n, mask, number))
         self.gpus: Final = gpus
         self.holds: Final = gpus * share / WHOLE_GPU  # GPUs, a share counted as a part
         # The slices and their number of GPUs, for the book of what is free: in plain tuples, which
         # are taken apart twice as fast as named ones.
         self.uses: Final = tuple(uses)
-        self.text: Final = text + "]"  # as JSON: the share, nodes and masks, then any limit
+        self.pieces: Final = pieces  # the nodes and masks as JSON
+        # As JSON: the share, nodes and masks, then any limit.
+        self.text: Final = f"[{share}{pieces},{limit}]" if limit else f"[{share}{pieces}]"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -373,6 +385,14 @@ class Placement:
     def limited_to(self, watts: int) -> Placement:
         """The same GPUs, with that power limit."""
         return self if watts == self.limit else Placement(self.slices, self.share, watts)
+
+
+def joined(parts: Sequence[Placement]) -> Placement:
+    """The whole GPUs of several nodes, from the placements on each of them."""
+    slices: list[Slice] = []
+    for part in parts:
+        slices += part.slices
+    return Placement(tuple(slices), WHOLE_GPU, 0, parts)
 
 
 def gpus_of(placement: Placement) -> list[tuple[int, int]]:

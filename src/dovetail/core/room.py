@@ -37,8 +37,8 @@ class Room:
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
-        *("_asked", "_confirmed", "_draft", "_first", "_lowest", "_single", "bit", "changes"),
-        *("count", "cpus", "down", "drafted", "found", "found_for", "free", "gone", "gpus_up"),
+        *("_asked", "_confirmed", "_draft", "_first", "_lowest", "_single", "_sites", "bit"),
+        *("changes", "count", "cpus", "down", "drafted", "found", "found_for", "free", "gone", "gpus_up"),
         *("held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of"),
         *("pools", "prompt", "shares", "strangers", "tenants", "tenants_matter"),
     )
@@ -57,6 +57,8 @@ class Room:
         self.cpus: Final[list[float]] = []
         self.memory_gb: Final[list[float]] = []
         self.open: Final[list[bool]] = []  # may anything start here?
+        # Per open node: where it is counted, that is its pool, the pool's `by_count`, and its bit.
+        self._sites: Final[list[tuple[Pool, list[int], int] | None]] = []
         self.down: Final[set[int]] = set()  # failed or gone
         self.strangers: Final[dict[int, int]] = {}  # per node: GPUs that somebody else uses
         self.occupied: Final[
@@ -100,6 +102,7 @@ class Room:
         self.cpus.append(node.cpus)
         self.memory_gb.append(node.memory_gb)
         self.open.append(False)
+        self._sites.append(None)
         self._single.append({})
         self._first.append([{} for _ in range(node.gpus + 1)])
         self.partitioned = self.partitioned or bool(node.tenant)
@@ -130,8 +133,9 @@ class Room:
         self.open[n] = is_open
         self.changes += 1
         self.found = None
-        pool, count = self.pool_of[n], self.count[n]
-        pool.by_count[count] ^= self.bit[n]
+        pool, count, bit = self.pool_of[n], self.count[n], self.bit[n]
+        self._sites[n] = (pool, pool.by_count, bit) if is_open else None
+        pool.by_count[count] ^= bit
         pool.free += count if is_open else -count
 
     def remove(self, n: int) -> None:
@@ -328,15 +332,14 @@ class Room:
         self.found = None
         if placement.share == WHOLE_GPU:
             # Written out here and in `give`: a call for every slice shows in the profile.
-            free, count = self.free, self.count
+            free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
                 before = count[n]
-                after = before - number
+                after = count[n] = before - number
                 free[n] ^= mask
-                count[n] = after
-                if self.open[n]:
-                    pool, bit = self.pool_of[n], self.bit[n]
-                    by_count = pool.by_count
+                site = sites[n]
+                if site is not None:
+                    pool, by_count, bit = site
                     by_count[before] ^= bit
                     by_count[after] ^= bit
                     pool.free -= number
@@ -351,15 +354,14 @@ class Room:
     def give(self, placement: Placement, shape: Shape) -> None:
         self.found = None
         if placement.share == WHOLE_GPU:
-            free, count = self.free, self.count
+            free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
                 before = count[n]
-                after = before + number
+                after = count[n] = before + number
                 free[n] ^= mask
-                count[n] = after
-                if self.open[n]:
-                    pool, bit = self.pool_of[n], self.bit[n]
-                    by_count = pool.by_count
+                site = sites[n]
+                if site is not None:
+                    pool, by_count, bit = site
                     by_count[before] ^= bit
                     by_count[after] ^= bit
                     pool.free += number
@@ -380,10 +382,11 @@ class Room:
         before, after = self.count[n], mask.bit_count()
         self.free[n] = mask
         self.count[n] = after
-        if self.open[n]:
-            pool, bit = self.pool_of[n], self.bit[n]
-            pool.by_count[before] ^= bit
-            pool.by_count[after] ^= bit
+        site = self._sites[n]
+        if site is not None:
+            pool, by_count, bit = site
+            by_count[before] ^= bit
+            by_count[after] ^= bit
             pool.free += after - before
 
     def _take_share(self, n: int, mask: int, share: int) -> None:

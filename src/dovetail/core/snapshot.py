@@ -134,7 +134,8 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     state.now = saved["now"]
     state._sequence = saved["sequence"]
     state._tickets = saved["tickets"]
-    state.peak_suspended = saved["peak_suspended"]
+    state._peak_suspended = saved["peak_suspended"]
+    state._suspended_since = state.now
     state.policy = saved["policy"]
     state.capacity.extend((at, gpus) for at, gpus in saved["capacity"])
     _restore_cluster(state.room, saved["cluster"])

@@ -60,23 +60,23 @@ from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, 
 class State(Lifecycle):
     """The view, and the one verb that changes it."""
 
+    __slots__ = ()
+
     def record(self, entry: JournalEntry) -> None:
         before = self.now
         try:
             # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
-                if entry.at > before and self.suspended_count <= self.peak_suspended:
-                    self.now = entry.at  # as in `_advance`, written out here and below
-                else:
+                if entry.at < before:
                     self._advance(entry.at)
+                self.now = entry.at  # as in `_advance`, written out here and below
                 self._submitted(entry.job)
             elif isinstance(entry, Start):
                 self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
-                if entry.at > before and self.suspended_count <= self.peak_suspended:
-                    self.now = entry.at
-                else:
+                if entry.at < before:
                     self._advance(entry.at)
+                self.now = entry.at
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
                     finished = self._may_end(entry.job_id)

@@ -80,6 +80,14 @@ class IndexSpec(Protocol):
 class View:
     """What a policy may look at. `past` says how many jobs that ended are remembered as a whole."""
 
+    __slots__ = (  # as those of `Room`
+        *("_dependants", "_index_by_spec", "_on_close", "_on_end", "_on_park", "_on_report"),
+        *("_on_run", "_on_settle", "_on_wait", "_peak_suspended", "_remembers", "_running"),
+        *("_seen", "_sequence", "_shapes", "_simple_shapes", "_suspended_since", "_tickets"),
+        *("_tracks", "_unfinished", "capacity", "now", "past", "policy", "room", "studies"),
+        *("suspended_count", "unplaceable", "unsettled", "waiting_count"),
+    )
+
     def __init__(self, past: int = 0) -> None:
         self.now: Seconds = 0.0
         self.room: Final = Room()
@@ -111,7 +119,8 @@ class View:
         self.unsettled = False  # has an index something to put back?
         self.waiting_count = 0
         self.suspended_count = 0
-        self.peak_suspended = 0
+        self._suspended_since: Seconds = 0.0  # when that last changed
+        self._peak_suspended = 0  # up to then
         self.capacity: Final[
             list[tuple[Seconds, int]]
         ] = []  # GPUs on nodes that are up, from then on
@@ -125,6 +134,12 @@ class View:
     def running(self) -> Mapping[JobId, Track]:
         """The jobs that hold GPUs, in the order they were given them."""
         return self._running
+
+    @property
+    def peak_suspended(self) -> int:
+        """The most jobs that were suspended at once; moments of no length do not count."""
+        lasts = self.now > self._suspended_since
+        return max(self._peak_suspended, self.suspended_count if lasts else 0)
 
     @property
     def ended(self) -> Mapping[JobId, Phase]:

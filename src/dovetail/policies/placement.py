@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice
+from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
 from dovetail.core.plan import Place
 from dovetail.core.room import Pool, Room
 
@@ -81,23 +81,25 @@ def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
 
 def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
     """All that is free on a node, the largest first; the last piece where it fits most tightly."""
-    slices: list[Slice] = []
-    by_count = pool.by_count
+    parts: list[Placement] = []
+    by_count, free, bit = pool.by_count, room.free, room.bit
     for k in range(pool.width, 0, -1):
-        nodes = by_count[k] & among
+        nodes = by_count[k]
+        if nodes:
+            nodes &= among
         while nodes and gpus >= k:
             n = (nodes & -nodes).bit_length() - 1
-            nodes ^= room.bit[n]
-            slices.append(room.single(n, room.free[n]).slices[0])
+            nodes ^= bit[n]
+            parts.append(room.single(n, free[n]))
             gpus -= k
         if not gpus:
             break
         if nodes:
             tight = [by_count[size] & among for size in range(gpus, k) if by_count[size] & among]
             n = _first_node(tight[0] if tight else nodes)
-            slices.append(room.first_gpus(n, gpus).slices[0])
+            parts.append(room.first_gpus(n, gpus))
             break
-    return Placement(tuple(slices))
+    return joined(parts)
 
 
 def _any_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
