@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.entries import NodeJoined, Submitted
+from dovetail.core.journal import Journal
 from dovetail.core.loop import Backend, refuse_unplaceable
 from dovetail.core.state import State
 from dovetail.policies.queueing import FifoSkip
@@ -25,7 +26,7 @@ def told_by(backend: Backend) -> list[list[float]]:
         for event in events:
             state.record(event)  # a world never tells what contradicts what it told before
         turns.append([event.at for event in events])
-        refuse_unplaceable(backend, state, None)
+        refuse_unplaceable(backend, state, Journal(lambda entries, times: None))
         for action in list(policy.decide(state)):
             state.record(action)
             backend.act(action)

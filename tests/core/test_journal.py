@@ -54,7 +54,8 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import BadInput
-from dovetail.core.journal import JournalWriter, decode, encode, read
+from dovetail.core.journal import Journal, decode, encode, read
+from dovetail.core.journal import lines as lines_of
 from dovetail.core.model import Design, Estimate, Interruption, Job, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
@@ -144,9 +145,11 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
 
 def written(entry: JournalEntry, at: float) -> str:
     pieces: list[str] = []
-    writer = JournalWriter(pieces.append)
-    writer.add(entry, at)
-    writer.flush()
+    journal = Journal(lambda entries, times: pieces.append(lines_of(entries, times)))
+    journal.note(entry, at)
+    assert not pieces, "many lines are written at once"
+    journal.flush()
+    journal.flush()
     return "".join(pieces)
 
 
@@ -299,12 +302,12 @@ def fingerprint_of_each_line(lines: list[str]) -> tuple[dict[str, Any], list[str
     from dovetail.core.state import State
 
     state, pieces, audit = State(), [], []
-    writer = JournalWriter(pieces.append)
+    journal = Journal(lambda entries, times: pieces.append(lines_of(entries, times)))
     for entry in read(lines):
         state.record(entry)
-        writer.add(entry, state.now)
+        journal.note(entry, state.now)
         audit.append((state.now, entry))
-    writer.flush()
+    journal.flush()
     assert Audit().read(audit).ended.keys() == state.ended.keys()
     assert all(phase in Phase for phase in state.ended.values())
     return fingerprint(state), pieces

@@ -37,6 +37,7 @@ from dovetail.policies.backfill import Conservative, Easy
 from dovetail.policies.placement import consolidated
 from dovetail.policies.tournament import Tournament
 from dovetail.predict.duration import Oracle
+from dovetail.testing import told_to
 
 BOTH = pytest.mark.parametrize("kind", [Easy, Conservative])
 FOUR = [("P", 3, 10, 0), ("Q", 4, 5, 1), ("R", 1, 4, 2), ("S", 1, 20, 3)]
@@ -81,7 +82,7 @@ class Ran:
 
 def simulate(policy: Policy, trace: Sequence[Arrival], where: list[Node], **world: Any) -> Ran:
     ran = Ran(State())
-    run(SimulatedCluster(where, trace, **world), [policy], ran.state, ran.note)
+    run(SimulatedCluster(where, trace, **world), [policy], ran.state, told_to(ran.note))
     return ran
 
 

@@ -19,7 +19,7 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import Limited, PowerTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.frugal import Frugal
-from dovetail.testing import arrival
+from dovetail.testing import arrival, told_to
 
 POWER = PowerTable(
     {
@@ -108,7 +108,7 @@ def test_a_limit_is_changed_without_stopping_the_job() -> None:
     def note(entry: JournalEntry, now: Seconds) -> None:
         seen.append(entry)
 
-    run(experiment.world(), [experiment.policy("frugal")], State(), note)
+    run(experiment.world(), [experiment.policy("frugal")], State(), told_to(note))
     limits = [entry.placement.limit for entry in seen if isinstance(entry, Resize)]
     assert limits
     assert not [entry for entry in seen if isinstance(entry, Preempt)]

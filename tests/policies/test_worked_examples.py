@@ -20,6 +20,7 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.keys import GittinsIndex, Queues
 from dovetail.policies.placement import count
 from dovetail.policies.registry import Knowledge, make
+from dovetail.testing import told_to
 
 ONE_GPU = [Node("n0", 1)]
 FOUR_GPUS = [Node("n0", 4)]
@@ -50,7 +51,7 @@ def decisions(policy: str, arrivals: list[Arrival], nodes: list[Node]) -> list[t
 
     state = State()
     decider = make(policy, count, Knowledge({}, ""))
-    run(SimulatedCluster(nodes, arrivals), [decider], state, note)
+    run(SimulatedCluster(nodes, arrivals), [decider], state, told_to(note))
     assert not state.tracks
     return seen
 

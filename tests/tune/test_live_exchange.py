@@ -43,7 +43,16 @@ from dovetail.core.view import View
 from dovetail.models.workload import Arrival
 from dovetail.policies.queueing import FifoSkip
 from dovetail.policies.registry import BUILTIN
-from dovetail.testing import AskedTwice, Paused, World, job, nodes, policy_for, random_world
+from dovetail.testing import (
+    AskedTwice,
+    Paused,
+    World,
+    job,
+    nodes,
+    policy_for,
+    random_world,
+    told_to,
+)
 from dovetail.tune.board import Mirror
 from dovetail.tune.live import Exchanging
 from dovetail.tune.replay import Drawn, _World
@@ -580,7 +589,7 @@ def test_every_rung_is_there_after_a_restart_at_any_moment(text: str) -> None:
             Paused(world, turns),
             [Exchanging(FifoSkip())],
             State(100),
-            lambda entry, at, kept=entries: kept.append((at, entry)),
+            told_to(lambda entry, at, kept=entries: kept.append((at, entry))),
         )
         state = State(100)
         for at, entry in entries:

@@ -18,8 +18,8 @@ import orjson
 from dovetail.app.searching import counting
 from dovetail.backends.simulated import NodeEvent, SimulatedCluster
 from dovetail.core.errors import DovetailError, UnfinishedRun
-from dovetail.core.journal import JournalWriter
-from dovetail.core.loop import Journal, Policy, run
+from dovetail.core.journal import Journal, lines
+from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
@@ -260,9 +260,9 @@ def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
             zipped = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
             file = cast(BinaryIO, opened.enter_context(zipped))
         text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
-        writer = JournalWriter(text.write, _texts)
-        yield writer.add
-        writer.flush()
+        journal = Journal(lambda entries, times: text.write(lines(entries, times, _texts)))
+        yield journal
+        journal.flush()
 
 
 def _texts(times: list[Seconds]) -> list[str]:

@@ -66,9 +66,37 @@ from dovetail.core.model import (
     Tenant,
 )
 
-_LINES_AT_ONCE: Final = 256
-
 Texts: TypeAlias = Callable[[list[Seconds]], list[str]]  # of numbers, as JSON has them
+
+
+@final
+class Journal:
+    """Entries on their way to where they are kept: noted one by one, handed on some at a time.
+
+    Where a decision must be safe before it is carried out, they go `at_once` 1 by 1. Elsewhere in
+    larger pieces: many lines in a row are made faster than as many with a decision between any two,
+    after which the processor has everything else at hand. Call `flush` at the end.
+    """
+
+    def __init__(
+        self, hand_on: Callable[[list[Entry], list[Seconds]], object], at_once: int = 256
+    ) -> None:
+        self._hand_on: Final = hand_on
+        self.at_once: Final = at_once
+        self.entries: Final[list[Entry]] = []
+        self.times: Final[list[Seconds]] = []  # of each of them
+
+    def note(self, entry: Entry, now: Seconds) -> None:
+        self.entries.append(entry)
+        self.times.append(now)
+        if len(self.entries) >= self.at_once:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.entries:
+            self._hand_on(self.entries, self.times)
+            self.entries.clear()
+            self.times.clear()
 
 
 def texts(times: list[Seconds]) -> list[str]:
@@ -76,35 +104,9 @@ def texts(times: list[Seconds]) -> list[str]:
     return [repr(at) for at in times]
 
 
-@final
-class JournalWriter:
-    """Streams entries to `write` in large pieces. Call `flush` at the end.
-
-    Their text is made piece by piece as well: many lines in a row are made faster than as many with
-    a decision between any two, after which the processor has everything else at hand.
-    """
-
-    def __init__(self, write: Callable[[str], object], texts: Texts = texts) -> None:
-        self._write: Final = write
-        self._texts: Final = texts
-        self._entries: Final[list[Entry]] = []
-        self._times: Final[list[Seconds]] = []  # of each of them
-
-    def add(self, entry: Entry, now: Seconds) -> None:
-        entries = self._entries
-        entries.append(entry)
-        self._times.append(now)
-        if len(entries) >= _LINES_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        entries, times = self._entries, self._times
-        if not entries:
-            return
-        texts = self._texts(times)
-        self._write("".join([entry.line(texts[i]) for i, entry in enumerate(entries)]))
-        entries.clear()
-        times.clear()
+def lines(entries: list[Entry], times: list[Seconds], texts: Texts = texts) -> str:
+    """Many lines of the journal."""
+    return "".join([entry.line(at) for entry, at in zip(entries, texts(times), strict=True)])
 
 
 def encode(entry: JournalEntry, now: Seconds) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from dovetail.core.entries import Action, Event, JournalEntry, Refuse, Wake
+from dovetail.core.entries import Action, Entry, Event, Refuse, Wake
+from dovetail.core.journal import Journal
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
 from dovetail.core.view import View
-
-Journal: TypeAlias = Callable[[JournalEntry, Seconds], None]
 
 
 class Policy(Protocol):
@@ -35,7 +34,10 @@ def run(
     journal: Journal | None = None,
 ) -> None:
     """Observe, record, decide, record, act; until the world has nothing more to tell."""
+    if journal is None:
+        journal = Journal(_forget)
     observe, act, room = backend.observe, backend.act, state.room
+    entries, times, at_once = journal.entries, journal.times, journal.at_once
     deciders = [policy.decide for policy in policies]
     while True:
         events = observe()
@@ -43,8 +45,10 @@ def run(
             return
         for event in events:
             state.record(event)
-            if journal is not None:
-                journal(event, state.now)
+            entries.append(event)  # as in `Journal.note`, written out here and below
+            times.append(state.now)
+            if len(entries) >= at_once:
+                journal.flush()
         if state.unplaceable:
             refuse_unplaceable(backend, state, journal)
         wake: Wake | None = None
@@ -54,8 +58,10 @@ def run(
                     wake = action if wake is None or action.at < wake.at else wake
                     continue
                 state.record(action)
-                if journal is not None:
-                    journal(action, state.now)
+                entries.append(action)
+                times.append(state.now)
+                if len(entries) >= at_once:
+                    journal.flush()
                 act(action)
             if state.unsettled or room.drafted:
                 state.settle()
@@ -63,11 +69,14 @@ def run(
             act(wake)
 
 
-def refuse_unplaceable(backend: Backend, state: State, journal: Journal | None) -> None:
+def refuse_unplaceable(backend: Backend, state: State, journal: Journal) -> None:
     """A job that could not even start on the empty cluster is told so at once."""
     for job_id, reason in list(state.unplaceable.items()):
         refusal = Refuse(job_id, reason)
         state.record(refusal)
-        if journal is not None:
-            journal(refusal, state.now)
+        journal.note(refusal, state.now)
         backend.act(refusal)
+
+
+def _forget(entries: Sequence[Entry], times: Sequence[Seconds]) -> None:
+    """Nobody wants the journal."""

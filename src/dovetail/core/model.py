@@ -340,7 +340,8 @@ class Placement:
         self.slices: Final = slices
         self.share: Final = share
         self.limit: Final = limit
-        gpus, pieces, uses = 0, "", []
+        gpus, pieces = 0, ""
+        uses: list[tuple[int, int, int]] = []
         for part in parts:
             gpus += part.gpus
             pieces += part.pieces
@@ -351,12 +352,12 @@ class Placement:
                 gpus += number
                 pieces += f",[{n},{mask}]"
                 uses.append((n, mask, number))
-        self.gpus: Final = gpus
+        self.gpus: Final[int] = gpus
         self.holds: Final = gpus * share / WHOLE_GPU  # GPUs, a share counted as a part
         # The slices and their number of GPUs, for the book of what is free: in plain tuples, which
         # are taken apart twice as fast as named ones.
-        self.uses: Final = tuple(uses)
-        self.pieces: Final = pieces  # the nodes and masks as JSON
+        self.uses: Final[tuple[tuple[int, int, int], ...]] = tuple(uses)
+        self.pieces: Final[str] = pieces  # the nodes and masks as JSON
         # As JSON: the share, nodes and masks, then any limit.
         self.text: Final = f"[{share}{pieces},{limit}]" if limit else f"[{share}{pieces}]"
 

@@ -75,9 +75,11 @@ class Order:
         self._view: Final = view
         self._key: Final = key
         self._queued: Final = bool(getattr(key, "queued", False))
-        self._lanes: Final = lanes
         self.watches = SETTLES | WAITS | (RUNS | ENDS if preemptive else 0)
         self._waiting: dict[int, list[WaitingRow]] = {}
+        self._line: list[WaitingRow] | None = None  # the one heap, where there are no lanes
+        if not lanes:
+            self._line = self._waiting[0] = []
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
@@ -99,18 +101,23 @@ class Order:
                 self._view.unsettled = True
                 return
             tie = self._next_place()
-        heap = self._waiting.get(track.shape.lane if self._lanes else 0)
+        heap = self._line if self._line is not None else self._waiting.get(track.shape.lane)
         if heap is None:
             self._queue(key, tie, track)
         else:
             heappush(heap, (key, tie, track.turn, track))
 
     def _queue(self, key: float, tie: float, track: Track) -> None:
-        lane = track.shape.lane if self._lanes else 0
+        heappush(self._heap_of(track), (key, tie, track.turn, track))
+
+    def _heap_of(self, track: Track) -> list[WaitingRow]:
+        if self._line is not None:
+            return self._line
+        lane = track.shape.lane
         heap = self._waiting.get(lane)
         if heap is None:
             heap = self._waiting[lane] = []
-        heappush(heap, (key, tie, track.turn, track))
+        return heap
 
     def runs(self, track: Track) -> None:
         if not track.pinned:  # who cannot give way is no candidate for it
@@ -173,7 +180,7 @@ class Order:
                 heads.append(heap[0])
             else:
                 emptied.append(lane)
-        if emptied and not self._lent:
+        if emptied and not self._lent and self._line is None:
             for lane in emptied:
                 del self._waiting[lane]
         return heads
@@ -187,7 +194,7 @@ class Order:
 
     def first(self) -> Track | None:
         """The first of all, where there are no lanes."""
-        heap = self._waiting.get(0)
+        heap = self._line
         while heap:
             _, _, turn, track = heap[0]
             if track.turn == turn:
@@ -197,7 +204,8 @@ class Order:
 
     def next_needs(self) -> int:
         """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
-        heap = self._waiting[0]
+        heap = self._line
+        assert heap is not None
         number = len(heap)
         if number == 1:
             return _NOBODY
@@ -211,7 +219,7 @@ class Order:
 
     def pass_over(self, track: Track) -> WaitingRow | None:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""
-        heap = self._waiting[track.shape.lane if self._lanes else 0]
+        heap = self._heap_of(track)
         self._lent.append((heap, heappop(heap)))
         self._view.unsettled = True
         while heap and heap[0][3].turn != heap[0][2]:

@@ -38,9 +38,9 @@ class Room:
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
         *("_asked", "_confirmed", "_draft", "_first", "_lowest", "_single", "_sites", "bit"),
-        *("changes", "count", "cpus", "down", "drafted", "found", "found_for", "free", "gone", "gpus_up"),
-        *("held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of"),
-        *("pools", "prompt", "shares", "strangers", "tenants", "tenants_matter"),
+        *("changes", "count", "cpus", "down", "drafted", "found", "found_for", "free", "gone"),
+        *("gpus_up", "held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned"),
+        *("pool_of", "pools", "prompt", "shares", "strangers", "tenants", "tenants_matter"),
     )
 
     def __init__(self) -> None:
@@ -335,13 +335,13 @@ class Room:
             free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
                 before = count[n]
-                after = count[n] = before - number
-                free[n] ^= mask
+                count[n] = after = before - number
+                free[n] = free[n] ^ mask
                 site = sites[n]
                 if site is not None:
                     pool, by_count, bit = site
-                    by_count[before] ^= bit
-                    by_count[after] ^= bit
+                    by_count[before] = by_count[before] ^ bit
+                    by_count[after] = by_count[after] ^ bit
                     pool.free -= number
         else:
             for n, mask in placement.slices:
@@ -357,13 +357,13 @@ class Room:
             free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
                 before = count[n]
-                after = count[n] = before + number
-                free[n] ^= mask
+                count[n] = after = before + number
+                free[n] = free[n] ^ mask
                 site = sites[n]
                 if site is not None:
                     pool, by_count, bit = site
-                    by_count[before] ^= bit
-                    by_count[after] ^= bit
+                    by_count[before] = by_count[before] ^ bit
+                    by_count[after] = by_count[after] ^ bit
                     pool.free += number
         else:
             for n, mask in placement.slices:

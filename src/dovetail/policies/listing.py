@@ -65,8 +65,25 @@ class ListScheduler:
         order = self._order
         if view is not self._seen or order is None:
             order = self._order_in(view)
-        if self._strict:
-            return self._start_in_line(view, order)
+        if not self._strict:
+            return self._start_all_that_fit(view, order)
+        # One after the other, until one does not fit. (A plan would be more than this needs.)
+        place, room, track = self._place, view.room, order.first()
+        starts: list[Action] = []
+        while track is not None:
+            shape = track.shape
+            placement = place(room, shape)
+            if placement is None:
+                break
+            starts.append(Start(track.job.id, placement))
+            if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
+                break  # no other can start: nothing need be drafted
+            room.draft_take(placement, shape)
+            order.pass_over(track)
+            track = order.first()
+        return starts
+
+    def _start_all_that_fit(self, view: View, order: Order) -> Sequence[Action]:
         plan = Plan(view, self._place)
         may_preempt = self._preemptive
         if may_preempt:
@@ -119,23 +136,6 @@ class ListScheduler:
         assert isinstance(order, Order)
         self._seen, self._order = view, order
         return order
-
-    def _start_in_line(self, view: View, order: Order) -> Sequence[Action]:
-        """One after the other, until one does not fit. (A plan would be more than this needs.)"""
-        starts: list[Action] = []
-        place, room, track = self._place, view.room, order.first()
-        while track is not None:
-            shape = track.shape
-            placement = place(room, shape)
-            if placement is None:
-                break
-            starts.append(Start(track.job.id, placement))
-            if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
-                break  # no other can start: nothing need be drafted
-            room.draft_take(placement, shape)
-            order.pass_over(track)
-            track = order.first()
-        return starts
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
@@ -231,8 +231,8 @@ class ListScheduler:
 
 def _left(room: Room, shape: Shape) -> int:
     """No job of whole GPUs that asks for more than this can start after one of that shape."""
-    left = room.most_free()
-    return left - shape.gpus if shape.plain and len(room.pools) == 1 else left
+    pools = room.pools
+    return pools[0].free - shape.gpus if shape.plain and len(pools) == 1 else room.most_free()
 
 
 def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:

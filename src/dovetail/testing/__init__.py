@@ -26,6 +26,7 @@ from dovetail.testing.runs import (
     run_trace,
     run_with_restart,
     run_world,
+    told_to,
 )
 from dovetail.testing.worlds import World, knowledge, policy_for, random_world, world_of_options
 
@@ -56,5 +57,6 @@ __all__ = [
     "run_trace",
     "run_with_restart",
     "run_world",
+    "told_to",
     "world_of_options",
 ]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, cast, final
 
 from dovetail.core.entries import (
     Action,
+    Entry,
     Event,
     JournalEntry,
     Wake,
 )
-from dovetail.core.journal import JournalWriter, read
+from dovetail.core.journal import Journal, lines, read
 from dovetail.core.loop import Backend, Policy, run
 from dovetail.core.model import (
     JobId,
@@ -65,12 +66,7 @@ class Run:
     @property
     def text(self) -> str:
         """The journal as it would be written."""
-        pieces: list[str] = []
-        writer = JournalWriter(pieces.append)
-        for at, entry in self.entries:
-            writer.add(entry, at)
-        writer.flush()
-        return "".join(pieces)
+        return lines([entry for _, entry in self.entries], [at for at, _ in self.entries])
 
     @property
     def ends_at(self) -> Mapping[str, Seconds]:
@@ -110,8 +106,23 @@ def go_on(backend: Backend, policy: Policy, so_far: Run) -> Run:
     ends = Ends()
     ends.tracks = so_far.ended
     so_far.state.index(ends)
-    run(backend, [policy], so_far.state, lambda entry, at: so_far.entries.append((at, entry)))
+    run(
+        backend,
+        [policy],
+        so_far.state,
+        told_to(lambda entry, at: so_far.entries.append((at, entry))),
+    )
     return so_far
+
+
+def told_to(tell: Callable[[JournalEntry, Seconds], object]) -> Journal:
+    """A journal that tells each entry and its time at once."""
+
+    def hand_on(entries: Sequence[Entry], times: Sequence[Seconds]) -> None:
+        for entry, at in zip(cast(Sequence[JournalEntry], entries), times, strict=True):
+            tell(entry, at)
+
+    return Journal(hand_on, at_once=1)
 
 
 @final

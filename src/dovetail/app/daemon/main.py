@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final
+from typing import Final, cast
 
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
@@ -34,9 +34,9 @@ from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
-from dovetail.core.entries import JournalEntry, PolicySet
+from dovetail.core.entries import Entry, JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
-from dovetail.core.journal import decode, encode
+from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, run
 from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
@@ -83,6 +83,7 @@ class Daemon:
             log.warning("%s", self.store.notice)
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
+        self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
         self.tally: Final = Tally(self.state)
@@ -186,7 +187,7 @@ class Daemon:
         policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
         while True:
             try:
-                run(self.world, policies, self.state, self._write)
+                run(self.world, policies, self.state, self.journal)
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
@@ -226,11 +227,12 @@ class Daemon:
 
     def _record(self, entry: JournalEntry) -> None:
         self.state.record(entry)
-        self._write(entry, self.state.now)
+        self.journal.note(entry, self.state.now)
 
-    def _write(self, entry: JournalEntry, now: Seconds) -> None:
-        self.store.add(encode(entry, now).rstrip("\n"))
-        self.tally.count(entry, now)
+    def _write(self, entries: Sequence[Entry], times: Sequence[Seconds]) -> None:
+        for entry, now in zip(cast(Sequence[JournalEntry], entries), times, strict=True):
+            self.store.add(encode(entry, now).rstrip("\n"))
+            self.tally.count(entry, now)
 
     def _sync(self) -> None:
         self.store.commit()
