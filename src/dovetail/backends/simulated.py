@@ -331,9 +331,38 @@ class SimulatedCluster:
     # ----------------------------------------------------------------------------------------- act
 
     def act(self, action: Action) -> None:
-        if isinstance(action, Start):
-            self._start(self._lives[action.job_id], action.placement)
-        elif isinstance(action, Preempt):
+        if not isinstance(action, Start):
+            self._act_otherwise(action)
+            return
+        life, placement = self._lives[action.job_id], action.placement
+        at = now = self._now
+        if self._busy:
+            at = self._physically_free(placement)
+        life.stint = stint = life.stint + 1
+        if stint > 1:  # it ran before
+            at += life.job.interruption.restore_s
+        life.placement = placement
+        life.working_since = at
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        rate = 1.0 if self._speed is None and not self._sharers else self._rate(life)
+        life.rate = rate
+        if at > now:
+            self._push(at, _STARTED, life, stint)
+        elif not self._prompt:
+            self._report_start(self._reports, life)
+        elif rate != 1.0:
+            self._reports.append(Paced(now, life.job.id, rate))
+        if life.arrival.failures:
+            self._push_end(life)
+        else:
+            made = self._made = self._made + 1
+            heappush(self._rows, (at + life.remaining_s / rate, made, _FINISH, life, stint))
+
+    def _act_otherwise(
+        self, action: Preempt | Wake | Refuse | Stop | Branch | Resize | Promote | CloseStudy
+    ) -> None:
+        if isinstance(action, Preempt):
             self._preempt(self._lives[action.job_id])
         elif isinstance(action, Wake):
             self._wake_at = action.at
@@ -352,32 +381,6 @@ class SimulatedCluster:
         life.stint = _GONE
         if self._sharers and life.placement is not None:
             self._unshare(self._reports, life)
-
-    def _start(self, life: _Life, placement: Placement) -> None:
-        at = now = self._now
-        if self._busy:
-            at = self._physically_free(placement)
-        stint = life.stint + 1
-        if stint > 1:  # it ran before
-            at += life.job.interruption.restore_s
-        life.stint = stint
-        life.placement = placement
-        life.working_since = at
-        if placement.share != WHOLE_GPU:
-            self._share(life, placement)
-        rate = 1.0 if self._speed is None and not self._sharers else self._rate(life)
-        life.rate = rate
-        if at > now:
-            self._push(at, _STARTED, life, stint)
-        elif not self._prompt:
-            self._report_start(self._reports, life)
-        elif rate != 1.0:
-            self._reports.append(Paced(now, life.job.id, rate))
-        if life.arrival.failures:
-            self._push_end(life)
-        else:
-            made = self._made = self._made + 1
-            heappush(self._rows, (at + life.remaining_s / rate, made, _FINISH, life, stint))
 
     def _rate(self, life: _Life) -> float:
         """How fast the job runs where it is: its placement, and the worst of its neighbours."""

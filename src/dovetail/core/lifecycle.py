@@ -217,7 +217,6 @@ class Lifecycle(View):
             track.run += 1
             track.process = True
         track.placement = placement
-        track.holds = placement.holds
         track.started_at = now
         track.turn += 1
         is_first = track.first_start_at < 0.0
@@ -354,7 +353,6 @@ class Lifecycle(View):
         self._settle_stint(track, lost_s)
         track.left = placement
         track.placement = None
-        track.holds = 0.0
         track.speed = 1.0
         track.working_since = -1.0
         track.turn += 1
@@ -379,17 +377,18 @@ class Lifecycle(View):
 
     def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
         """Book the GPU-seconds held and the progress made since the last time this was done."""
-        now, since, speed = self.now, track.working_since, track.speed
-        held = now - track.started_at
-        worked = now - since if since >= 0.0 else 0.0
+        placement, since, speed = track.placement, track.working_since, track.speed
+        assert placement is not None
+        holds, held = placement.holds, self.now - track.started_at
+        worked = self.now - since if since >= 0.0 else 0.0
         track.held_s += held
-        track.held_gpu_s += track.holds * held
+        track.held_gpu_s += holds * held
         track.executed_s += worked * speed
         if lost_s:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
         if lost_s or worked != held:
-            track.lost_gpu_s += track.holds * (held - worked + lost_s / speed)
+            track.lost_gpu_s += holds * (held - worked + lost_s / speed)
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
@@ -474,7 +473,6 @@ class Lifecycle(View):
         self._settle_so_far(track)
         track.migrations += _on_other_nodes(before, placement)
         track.placement = placement
-        track.holds = placement.holds
         track.turn += 1
         for index in self._on_run:
             index.runs(track)

@@ -63,7 +63,7 @@ def run(
                 if len(entries) >= at_once:
                     journal.flush()
                 act(action)
-            if state.unsettled or room.drafted:
+            if room.unsettled:
                 state.settle()
         if wake is not None:
             act(wake)

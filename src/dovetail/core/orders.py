@@ -98,7 +98,7 @@ class Order:
         if self._queued:
             if track.resumed:
                 self._displaced.append(track)
-                self._view.unsettled = True
+                self._view.room.unsettled = True
                 return
             tie = self._next_place()
         heap = self._line if self._line is not None else self._waiting.get(track.shape.lane)
@@ -221,7 +221,7 @@ class Order:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""
         heap = self._heap_of(track)
         self._lent.append((heap, heappop(heap)))
-        self._view.unsettled = True
+        self._view.room.unsettled = True
         while heap and heap[0][3].turn != heap[0][2]:
             heappop(heap)
         return heap[0] if heap else None
@@ -335,7 +335,7 @@ class Order:
         heap = self._running[pool.index][row[5]]
         heappop(heap)
         self._lent_running.append((heap, row))
-        self._view.unsettled = True
+        self._view.room.unsettled = True
 
     def take_back(self, number: int, but_not: Collection[Track] = ()) -> None:
         """Return the last few that were lent, but for some, while the decision goes on."""

@@ -37,10 +37,30 @@ class Room:
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
-        *("_asked", "_confirmed", "_draft", "_first", "_lowest", "_single", "_sites", "bit"),
-        *("changes", "count", "cpus", "down", "drafted", "found", "found_for", "free", "gone"),
+        *("_asked", "_confirmed", "_draft", "_lowest", "_single", "_sites", "bit"),
+        *(
+            "changes",
+            "count",
+            "cpus",
+            "down",
+            "drafted",
+            "first",
+            "found",
+            "found_for",
+            "free",
+            "gone",
+        ),
         *("gpus_up", "held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned"),
-        *("pool_of", "pools", "prompt", "shares", "strangers", "tenants", "tenants_matter"),
+        *(
+            "pool_of",
+            "pools",
+            "prompt",
+            "shares",
+            "strangers",
+            "tenants",
+            "tenants_matter",
+            "unsettled",
+        ),
     )
 
     def __init__(self) -> None:
@@ -76,12 +96,14 @@ class Room:
         self._draft: list[tuple[bool, Placement, Shape]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
+        self.unsettled = False  # has anybody tried out something that is to be put back?
         # What was last found for a job of which shape, as long as nothing has changed since:
         self.found: Placement | None = None
         self.found_for: Shape | None = None
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: list[dict[int, Placement]] = []  # per node: by the mask
-        self._first: list[list[dict[int, Placement]]] = []  # per node and count: by what is free
+        # Per node and number of GPUs: the placement on the first of those that are free.
+        self.first: list[list[dict[int, Placement]]] = []
 
     # ------------------------------------------------------------------------------ what there is
 
@@ -104,7 +126,7 @@ class Room:
         self.open.append(False)
         self._sites.append(None)
         self._single.append({})
-        self._first.append([{} for _ in range(node.gpus + 1)])
+        self.first.append([{} for _ in range(node.gpus + 1)])
         self.partitioned = self.partitioned or bool(node.tenant)
         self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
@@ -293,7 +315,7 @@ class Room:
 
     def first_gpus(self, n: int, count: int) -> Placement:
         """The placement on the node's first `count` free GPUs."""
-        kept, free = self._first[n][count], self.free[n]
+        kept, free = self.first[n][count], self.free[n]
         placement = kept.get(free)
         if placement is None:
             placement = kept[free] = self.single(n, self.lowest(n, count))
@@ -460,12 +482,12 @@ class Room:
     def draft_take(self, placement: Placement, shape: Shape) -> None:
         self.take(placement, shape)
         self._draft.append((True, placement, shape))
-        self.drafted = True
+        self.drafted = self.unsettled = True
 
     def draft_give(self, placement: Placement, shape: Shape) -> None:
         self.give(placement, shape)
         self._draft.append((False, placement, shape))
-        self.drafted = True
+        self.drafted = self.unsettled = True
 
     def confirm(self, taken: bool, placement: Placement, shape: Shape) -> bool:
         """Make the next draft real if it is this one. If it is another, all drafts are undone.

@@ -255,7 +255,6 @@ class State(Lifecycle):
         track.process = True
         track.phase = RUNNING
         track.placement = entry.placement
-        track.holds = entry.placement.holds
         track.started_at = track.working_since = self.now
         self._running[entry.job_id] = track
         for index in self._on_run:

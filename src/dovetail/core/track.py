@@ -44,7 +44,6 @@ class Track:
         "forgiven_gpu_s",
         "held_gpu_s",
         "held_s",
-        "holds",
         "job",
         "left",
         "lost_gpu_s",
@@ -90,7 +89,6 @@ class Track:
         self.ticket = ticket  # its place in the order of beginning to wait
         self.placement: Placement | None = None  # None while it waits
         self.left: Placement | None = None  # where it was before
-        self.holds = 0.0  # GPUs in its hands now, a share counted as a part
         self.first_start_at = -1.0
         self.started_at = -1.0  # when it was last given GPUs
         self.working_since = -1.0  # when it last began to make progress; -1 if not yet
@@ -110,6 +108,11 @@ class Track:
         self.pinned = ""  # why it cannot be made to give way now
         self.process = False  # are there processes of its last launch, as far as we know?
         self.run = 0  # which launch of its processes is the last
+
+    @property
+    def holds(self) -> float:
+        """GPUs in its hands now, a share counted as a part."""
+        return 0.0 if self.placement is None else self.placement.holds
 
     @property
     def waiting(self) -> bool:
@@ -139,4 +142,4 @@ class Track:
         """GPU-seconds held up to that time."""
         if self.placement is None:
             return self.held_gpu_s
-        return self.held_gpu_s + self.holds * (now - self.started_at)
+        return self.held_gpu_s + self.placement.holds * (now - self.started_at)

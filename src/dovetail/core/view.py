@@ -85,7 +85,7 @@ class View:
         *("_on_run", "_on_settle", "_on_wait", "_peak_suspended", "_remembers", "_running"),
         *("_seen", "_sequence", "_shapes", "_simple_shapes", "_suspended_since", "_tickets"),
         *("_tracks", "_unfinished", "capacity", "now", "past", "policy", "room", "studies"),
-        *("suspended_count", "unplaceable", "unsettled", "waiting_count"),
+        *("suspended_count", "unplaceable", "waiting_count"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -116,7 +116,6 @@ class View:
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
-        self.unsettled = False  # has an index something to put back?
         self.waiting_count = 0
         self.suspended_count = 0
         self._suspended_since: Seconds = 0.0  # when that last changed
@@ -210,7 +209,7 @@ class View:
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""
-        self.unsettled = False
+        self.room.unsettled = False
         if self.room.drafted:
             self.room.rollback()
         for index in self._on_settle:

@@ -129,7 +129,7 @@ class Accounts:
         """Set a head aside until the decision is over."""
         heappop(account.lanes[row[3].shape.lane])
         self._lent.append((account, row))
-        self._view.unsettled = True
+        self._view.room.unsettled = True
 
     def settle(self) -> None:
         for account, row in self._lent:

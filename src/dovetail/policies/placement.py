@@ -33,7 +33,9 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
                 nodes = by_count[k]
                 if nodes:
                     n = (nodes & -nodes).bit_length() - 1
-                    placement = room.first_gpus(n, gpus)
+                    placement = room.first[n][gpus].get(room.free[n])
+                    if placement is None:
+                        placement = room.first_gpus(n, gpus)
                     break
             else:
                 placement = _fullest_first(room, pool, gpus, -1)

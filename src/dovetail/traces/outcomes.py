@@ -81,7 +81,8 @@ class Outcomes:
         if track.first_start_at >= 0.0:
             self.waited_s += stayed - track.held_s
             self.used_gpu_s += track.held_gpu_s
-            self.lost_gpu_s += track.lost_gpu_s
+            if track.lost_gpu_s:
+                self.lost_gpu_s += track.lost_gpu_s
             if track.preemptions:
                 self.preemptions += track.preemptions
         if not track.sequence:
