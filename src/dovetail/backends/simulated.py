@@ -343,10 +343,11 @@ class SimulatedCluster:
             at += life.job.interruption.restore_s
         life.placement = placement
         life.working_since = at
-        if placement.share != WHOLE_GPU:
+        if not placement.whole:
             self._share(life, placement)
-        rate = 1.0 if self._speed is None and not self._sharers else self._rate(life)
-        life.rate = rate
+        life.rate = rate = 1.0
+        if self._speed is not None or self._sharers:
+            life.rate = rate = self._rate(life)
         if at > now:
             self._push(at, _STARTED, life, stint)
         elif not self._prompt:

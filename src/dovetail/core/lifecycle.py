@@ -58,21 +58,22 @@ class Lifecycle(View):
         if job_id in seen:
             raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
         seen.add(job_id)
-        shape = self._simple_shapes.get(job.gpus) if job.simple else None
+        simple = job.simple
+        shape = self._simple_shapes.get(job.gpus) if simple else None
         if shape is None:
             shape, why_never = self._shape_of(job)
             if why_never:
                 self.unplaceable[job_id] = why_never
-        self._tickets += 1
-        track = Track(job, shape, self._sequence, self.now, self._tickets)
-        self._sequence += 1
-        self._tracks[job_id] = track
-        if job.simple:
-            self.waiting_count += 1
-            for index in self._on_wait:
-                index.waits(track)
-        else:
+        sequence = self._sequence
+        self._sequence = sequence + 1
+        self._tickets = ticket = self._tickets + 1
+        self._tracks[job_id] = track = Track(job, shape, sequence, self.now, ticket)
+        if not simple:
             self._line_up_if_allowed(track)
+            return
+        self.waiting_count += 1
+        for index in self._on_wait:
+            index.waits(track)
 
     def _line_up_if_allowed(self, track: Track) -> None:
         if not track.job.preemptible:
@@ -350,7 +351,7 @@ class Lifecycle(View):
             room.give(placement, track.shape)
             if room.strangers:
                 room.keep_off_strangers()
-        self._settle_stint(track, lost_s)
+        self._settle_stint(track, placement.holds, lost_s)
         track.left = placement
         track.placement = None
         track.speed = 1.0
@@ -360,7 +361,7 @@ class Lifecycle(View):
 
     def _settle_so_far(self, track: Track) -> None:
         """Book what the job did so far; it goes on running, in another way."""
-        self._settle_stint(track, 0.0)
+        self._settle_stint(track, track.holds, 0.0)
         track.started_at = self.now
         if track.working_since >= 0:
             track.working_since = self.now
@@ -375,20 +376,18 @@ class Lifecycle(View):
         for index in self._on_run:
             index.runs(track)
 
-    def _settle_stint(self, track: Track, lost_s: Seconds) -> None:
+    def _settle_stint(self, track: Track, holds: float, lost_s: Seconds) -> None:
         """Book the GPU-seconds held and the progress made since the last time this was done."""
-        placement, since, speed = track.placement, track.working_since, track.speed
-        assert placement is not None
-        holds, held = placement.holds, self.now - track.started_at
-        worked = self.now - since if since >= 0.0 else 0.0
+        now, since = self.now, track.working_since
+        held = now - track.started_at
+        worked = now - since if since >= 0.0 else 0.0
         track.held_s += held
         track.held_gpu_s += holds * held
-        track.executed_s += worked * speed
-        if lost_s:
+        track.executed_s += worked * track.speed
+        if lost_s or worked != held:
             lost_s = min(lost_s, track.executed_s)
             track.executed_s -= lost_s
-        if lost_s or worked != held:
-            track.lost_gpu_s += holds * (held - worked + lost_s / speed)
+            track.lost_gpu_s += holds * (held - worked + lost_s / track.speed)
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
@@ -450,6 +449,9 @@ class Lifecycle(View):
             self._unfinished[job_id] = phase
         for index in self._on_end:
             index.ends(track)
+        if job.deadline is not None or track.migrations:
+            for index in self._on_due:
+                index.ends(track)
         if job.trial is not None:
             self._leave_line(track)
         if self._dependants:

@@ -339,6 +339,7 @@ class Placement:
     ) -> None:
         self.slices: Final = slices
         self.share: Final = share
+        self.whole: Final = share == WHOLE_GPU
         self.limit: Final = limit
         gpus, pieces = 0, ""
         uses: list[tuple[int, int, int]] = []

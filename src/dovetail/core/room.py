@@ -352,7 +352,7 @@ class Room:
 
     def take(self, placement: Placement, shape: Shape) -> None:
         self.found = None
-        if placement.share == WHOLE_GPU:
+        if placement.whole:
             # Written out here and in `give`: a call for every slice shows in the profile.
             free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
@@ -375,7 +375,7 @@ class Room:
 
     def give(self, placement: Placement, shape: Shape) -> None:
         self.found = None
-        if placement.share == WHOLE_GPU:
+        if placement.whole:
             free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
                 before = count[n]

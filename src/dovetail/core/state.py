@@ -63,16 +63,17 @@ class State(Lifecycle):
     __slots__ = ()
 
     def record(self, entry: JournalEntry) -> None:
+        # The frequent ones first; type checks in a row are cheaper than a match.
+        if isinstance(entry, Start):
+            self._start(entry.job_id, entry.placement)
+            return
         before = self.now
         try:
-            # The frequent ones first; type checks in a row are cheaper than a match.
             if isinstance(entry, Submitted):
                 if entry.at < before:
                     self._advance(entry.at)
                 self.now = entry.at  # as in `_advance`, written out here and below
                 self._submitted(entry.job)
-            elif isinstance(entry, Start):
-                self._start(entry.job_id, entry.placement)
             elif isinstance(entry, Finished):
                 if entry.at < before:
                     self._advance(entry.at)

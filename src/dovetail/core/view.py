@@ -20,6 +20,7 @@ RECALLS: Final = 16
 PARKS: Final = 32
 REPORTS: Final = 64
 CLOSES: Final = 128
+DUE: Final = 256  # the end of a job that had a deadline or was moved, of no other
 
 
 class Index(Protocol):
@@ -81,11 +82,19 @@ class View:
     """What a policy may look at. `past` says how many jobs that ended are remembered as a whole."""
 
     __slots__ = (  # as those of `Room`
-        *("_dependants", "_index_by_spec", "_on_close", "_on_end", "_on_park", "_on_report"),
-        *("_on_run", "_on_settle", "_on_wait", "_peak_suspended", "_remembers", "_running"),
-        *("_seen", "_sequence", "_shapes", "_simple_shapes", "_suspended_since", "_tickets"),
-        *("_tracks", "_unfinished", "capacity", "now", "past", "policy", "room", "studies"),
-        *("suspended_count", "unplaceable", "waiting_count"),
+        *("_dependants", "_index_by_spec", "_on_close", "_on_due", "_on_end", "_on_park"),
+        *(
+            "_on_report",
+            "_on_run",
+            "_on_settle",
+            "_on_wait",
+            "_peak_suspended",
+            "_remembers",
+            "_running",
+        ),
+        *("_running", "_seen", "_sequence", "_shapes", "_simple_shapes", "_suspended_since"),
+        *("_tickets", "_tracks", "_unfinished", "capacity", "now", "past", "policy", "room"),
+        *("studies", "suspended_count", "unplaceable", "waiting_count"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -109,6 +118,7 @@ class View:
         self._on_wait: list[Index] = []
         self._on_run: list[Index] = []
         self._on_end: list[Index] = []
+        self._on_due: list[Index] = []
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
@@ -172,6 +182,7 @@ class View:
             (WAITS, self._on_wait),
             (RUNS, self._on_run),
             (ENDS, self._on_end),
+            (DUE, self._on_due),
             (SETTLES, self._on_settle),
         ):
             if watches & flag:
@@ -190,7 +201,9 @@ class View:
         for key, (_, index) in list(self._index_by_spec.items()):
             if key not in kept:
                 del self._index_by_spec[key]
-                for told in (self._on_wait, self._on_run, self._on_end, self._on_settle):
+                for told in (
+                    *(self._on_wait, self._on_run, self._on_end, self._on_due, self._on_settle),
+                ):
                     if index in told:
                         told.remove(index)
                 self._on_park = [other for other in self._on_park if other is not index]

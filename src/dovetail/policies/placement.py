@@ -87,8 +87,9 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
     by_count, free, bit = pool.by_count, room.free, room.bit
     for k in range(pool.width, 0, -1):
         nodes = by_count[k]
-        if nodes:
-            nodes &= among
+        if not nodes:
+            continue
+        nodes &= among
         while nodes and gpus >= k:
             n = (nodes & -nodes).bit_length() - 1
             nodes ^= bit[n]

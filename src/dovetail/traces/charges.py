@@ -9,7 +9,7 @@ from typing import Final, final
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, gpus_of
 from dovetail.core.track import Track
-from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.core.view import DUE, ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import GRAMS_IN_KG, WATTS_IN_KW, Costs
 from dovetail.models.hourly import HOUR_S, Hourly
 
@@ -22,7 +22,7 @@ class Charges:
 
     def __init__(self, costs: Costs) -> None:
         by_power = costs.rates or costs.by_node or costs.switch_on or costs.power
-        self.watches = RUNS | WAITS | ENDS | PARKS if by_power else ENDS
+        self.watches = RUNS | WAITS | ENDS | PARKS if by_power else DUE
         self.costs: Final = costs
         self.energy_cost = 0.0
         self.energy_kwh = 0.0
