@@ -27,6 +27,7 @@ MODULES = (
     "core/lifecycle.py",
     "core/state.py",
     "core/orders.py",
+    "core/line.py",
     "core/plan.py",
     "core/loop.py",
     "core/journal.py",

@@ -23,7 +23,6 @@ heappop: Final = heapq.heappop  # final, so that compiled code need not look the
 heappush: Final = heapq.heappush
 
 _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
-_NOBODY: Final = 1 << 60  # more GPUs than anybody has
 
 
 @final
@@ -69,17 +68,14 @@ RunningRow: TypeAlias = tuple[float, float, int, int, Track, float]
 
 @final
 class Order:
-    """The index behind a key. With `lanes`, one heap per shape; without, one heap for all."""
+    """The index behind a key: one heap per shape."""
 
-    def __init__(self, view: View, key: Key, lanes: bool, preemptive: bool) -> None:
+    def __init__(self, view: View, key: Key, preemptive: bool) -> None:
         self._view: Final = view
         self._key: Final = key
         self._queued: Final = bool(getattr(key, "queued", False))
         self.watches = SETTLES | WAITS | (RUNS | ENDS if preemptive else 0)
         self._waiting: dict[int, list[WaitingRow]] = {}
-        self._line: list[WaitingRow] | None = None  # the one heap, where there are no lanes
-        if not lanes:
-            self._line = self._waiting[0] = []
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
@@ -101,23 +97,18 @@ class Order:
                 self._view.room.unsettled = True
                 return
             tie = self._next_place()
-        heap = self._line if self._line is not None else self._waiting.get(track.shape.lane)
+        heap = self._waiting.get(track.shape.lane)
         if heap is None:
             self._queue(key, tie, track)
         else:
             heappush(heap, (key, tie, track.turn, track))
 
     def _queue(self, key: float, tie: float, track: Track) -> None:
-        heappush(self._heap_of(track), (key, tie, track.turn, track))
-
-    def _heap_of(self, track: Track) -> list[WaitingRow]:
-        if self._line is not None:
-            return self._line
         lane = track.shape.lane
         heap = self._waiting.get(lane)
         if heap is None:
             heap = self._waiting[lane] = []
-        return heap
+        heappush(heap, (key, tie, track.turn, track))
 
     def runs(self, track: Track) -> None:
         if not track.pinned:  # who cannot give way is no candidate for it
@@ -180,7 +171,7 @@ class Order:
                 heads.append(heap[0])
             else:
                 emptied.append(lane)
-        if emptied and not self._lent and self._line is None:
+        if emptied and not self._lent:
             for lane in emptied:
                 del self._waiting[lane]
         return heads
@@ -192,34 +183,9 @@ class Order:
             rows.extend(heap)  # as a whole: compiled, a row taken in hand is made anew
         return rows
 
-    def first(self) -> Track | None:
-        """The first of all, where there are no lanes."""
-        heap = self._line
-        while heap:
-            _, _, turn, track = heap[0]
-            if track.turn == turn:
-                return track
-            heappop(heap)
-        return None
-
-    def next_needs(self) -> int:
-        """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
-        heap = self._line
-        assert heap is not None
-        number = len(heap)
-        if number == 1:
-            return _NOBODY
-        row = heap[1]
-        if number > 2:
-            other = heap[2]
-            if other[0] < row[0] or (other[0] == row[0] and other[1] < row[1]):
-                row = other
-        track = row[3]
-        return track.shape.gpus if track.turn == row[2] and track.shape.plain else 0
-
     def pass_over(self, track: Track) -> WaitingRow | None:
         """Set the head of the track's lane aside until the decision is over; the next in its lane."""
-        heap = self._heap_of(track)
+        heap = self._waiting[track.shape.lane]
         self._lent.append((heap, heappop(heap)))
         self._view.room.unsettled = True
         while heap and heap[0][3].turn != heap[0][2]:
@@ -361,10 +327,9 @@ def _by_sequence(track: Track) -> int:
 class OrderBy:
     """The spec of an order: asked of the view, answered with the same index every time."""
 
-    def __init__(self, key: Key, *, lanes: bool, preemptive: bool) -> None:
+    def __init__(self, key: Key, *, preemptive: bool) -> None:
         self.key: Final = key
-        self.lanes: Final = lanes
         self.preemptive: Final = preemptive
 
     def build(self, view: View) -> Order:
-        return Order(view, self.key, self.lanes, self.preemptive)
+        return Order(view, self.key, self.preemptive)

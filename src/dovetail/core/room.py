@@ -56,6 +56,7 @@ class Room:
             "pools",
             "prompt",
             "shares",
+            "sole",
             "strangers",
             "tenants",
             "tenants_matter",
@@ -67,6 +68,7 @@ class Room:
         self.nodes: Final[list[Node]] = []
         self.index: Final[dict[str, int]] = {}
         self.pools: Final[list[Pool]] = []
+        self.sole: Pool | None = None  # if there is but one
         self.pool_of: Final[list[Pool]] = []
         self.bit: Final[list[int]] = []  # bit[n] == 1 << n; made once, it is long for large n
         self.free: Final[list[int]] = []  # per node: the mask of GPUs nobody uses
@@ -143,6 +145,7 @@ class Room:
                 return pool
         pool = Pool(len(self.pools), node.kind, node.tenant, node.gpu_memory_gb)
         self.pools.append(pool)
+        self.sole = pool if len(self.pools) == 1 else None
         for shape in self._asked:
             shape.pools = None
         self._asked.clear()
@@ -295,10 +298,9 @@ class Room:
 
     def most_free(self) -> int:
         """No job of whole GPUs that asks for more than this can start."""
-        pools = self.pools
-        if len(pools) == 1:
-            return pools[0].free
-        return max([pool.free for pool in pools], default=0)
+        if self.sole is not None:
+            return self.sole.free
+        return max([pool.free for pool in self.pools], default=0)
 
     def lowest(self, n: int, count: int) -> int:
         """The mask of the node's first `count` free GPUs."""

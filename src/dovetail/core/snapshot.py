@@ -28,7 +28,7 @@ from dovetail.core.track import Phase, Track
 FORMAT = 2  # the first knew no studies
 
 _PLAIN = (
-    *("holds", "first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
+    *("first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     "migrations",
     *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),

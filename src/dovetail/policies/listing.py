@@ -14,10 +14,10 @@ from typing import Final, final
 
 from dovetail.core.entries import Action, Start, Wake
 from dovetail.core.freed import Freed
-from dovetail.core.model import Shape
+from dovetail.core.line import Line, LineBy
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import Pool
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -46,7 +46,9 @@ class ListScheduler:
         running_first: bool = False,
         pairs: bool = False,
     ) -> None:
-        self._spec: Final = OrderBy(key, lanes=not strict, preemptive=preemptive)
+        self._spec: Final[LineBy | OrderBy] = (
+            LineBy(key) if strict else OrderBy(key, preemptive=preemptive)
+        )
         self._queued: Final = bool(getattr(key, "queued", False))
         self._place: Final = place
         self._strict: Final = strict
@@ -58,17 +60,23 @@ class ListScheduler:
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: Order | None = None
+        self._line: Line | None = None  # instead, if strict
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
             return ()
-        order = self._order
-        if view is not self._seen or order is None:
-            order = self._order_in(view)
-        if not self._strict:
-            return self._start_all_that_fit(view, order)
+        if view is not self._seen:
+            self._look_at(view)
+        line = self._line
+        if line is None:
+            return self._start_all_that_fit(view)
         # One after the other, until one does not fit. (A plan would be more than this needs.)
-        place, room, track = self._place, view.room, order.first()
+        room, place = view.room, self._place
+        sole = room.sole
+        most = room.most_free() if sole is None else sole.free
+        track = line.first(most)
+        if track is None:
+            return ()
         starts: list[Action] = []
         while track is not None:
             shape = track.shape
@@ -76,14 +84,18 @@ class ListScheduler:
             if placement is None:
                 break
             starts.append(Start(track.job.id, placement))
-            if len(starts) == view.waiting_count or order.next_needs() > _left(room, shape):
+            if sole is not None and shape.plain:
+                most = sole.free - shape.gpus
+            if len(starts) == view.waiting_count or line.next_needs() > most:
                 break  # no other can start: nothing need be drafted
             room.draft_take(placement, shape)
-            order.pass_over(track)
-            track = order.first()
+            line.pass_over(track)
+            track = line.first(most)
         return starts
 
-    def _start_all_that_fit(self, view: View, order: Order) -> Sequence[Action]:
+    def _start_all_that_fit(self, view: View) -> Sequence[Action]:
+        order = self._order
+        assert order is not None
         plan = Plan(view, self._place)
         may_preempt = self._preemptive
         if may_preempt:
@@ -128,14 +140,17 @@ class ListScheduler:
 
     def line(self, view: View) -> list[WaitingRow]:
         """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
-        return self._order_in(view).rows()
+        self._look_at(view)
+        if self._line is not None:
+            return self._line.places()
+        return self._order.rows() if self._order is not None else []
 
-    def _order_in(self, view: View) -> Order:
-        """The view's order for our key, looked up once per view and not at every decision."""
-        order = view.index(self._spec)
-        assert isinstance(order, Order)
-        self._seen, self._order = view, order
-        return order
+    def _look_at(self, view: View) -> None:
+        """Take the view's order for our key in hand, once per view and not at every decision."""
+        found = view.index(self._spec)
+        self._seen = view
+        self._line = found if isinstance(found, Line) else None
+        self._order = found if isinstance(found, Order) else None
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
@@ -227,12 +242,6 @@ class ListScheduler:
             # What has just been decided changes who may pass whom: look at it once it is done.
             at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
-
-
-def _left(room: Room, shape: Shape) -> int:
-    """No job of whole GPUs that asks for more than this can start after one of that shape."""
-    pools = room.pools
-    return pools[0].free - shape.gpus if shape.plain and len(pools) == 1 else room.most_free()
 
 
 def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:

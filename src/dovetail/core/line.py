@@ -1,0 +1,117 @@
+"""Those who wait, one behind the other: for policies where a job that does not fit blocks all behind it.
+
+Jobs that come in the order of the key, as all do under first come, first served, stand in a row; the
+others stand in a heap beside it. As in `orders`, a job that moves on leaves a stale row behind, known
+by its old turn, dropped when it surfaces.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import Final, final
+
+from dovetail.core.orders import Key, WaitingRow
+from dovetail.core.track import Track
+from dovetail.core.view import SETTLES, WAITS, View
+
+heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
+heappush: Final = heapq.heappush
+
+_NOBODY: Final = 1 << 60  # more GPUs than anybody has
+
+
+@final
+class Line:
+    """The index behind it."""
+
+    def __init__(self, view: View, key: Key) -> None:
+        self._view: Final = view
+        self._key: Final = key
+        self.watches = SETTLES | WAITS
+        self._row: Final[deque[WaitingRow]] = deque()
+        self._beside: Final[list[WaitingRow]] = []
+        self._lent: Final[list[WaitingRow]] = []
+
+    def waits(self, track: Track) -> None:
+        key, tie = self._key.waiting(track, self._view)
+        place: WaitingRow = (key, tie, track.turn, track)
+        row = self._row
+        if not row or row[-1] < place:
+            row.append(place)
+        else:
+            heappush(self._beside, place)
+
+    def runs(self, track: Track) -> None:
+        """Its place is stale now."""
+
+    def ends(self, track: Track) -> None:
+        """Its place is stale now."""
+
+    def settle(self) -> None:
+        row = self._row
+        while self._lent:
+            place = self._lent.pop()
+            if place[3].turn != place[2]:
+                continue
+            if not row or place < row[0]:
+                row.appendleft(place)
+            else:
+                heappush(self._beside, place)
+
+    def places(self) -> list[WaitingRow]:
+        """All that wait, as they stand, stale places among them."""
+        return [*self._row, *self._beside]
+
+    def first(self, most: int) -> Track | None:
+        """Who is first, unless it asks for more whole GPUs than that."""
+        row = self._row
+        first: Track | None = None
+        while row:
+            _, _, turn, track = row[0]
+            if track.turn == turn:
+                first = track
+                break
+            row.popleft()
+        if self._beside:
+            first = self._first_of_both()
+        if first is None:
+            return None
+        shape = first.shape
+        return first if shape.gpus <= most or not shape.plain else None
+
+    def _first_of_both(self) -> Track | None:
+        row, beside = self._row, self._beside
+        while beside and beside[0][3].turn != beside[0][2]:
+            heappop(beside)
+        heads = [places[0] for places in (row, beside) if places]
+        return min(heads)[3] if heads else None
+
+    def next_needs(self) -> int:
+        """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
+        if self._beside:
+            return 0
+        row = self._row
+        if len(row) == 1:
+            return _NOBODY
+        _, _, turn, track = row[1]
+        shape = track.shape
+        return shape.gpus if track.turn == turn and shape.plain else 0
+
+    def pass_over(self, first: Track) -> None:
+        """Set the first aside until the decision is over."""
+        row = self._row
+        place = row.popleft() if row and row[0][3] is first else heappop(self._beside)
+        self._lent.append(place)
+        self._view.room.unsettled = True
+
+
+@final
+class LineBy:
+    """The spec of a line: asked of the view, answered with the same index every time."""
+
+    def __init__(self, key: Key) -> None:
+        self.key: Final = key
+
+    def build(self, view: View) -> Line:
+        return Line(view, self.key)
