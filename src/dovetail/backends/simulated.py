@@ -345,9 +345,11 @@ class SimulatedCluster:
         life.working_since = at
         if not placement.whole:
             self._share(life, placement)
-        life.rate = rate = 1.0
+        rate, left = 1.0, life.remaining_s
         if self._speed is not None or self._sharers:
-            life.rate = rate = self._rate(life)
+            rate = self._rate(life)
+            left /= rate
+        life.rate = rate
         if at > now:
             self._push(at, _STARTED, life, stint)
         elif not self._prompt:
@@ -358,7 +360,7 @@ class SimulatedCluster:
             self._push_end(life)
         else:
             made = self._made = self._made + 1
-            heappush(self._rows, (at + life.remaining_s / rate, made, _FINISH, life, stint))
+            heappush(self._rows, (at + left, made, _FINISH, life, stint))
 
     def _act_otherwise(
         self, action: Preempt | Wake | Refuse | Stop | Branch | Resize | Promote | CloseStudy

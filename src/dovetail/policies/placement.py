@@ -33,9 +33,7 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
                 nodes = by_count[k]
                 if nodes:
                     n = (nodes & -nodes).bit_length() - 1
-                    placement = room.first[n][gpus].get(room.free[n])
-                    if placement is None:
-                        placement = room.first_gpus(n, gpus)
+                    placement = room.first[n][gpus].get(room.free[n]) or room.first_gpus(n, gpus)
                     break
             else:
                 placement = _fullest_first(room, pool, gpus, -1)
@@ -84,7 +82,7 @@ def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
 def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
     """All that is free on a node, the largest first; the last piece where it fits most tightly."""
     parts: list[Placement] = []
-    by_count, free, bit = pool.by_count, room.free, room.bit
+    by_count, free, bit, first = pool.by_count, room.free, room.bit, room.first
     for k in range(pool.width, 0, -1):
         nodes = by_count[k]
         if not nodes:
@@ -93,7 +91,7 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
         while nodes and gpus >= k:
             n = (nodes & -nodes).bit_length() - 1
             nodes ^= bit[n]
-            parts.append(room.single(n, free[n]))
+            parts.append(first[n][k].get(free[n]) or room.first_gpus(n, k))
             gpus -= k
         if not gpus:
             break
