@@ -169,7 +169,8 @@ class RoomAgainstNaiveModel(RuleBasedStateMachine):
                 if self.open[n]
             }
             assert pool.free == sum(free.values())
-            for k in range(pool.width + 1):
+            assert not pool.by_count[0]
+            for k in range(1, pool.width + 1):
                 assert pool.by_count[k] == sum(1 << n for n in free if free[n] == k)
 
     @invariant()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, final
 
+from dovetail.core.entries import Action, Start
 from dovetail.core.orders import Key, WaitingRow
+from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import SETTLES, WAITS, View
 
@@ -63,22 +66,39 @@ class Line:
         """All that wait, as they stand, stale places among them."""
         return [*self._row, *self._beside]
 
-    def first(self, most: int) -> Track | None:
-        """Who is first, unless it asks for more whole GPUs than that."""
-        row = self._row
-        first: Track | None = None
-        while row:
-            _, _, turn, track = row[0]
-            if track.turn == turn:
-                first = track
-                break
-            row.popleft()
-        if self._beside:
-            first = self._first_of_both()
-        if first is None:
-            return None
-        shape = first.shape
-        return first if shape.gpus <= most or not shape.plain else None
+    def starts(self, place: Place) -> Sequence[Action]:
+        """Whom to start: one after the other, until one does not fit. (A plan would be more than
+        this needs.)"""
+        view, row = self._view, self._row
+        room = view.room
+        sole = room.sole
+        most = room.most_free() if sole is None else sole.free
+        starts: list[Action] = []
+        while True:
+            first: Track | None = None
+            while row:
+                _, _, turn, track = row[0]
+                if track.turn == turn:
+                    first = track
+                    break
+                row.popleft()
+            if self._beside:
+                first = self._first_of_both()
+            if first is None:
+                return starts
+            shape = first.shape
+            if shape.gpus > most and shape.plain:
+                return starts
+            placement = place(room, shape)
+            if placement is None:
+                return starts
+            starts.append(Start(first.job.id, placement))
+            if sole is not None and shape.plain:
+                most = sole.free - shape.gpus
+            if len(starts) == view.waiting_count or self._next_needs() > most:
+                return starts  # no other can start: nothing need be drafted
+            room.draft_take(placement, shape)
+            self._pass_over(first)
 
     def _first_of_both(self) -> Track | None:
         row, beside = self._row, self._beside
@@ -87,7 +107,7 @@ class Line:
         heads = [places[0] for places in (row, beside) if places]
         return min(heads)[3] if heads else None
 
-    def next_needs(self) -> int:
+    def _next_needs(self) -> int:
         """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
         if self._beside:
             return 0
@@ -98,7 +118,7 @@ class Line:
         shape = track.shape
         return shape.gpus if track.turn == turn and shape.plain else 0
 
-    def pass_over(self, first: Track) -> None:
+    def _pass_over(self, first: Track) -> None:
         """Set the first aside until the decision is over."""
         row = self._row
         place = row.popleft() if row and row[0][3] is first else heappop(self._beside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from dovetail.core.entries import Action, Entry, Event, Refuse, Wake
@@ -38,7 +38,7 @@ def run(
         journal = Journal(_forget)
     observe, act, room = backend.observe, backend.act, state.room
     entries, times, at_once = journal.entries, journal.times, journal.at_once
-    deciders = [policy.decide for policy in policies]
+    decide = policies[0].decide if len(policies) == 1 else _one_after_the_other(policies, state)
     while True:
         events = observe()
         if not events:
@@ -52,21 +52,34 @@ def run(
         if state.unplaceable:
             refuse_unplaceable(backend, state, journal)
         wake: Wake | None = None
-        for decide in deciders:
-            for action in decide(state):
-                if isinstance(action, Wake):
-                    wake = action if wake is None or action.at < wake.at else wake
-                    continue
-                state.record(action)
-                entries.append(action)
-                times.append(state.now)
-                if len(entries) >= at_once:
-                    journal.flush()
-                act(action)
-            if room.unsettled:
-                state.settle()
+        for action in decide(state):
+            if isinstance(action, Wake):
+                wake = action if wake is None or action.at < wake.at else wake
+                continue
+            state.record(action)
+            entries.append(action)
+            times.append(state.now)
+            if len(entries) >= at_once:
+                journal.flush()
+            act(action)
+        if room.unsettled:
+            state.settle()
         if wake is not None:
             act(wake)
+
+
+def _one_after_the_other(
+    policies: Sequence[Policy], state: State
+) -> Callable[[View], Iterator[Action]]:
+    """Each policy decides when what the one before it decided has been recorded."""
+
+    def decide(view: View) -> Iterator[Action]:
+        for policy in policies:
+            yield from policy.decide(view)
+            if view.room.unsettled:
+                state.settle()
+
+    return decide
 
 
 def refuse_unplaceable(backend: Backend, state: State, journal: Journal) -> None:

@@ -352,7 +352,8 @@ class Placement:
                 number = mask.bit_count()
                 gpus += number
                 pieces += f",[{n},{mask}]"
-                uses.append((n, mask, number))
+                if number:
+                    uses.append((n, mask, number))
         self.gpus: Final[int] = gpus
         self.holds: Final = gpus * share / WHOLE_GPU  # GPUs, a share counted as a part
         # The slices and their number of GPUs, for the book of what is free: in plain tuples, which

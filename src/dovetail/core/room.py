@@ -28,7 +28,8 @@ class Pool:
         self.gpu_memory_gb: Final = gpu_memory_gb
         self.width = 0  # GPUs of its largest node
         self.free = 0  # whole free GPUs on its open nodes
-        self.by_count: list[int] = [0]  # by_count[k]: the open nodes with exactly k free GPUs
+        # by_count[k]: the open nodes with exactly k free GPUs; those with none are not looked for.
+        self.by_count: list[int] = [0]
         self.members: list[int] = []
 
 
@@ -160,7 +161,8 @@ class Room:
         self.found = None
         pool, count, bit = self.pool_of[n], self.count[n], self.bit[n]
         self._sites[n] = (pool, pool.by_count, bit) if is_open else None
-        pool.by_count[count] ^= bit
+        if count:
+            pool.by_count[count] ^= bit
         pool.free += count if is_open else -count
 
     def remove(self, n: int) -> None:
@@ -365,7 +367,8 @@ class Room:
                 if site is not None:
                     pool, by_count, bit = site
                     by_count[before] = by_count[before] ^ bit
-                    by_count[after] = by_count[after] ^ bit
+                    if after:
+                        by_count[after] = by_count[after] ^ bit
                     pool.free -= number
         else:
             for n, mask in placement.slices:
@@ -386,7 +389,8 @@ class Room:
                 site = sites[n]
                 if site is not None:
                     pool, by_count, bit = site
-                    by_count[before] = by_count[before] ^ bit
+                    if before:
+                        by_count[before] = by_count[before] ^ bit
                     by_count[after] = by_count[after] ^ bit
                     pool.free += number
         else:
@@ -409,8 +413,10 @@ class Room:
         site = self._sites[n]
         if site is not None:
             pool, by_count, bit = site
-            by_count[before] ^= bit
-            by_count[after] ^= bit
+            if before:
+                by_count[before] ^= bit
+            if after:
+                by_count[after] ^= bit
             pool.free += after - before
 
     def _take_share(self, n: int, mask: int, share: int) -> None:

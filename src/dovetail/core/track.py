@@ -36,7 +36,6 @@ class Track:
 
     __slots__ = (
         "__dict__",  # for what most jobs never have: see the defaults below
-        "attempts",
         "barred",
         "ended_at",
         "executed_s",
@@ -49,7 +48,6 @@ class Track:
         "lost_gpu_s",
         "migrations",
         "phase",
-        "pinned",
         "placement",
         "preemptions",
         "process",
@@ -66,7 +64,9 @@ class Track:
         "working_since",
     )
 
+    attempts: int = 0  # how often it died by its own fault
     exit_code: int | None = None
+    pinned: str = ""  # why it cannot be made to give way now
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
     benched: bool = False  # has its study as many others in the queue as it may?
@@ -101,11 +101,9 @@ class Track:
         self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
         self.preemptions = 0
         self.migrations = 0  # how often it went on on other nodes than before
-        self.attempts = 0  # how often it died by its own fault
         self.turn = 0  # changes whenever its place in an order does; marks stale index rows
         self.reason = ""
         self.barred = False  # is it kept out of the queue: held, or awaiting others?
-        self.pinned = ""  # why it cannot be made to give way now
         self.process = False  # are there processes of its last launch, as far as we know?
         self.run = 0  # which launch of its processes is the last
 

@@ -12,7 +12,7 @@ from heapq import heapify
 from math import inf
 from typing import Final, final
 
-from dovetail.core.entries import Action, Start, Wake
+from dovetail.core.entries import Action, Wake
 from dovetail.core.freed import Freed
 from dovetail.core.line import Line, LineBy
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
@@ -67,31 +67,9 @@ class ListScheduler:
             return ()
         if view is not self._seen:
             self._look_at(view)
-        line = self._line
-        if line is None:
-            return self._start_all_that_fit(view)
-        # One after the other, until one does not fit. (A plan would be more than this needs.)
-        room, place = view.room, self._place
-        sole = room.sole
-        most = room.most_free() if sole is None else sole.free
-        track = line.first(most)
-        if track is None:
-            return ()
-        starts: list[Action] = []
-        while track is not None:
-            shape = track.shape
-            placement = place(room, shape)
-            if placement is None:
-                break
-            starts.append(Start(track.job.id, placement))
-            if sole is not None and shape.plain:
-                most = sole.free - shape.gpus
-            if len(starts) == view.waiting_count or line.next_needs() > most:
-                break  # no other can start: nothing need be drafted
-            room.draft_take(placement, shape)
-            line.pass_over(track)
-            track = line.first(most)
-        return starts
+        if self._line is not None:
+            return self._line.starts(self._place)
+        return self._start_all_that_fit(view)
 
     def _start_all_that_fit(self, view: View) -> Sequence[Action]:
         order = self._order

@@ -23,6 +23,7 @@ class Outcomes:
         self.watches = ENDS | RUNS | WAITS if rows else ENDS
         self._keeps_rows: Final = rows
         self._progress: Final = progress
+        self._tells_more: Final = rows or progress is not None
         self.counts: Final[dict[Phase, int]] = {}  # of those that did not finish
         self.never_started = 0
         self.completion_s: Final[list[Seconds]] = []  # of finished jobs
@@ -88,6 +89,10 @@ class Outcomes:
         if not track.sequence:
             self.first_submission = track.submitted_at
         self.last_end = end
+        if self._tells_more:
+            self._tell_more(track, stayed)
+
+    def _tell_more(self, track: Track, stayed: Seconds) -> None:
         if self._keeps_rows:
             self._keep(track, stayed)
         if self._progress is not None and not len(self.completion_s) % _TELL_EVERY:
