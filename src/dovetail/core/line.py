@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start
@@ -20,8 +20,6 @@ from dovetail.core.view import SETTLES, WAITS, View
 
 heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
 heappush: Final = heapq.heappush
-
-_NOBODY: Final = 1 << 60  # more GPUs than anybody has
 
 
 @final
@@ -66,39 +64,42 @@ class Line:
         """All that wait, as they stand, stale places among them."""
         return [*self._row, *self._beside]
 
-    def starts(self, place: Place) -> Sequence[Action]:
-        """Whom to start: one after the other, until one does not fit. (A plan would be more than
-        this needs.)"""
-        view, row = self._view, self._row
-        room = view.room
-        sole = room.sole
-        most = room.most_free() if sole is None else sole.free
-        starts: list[Action] = []
-        while True:
-            first: Track | None = None
-            while row:
-                _, _, turn, track = row[0]
-                if track.turn == turn:
-                    first = track
-                    break
-                row.popleft()
-            if self._beside:
-                first = self._first_of_both()
-            if first is None:
-                return starts
+    def starts(self, place: Place) -> Iterable[Action]:
+        """Whom to start: one after the other, until one does not fit."""
+        first = self._first()
+        return () if first is None else self._starts_from(first, place)
+
+    def _starts_from(self, first: Track | None, place: Place) -> Iterator[Action]:
+        view, room = self._view, self._view.room
+        while first is not None:
             shape = first.shape
-            if shape.gpus > most and shape.plain:
-                return starts
             placement = place(room, shape)
             if placement is None:
-                return starts
-            starts.append(Start(first.job.id, placement))
-            if sole is not None and shape.plain:
-                most = sole.free - shape.gpus
-            if len(starts) == view.waiting_count or self._next_needs() > most:
-                return starts  # no other can start: nothing need be drafted
-            room.draft_take(placement, shape)
-            self._pass_over(first)
+                return
+            yield Start(first.job.id, placement)
+            if first.placement is None:  # nobody has recorded it yet: it is only tried out
+                room.draft_take(placement, shape)
+                self._pass_over(first)
+            first = self._first() if view.waiting_count else None
+
+    def _first(self) -> Track | None:
+        """Who is first, unless it asks for more whole GPUs than there are free."""
+        row = self._row
+        first: Track | None = None
+        while row:
+            _, _, turn, track = row[0]
+            if track.turn == turn:
+                first = track
+                break
+            row.popleft()
+        if self._beside:
+            first = self._first_of_both()
+        if first is None:
+            return None
+        shape, room = first.shape, self._view.room
+        sole = room.sole
+        free = room.most_free() if sole is None else sole.free
+        return first if shape.gpus <= free or not shape.plain else None
 
     def _first_of_both(self) -> Track | None:
         row, beside = self._row, self._beside
@@ -106,17 +107,6 @@ class Line:
             heappop(beside)
         heads = [places[0] for places in (row, beside) if places]
         return min(heads)[3] if heads else None
-
-    def _next_needs(self) -> int:
-        """At least so many GPUs the one behind the first asks for (0 if that is not plain to see)."""
-        if self._beside:
-            return 0
-        row = self._row
-        if len(row) == 1:
-            return _NOBODY
-        _, _, turn, track = row[1]
-        shape = track.shape
-        return shape.gpus if track.turn == turn and shape.plain else 0
 
     def _pass_over(self, first: Track) -> None:
         """Set the first aside until the decision is over."""

@@ -1,13 +1,13 @@
-"""The list scheduler: turns an order into a plan. Most policies of the literature are a key for it.
+"""List schedulers turn an order into a plan. Most policies of the literature are a key for one.
 
-Three questions are answered by parameters: what happens behind a job that does not fit (it blocks, or
-it is skipped), may a waiting job preempt a running one (and by how much must it be better), and when
-to look again (when a running job's standing changes while others wait).
+Behind a job that does not fit, all are blocked (`LineScheduler`), or it is skipped (`ListScheduler`).
+Two more questions are answered by parameters: may a waiting job preempt a running one (and by how much
+must it be better), and when to look again (when a running job's standing changes while others wait).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify
 from math import inf
 from typing import Final, final
@@ -25,33 +25,68 @@ _AHEAD_OF_ALL_WAITING = 1e15  # more than there will ever be tickets
 
 
 @final
-class ListScheduler:
-    """Start jobs in the order of a key.
+class LineScheduler:
+    """Start jobs in the order of a key; one that does not fit blocks all behind it."""
 
-    strict: a job that does not fit blocks all behind it; otherwise it is skipped.
+    strict = True
+    preemptive = False
+
+    def __init__(self, key: Key, place: Place) -> None:
+        self._spec: Final = LineBy(key)
+        self._place: Final = place
+        self._seen: View | None = None
+        self._line: Line | None = None
+
+    def decide(self, view: View) -> Iterable[Action]:
+        if not view.waiting_count:
+            return ()
+        line = self._line
+        if view is not self._seen or line is None:
+            line = self._line_in(view)
+        return line.starts(self._place)
+
+    @property
+    def key(self) -> Key:
+        """What decides who goes first."""
+        return self._spec.key
+
+    def line(self, view: View) -> list[WaitingRow]:
+        """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
+        return self._line_in(view).places()
+
+    def _line_in(self, view: View) -> Line:
+        """The view's line for our key, looked up once per view and not at every decision."""
+        line = view.index(self._spec)
+        assert isinstance(line, Line)
+        self._seen, self._line = view, line
+        return line
+
+
+@final
+class ListScheduler:
+    """Start jobs in the order of a key, skipping those that do not fit.
+
     preemptive: running jobs that stand behind a waiting one give way to it ...
     gain: ... if their key is larger by more than this;
     running_first: at equal keys the running job stays (otherwise the tie-breaker decides);
     pairs: jobs may share GPUs that they asked for alone, and only together do they free them.
     """
 
+    strict = False
+
     def __init__(
         self,
         key: Key,
         place: Place,
         *,
-        strict: bool = False,
         preemptive: bool = False,
         gain: float = 0.0,
         running_first: bool = False,
         pairs: bool = False,
     ) -> None:
-        self._spec: Final[LineBy | OrderBy] = (
-            LineBy(key) if strict else OrderBy(key, preemptive=preemptive)
-        )
+        self._spec: Final = OrderBy(key, preemptive=preemptive)
         self._queued: Final = bool(getattr(key, "queued", False))
         self._place: Final = place
-        self._strict: Final = strict
         self._preemptive: Final = preemptive
         self._gain: Final = gain
         self._running_first: Final = running_first
@@ -60,20 +95,13 @@ class ListScheduler:
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: Order | None = None
-        self._line: Line | None = None  # instead, if strict
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
             return ()
-        if view is not self._seen:
-            self._look_at(view)
-        if self._line is not None:
-            return self._line.starts(self._place)
-        return self._start_all_that_fit(view)
-
-    def _start_all_that_fit(self, view: View) -> Sequence[Action]:
         order = self._order
-        assert order is not None
+        if view is not self._seen or order is None:
+            order = self._order_in(view)
         plan = Plan(view, self._place)
         may_preempt = self._preemptive
         if may_preempt:
@@ -112,23 +140,16 @@ class ListScheduler:
     def preemptive(self) -> bool:
         return self._preemptive
 
-    @property
-    def strict(self) -> bool:
-        return self._strict
-
     def line(self, view: View) -> list[WaitingRow]:
         """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
-        self._look_at(view)
-        if self._line is not None:
-            return self._line.places()
-        return self._order.rows() if self._order is not None else []
+        return self._order_in(view).rows()
 
-    def _look_at(self, view: View) -> None:
-        """Take the view's order for our key in hand, once per view and not at every decision."""
-        found = view.index(self._spec)
-        self._seen = view
-        self._line = found if isinstance(found, Line) else None
-        self._order = found if isinstance(found, Order) else None
+    def _order_in(self, view: View) -> Order:
+        """The view's order for our key, looked up once per view and not at every decision."""
+        order = view.index(self._spec)
+        assert isinstance(order, Order)
+        self._seen, self._order = view, order
+        return order
 
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""

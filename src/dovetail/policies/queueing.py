@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, log10
@@ -26,7 +26,7 @@ from dovetail.policies.keys import (
     Queues,
     late_demotion,
 )
-from dovetail.policies.listing import ListScheduler
+from dovetail.policies.listing import LineScheduler, ListScheduler
 from dovetail.policies.placement import consolidated
 from dovetail.policies.starving import Starving
 from dovetail.predict.duration import Predictor
@@ -43,11 +43,11 @@ class Listed:
     place: Place = consolidated
 
     @cached_property
-    def scheduler(self) -> ListScheduler:
+    def scheduler(self) -> ListScheduler | LineScheduler:
         raise NotImplementedError(f"{type(self).__name__} names no scheduler")
 
     @cached_property
-    def decide(self) -> Callable[[View], Sequence[Action]]:
+    def decide(self) -> Callable[[View], Iterable[Action]]:
         return self.scheduler.decide  # without a detour, since it is called at every event
 
 
@@ -56,8 +56,8 @@ class Fifo(Listed):
     """First come, first served; a head that does not fit blocks everyone behind it."""
 
     @cached_property
-    def scheduler(self) -> ListScheduler:
-        return ListScheduler(BySubmission(), self.place, strict=True)
+    def scheduler(self) -> LineScheduler:
+        return LineScheduler(BySubmission(), self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,8 @@ class Sjf(Listed):
     predictor: Predictor
 
     @cached_property
-    def scheduler(self) -> ListScheduler:
-        return ListScheduler(ByDuration(self.predictor), self.place, strict=True)
+    def scheduler(self) -> LineScheduler:
+        return LineScheduler(ByDuration(self.predictor), self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +142,8 @@ class Qssf(Listed):
     predictor: Predictor
 
     @cached_property
-    def scheduler(self) -> ListScheduler:
-        return ListScheduler(ByDuration(self.predictor, by_gpus=True), self.place, strict=True)
+    def scheduler(self) -> LineScheduler:
+        return LineScheduler(ByDuration(self.predictor, by_gpus=True), self.place)
 
 
 @dataclass(frozen=True, kw_only=True)

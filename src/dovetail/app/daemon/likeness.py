@@ -24,7 +24,7 @@ from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
-from dovetail.policies.listing import ListScheduler
+from dovetail.policies.listing import LineScheduler, ListScheduler
 from dovetail.predict.intervals import Belief
 from dovetail.predict.learned import Learned
 
@@ -140,10 +140,10 @@ def _told(policy: Policy, view: View, tracks: Iterable[Track]) -> dict[JobId, Be
     return {track.job.id: predictor.belief(track.job, view) for track in tracks}
 
 
-def scheduler_of(policy: Policy) -> ListScheduler | None:
+def scheduler_of(policy: Policy) -> ListScheduler | LineScheduler | None:
     """The list scheduler behind most policies."""
     scheduler = getattr(policy, "scheduler", None)
-    return scheduler if isinstance(scheduler, ListScheduler) else None
+    return scheduler if isinstance(scheduler, ListScheduler | LineScheduler) else None
 
 
 # ------------------------------------------------------------------------------------ a long queue

@@ -13,7 +13,7 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.policies.fairness import Drf, FairShare, owner
-from dovetail.policies.listing import ListScheduler
+from dovetail.policies.listing import LineScheduler, ListScheduler
 
 _EARLIER = "submitted earlier"
 _AS_SHORT = "as short that came earlier"
@@ -71,7 +71,7 @@ def standing(
 def _by_key(
     likeness: Likeness,
     state: State,
-    scheduler: ListScheduler,
+    scheduler: ListScheduler | LineScheduler,
     track: Track,
     waiting: Sequence[Track],
     name: str,
@@ -95,7 +95,7 @@ def _by_key(
     return Standing(ahead, ", ".join(parts), scheduler.strict)
 
 
-def _estimates(scheduler: ListScheduler) -> str:
+def _estimates(scheduler: ListScheduler | LineScheduler) -> str:
     predictor = type(getattr(scheduler.key, "_predictor", None)).__name__
     return "their users' estimates" if predictor == "UserEstimate" else "what is known of them"
 
