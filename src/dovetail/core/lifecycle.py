@@ -203,7 +203,10 @@ class Lifecycle(View):
         return found
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
-        track = self._tracks.get(job_id) or self._track(job_id)
+        try:
+            track = self._tracks[job_id]
+        except KeyError:
+            track = self._track(job_id)  # says why there is none
         if track.placement is not None:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: it runs already")
         if track.barred:

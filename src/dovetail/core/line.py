@@ -28,6 +28,7 @@ class Line:
 
     def __init__(self, view: View, key: Key) -> None:
         self._view: Final = view
+        self._room: Final = view.room
         self._key: Final = key
         self.watches = SETTLES | WAITS
         self._row: Final[deque[WaitingRow]] = deque()
@@ -70,7 +71,7 @@ class Line:
         return () if first is None else self._starts_from(first, place)
 
     def _starts_from(self, first: Track | None, place: Place) -> Iterator[Action]:
-        view, room = self._view, self._view.room
+        view, room = self._view, self._room
         while first is not None:
             shape = first.shape
             placement = place(room, shape)
@@ -85,20 +86,18 @@ class Line:
     def _first(self) -> Track | None:
         """Who is first, unless it asks for more whole GPUs than there are free."""
         row = self._row
-        first: Track | None = None
         while row:
-            _, _, turn, track = row[0]
-            if track.turn == turn:
-                first = track
+            _, _, turn, first = row[0]
+            if first.turn == turn:
                 break
             row.popleft()
-        if self._beside:
-            first = self._first_of_both()
-        if first is None:
-            return None
-        shape, room = first.shape, self._view.room
-        sole = room.sole
-        free = room.most_free() if sole is None else sole.free
+        if not row or self._beside:
+            found = self._first_of_both()
+            if found is None:
+                return None
+            first = found
+        shape, sole = first.shape, self._room.sole
+        free = self._room.most_free() if sole is None else sole.free
         return first if shape.gpus <= free or not shape.plain else None
 
     def _first_of_both(self) -> Track | None:
@@ -113,7 +112,7 @@ class Line:
         row = self._row
         place = row.popleft() if row and row[0][3] is first else heappop(self._beside)
         self._lent.append(place)
-        self._view.room.unsettled = True
+        self._room.unsettled = True
 
 
 @final

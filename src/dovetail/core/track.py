@@ -40,7 +40,6 @@ class Track:
         "ended_at",
         "executed_s",
         "first_start_at",
-        "forgiven_gpu_s",
         "held_gpu_s",
         "held_s",
         "job",
@@ -66,6 +65,7 @@ class Track:
 
     attempts: int = 0  # how often it died by its own fault
     exit_code: int | None = None
+    forgiven_gpu_s: float = 0.0  # GPU-seconds that are not held against it any more (see Promote)
     pinned: str = ""  # why it cannot be made to give way now
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
@@ -97,7 +97,6 @@ class Track:
         self.executed_s = 0.0  # progress so far, in seconds at speed 1
         self.held_s = 0.0  # time it had GPUs in its hands
         self.held_gpu_s = 0.0  # GPU-seconds it had in its hands
-        self.forgiven_gpu_s = 0.0  # of these: not held against it any more (see Promote)
         self.lost_gpu_s = 0.0  # of these: saving, restoring, and work done twice
         self.preemptions = 0
         self.migrations = 0  # how often it went on on other nodes than before

@@ -75,11 +75,12 @@ class Outcomes:
     def ends(self, track: Track) -> None:
         end = track.ended_at
         stayed = end - track.submitted_at
-        if track.phase is FINISHED:
+        finished = track.phase is FINISHED
+        if finished:
             self.completion_s.append(stayed)
         else:
             self._count_unfinished(track)
-        if track.first_start_at >= 0.0:
+        if finished or track.first_start_at >= 0.0:
             self.waited_s += stayed - track.held_s
             self.used_gpu_s += track.held_gpu_s
             if track.lost_gpu_s:
