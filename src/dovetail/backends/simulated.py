@@ -132,7 +132,10 @@ class SimulatedCluster:
             dict[tuple[int, int], Seconds]
         ] = {}  # (node, GPU): still saving until then
         self._sharers: Final[dict[tuple[int, int], list[_Life]]] = {}  # (node, GPU): who is on it
-        self._reports: list[Event] = []  # happened at once when we acted; told with what comes next
+        self._reports: Final[
+            list[Event]
+        ] = []  # happened at once when we acted; told with what comes next
+        self._attentive = True  # is there a report, a time to wake, or something that may fail?
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
         self._failures: Final = failures
         self._by_chance: Final[set[int]] = set()  # numbers of the node events that were drawn
@@ -175,15 +178,9 @@ class SimulatedCluster:
     def observe(self) -> Sequence[Event]:
         """Everything that has been held back, and all that happens at the next instant."""
         events: list[Event] = []
-        if self._reports:
-            events, self._reports = self._reports, events
-            if self._interference is not None:
-                events = [event for event in events if self._is_not_overtaken(event)]
         rows, at = self._rows, self._next_at
-        if self._wake_at < inf:
-            at = self._wake(events, at)
-        if self._failures is not None and not self._lives and at == inf:
-            return events  # failures alone do not keep the world going
+        if self._attentive:
+            at = self._attend(events, at)
         while rows and rows[0][0] <= at:
             then, _, what, life, number = row = heappop(rows)
             if what != _FINISH or life is None:
@@ -214,6 +211,21 @@ class SimulatedCluster:
             if next_at > at:
                 self._next_at = next_at
                 return events
+
+    def _attend(self, events: list[Event], until: Seconds) -> Seconds:
+        """What does not happen at every event: reports, waking up, failures. Until when things may
+        happen before anything is to be decided."""
+        reports = self._reports
+        if self._interference is not None:
+            reports = [event for event in reports if self._is_not_overtaken(event)]
+        events.extend(reports)
+        self._reports.clear()
+        if self._wake_at < inf:
+            until = self._wake(events, until)
+        self._attentive = self._wake_at < inf or self._failures is not None
+        if self._failures is not None and not self._lives and until == inf:
+            return -inf  # failures alone do not keep the world going
+        return until
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
         """Tell that it is time to wake up, unless something else happens before."""
@@ -356,6 +368,8 @@ class SimulatedCluster:
             self._report_start(self._reports, life)
         elif rate != 1.0:
             self._reports.append(Paced(now, life.job.id, rate))
+        if self._reports:
+            self._attentive = True
         if life.arrival.failures:
             self._push_end(life)
         else:
@@ -365,6 +379,7 @@ class SimulatedCluster:
     def _act_otherwise(
         self, action: Preempt | Wake | Refuse | Stop | Branch | Resize | Promote | CloseStudy
     ) -> None:
+        self._attentive = True
         if isinstance(action, Preempt):
             self._preempt(self._lives[action.job_id])
         elif isinstance(action, Wake):

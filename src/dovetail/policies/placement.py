@@ -28,9 +28,7 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
     pools: list[Pool] | None = shape.pools
     for pool in pools or room.eligible(shape):
         if pool.free >= gpus:
-            by_count = pool.by_count
-            for k in range(gpus, pool.width + 1):
-                nodes = by_count[k]
+            for nodes in pool.by_count[gpus:]:  # the tightest first
                 if nodes:
                     n = (nodes & -nodes).bit_length() - 1
                     placement = room.first[n][gpus].get(room.free[n]) or room.first_gpus(n, gpus)
@@ -72,10 +70,9 @@ def _first_node(nodes: int) -> int:
 
 
 def _fewest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
-    for k in range(gpus, pool.width + 1):
-        if pool.by_count[k]:
-            n = _first_node(pool.by_count[k])
-            return room.first_gpus(n, gpus)
+    for nodes in pool.by_count[gpus:]:
+        if nodes:
+            return room.first_gpus(_first_node(nodes), gpus)
     return _fullest_first(room, pool, gpus, -1)
 
 
