@@ -34,13 +34,13 @@ def browsed(path: Path, charts: int = 0) -> str:
     """The page as a browser has drawn it, with that many charts at least."""
     options = (
         "--headless --no-sandbox --disable-gpu --disable-background-networking "
-        "--disable-component-update --disable-sync --no-first-run --virtual-time-budget=5000 "
-        f"--dump-dom file://{path}"
+        f"--disable-component-update --disable-sync --no-first-run --dump-dom file://{path}"
     )
     for attempt in range(5):  # on a busy machine the browser may give up before the page is drawn
         profile = f"--user-data-dir={path.parent / f'profile{attempt}'}"
+        patience = f"--virtual-time-budget={5000 * (attempt + 1)}"
         shown = subprocess.run(
-            ["chromium", profile, *options.split()],
+            ["chromium", profile, patience, *options.split()],
             capture_output=True,
             text=True,
             timeout=60,
