@@ -240,3 +240,17 @@ def test_simulate_holds_tenants_to_the_quotas_of_the_cluster_file(
     words = ("simulate", "jobs.csv", "--cluster", "c.toml", "--policy", "fifo-skip", "--json")
     done = CliRunner().invoke(cli, [*words, *more])
     assert json.loads(done.stdout)["makespan_s"] == makespan
+
+
+def test_a_whole_number_is_a_number_like_others_to_both_cores(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("[[nodes]]\ngpus = 4\ncpus = 16\nmemory_gb = 64\n")
+    (node,) = read_cluster(str(file))
+    assert (repr(node.gpus), repr(node.cpus), repr(node.memory_gb)) == ("4", "16.0", "64.0")
+
+
+def test_a_number_of_four_hundred_digits_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(f"[[nodes]]\ngpus = 4\ncpus = 1{'0' * 400}\n")
+    with pytest.raises(BadInput, match="nodes 1: cpus: a number of more than 18 digits"):
+        read_cluster(str(file))

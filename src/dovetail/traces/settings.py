@@ -40,6 +40,9 @@ def tables(path: str) -> dict[str, Any]:
     return found
 
 
+_LARGEST = 10**18  # of whole numbers: more is a slip
+
+
 def settings(kind: type[T], table: object, where: str) -> T:
     """The table as a value of the given dataclass."""
     if not isinstance(table, dict):
@@ -52,7 +55,13 @@ def settings(kind: type[T], table: object, where: str) -> T:
     for name, field in known.items():
         if name not in table and field.default is MISSING and field.default_factory is MISSING:
             raise BadInput(f"{where}: {name!r} is missing")
-    return kind(**table)
+    # A whole number where any may stand is one like the others: journals of both cores say the same.
+    return kind(
+        **{
+            key: float(value) if known[key].type == "float" and isinstance(value, int) else value
+            for key, value in table.items()
+        }
+    )
 
 
 def _check(where: str, wanted: str, value: object) -> None:
@@ -60,5 +69,7 @@ def _check(where: str, wanted: str, value: object) -> None:
         raise BadInput(f"{where}: {value!r} is not {SPOKEN.get(wanted, 'a table')}")
     if isinstance(value, int | float) and not value >= 0:
         raise BadInput(f"{where}: {value!r} is no size; give 0 or more")
+    if isinstance(value, int) and value > _LARGEST:
+        raise BadInput(f"{where}: a number of more than 18 digits; give a smaller one")
     if isinstance(value, dict) and not all(isinstance(text, str) for text in value.values()):
         raise BadInput(f"{where}: {value!r} holds something other than texts")
