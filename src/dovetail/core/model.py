@@ -94,7 +94,9 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.gpus < 0 or (self.gpus == 0 and self.cpus <= 0):
-            raise ValueError(f"job {self.id!r} asks for {self.gpus} GPUs; ask for at least 1")
+            raise ValueError(
+                f"job {self.id!r} asks for {self.gpus} GPUs; ask for at least 1, or for CPUs alone"
+            )
         if not 1 <= self.share <= WHOLE_GPU:
             raise ValueError(
                 f"job {self.id!r} asks for {self.share}/1000 of a GPU; ask for 1 to 1000"
