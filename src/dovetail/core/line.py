@@ -7,19 +7,15 @@ by its old turn, dropped when it surfaces.
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start
-from dovetail.core.orders import Key, WaitingRow
+from dovetail.core.orders import Key, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import SETTLES, WAITS, View
-
-heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
-heappush: Final = heapq.heappush
 
 
 @final

@@ -29,7 +29,6 @@ class LineScheduler:
     """Start jobs in the order of a key; one that does not fit blocks all behind it."""
 
     strict = True
-    preemptive = False
 
     def __init__(self, key: Key, place: Place) -> None:
         self._spec: Final = LineBy(key)
@@ -135,10 +134,6 @@ class ListScheduler:
     def key(self) -> Key:
         """What decides who goes first."""
         return self._spec.key
-
-    @property
-    def preemptive(self) -> bool:
-        return self._preemptive
 
     def line(self, view: View) -> list[WaitingRow]:
         """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
