@@ -7,7 +7,7 @@ from math import exp, inf
 from typing import Final, NamedTuple
 
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_draft import BLINK_S, URGENCY, Draft
+from dovetail.policies.frugal.draft import BLINK_S, URGENCY, Draft
 
 FEWEST_GPUS: Final = 0.5  # what a faster way without more GPUs is counted as
 

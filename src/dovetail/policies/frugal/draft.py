@@ -9,9 +9,9 @@ from typing import Final, final
 
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_floor import Floor, Seats
-from dovetail.policies.frugal_ladder import Ladder, Rates
-from dovetail.policies.frugal_seating import Seat, Seating, settled
+from dovetail.policies.frugal.floor import Floor, Seats
+from dovetail.policies.frugal.ladder import Ladder, Rates
+from dovetail.policies.frugal.seating import Seat, Seating, settled
 
 BLINK_S: Final = 1.0  # slack below this is none
 STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped

@@ -17,11 +17,11 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import HASTE
 from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
 from dovetail.policies.andreas.problem import Demand, NodePool, Spot
-from dovetail.policies.frugal_draft import Task
-from dovetail.policies.frugal_floor import Seats
-from dovetail.policies.frugal_hours import Forecast, signal
-from dovetail.policies.frugal_ladder import Ladder, Rates, ladder
-from dovetail.policies.frugal_plan import decide
+from dovetail.policies.frugal.draft import Task
+from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.hours import Forecast, signal
+from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
+from dovetail.policies.frugal.plan import decide
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_draft import BLINK_S, Draft, Task
-from dovetail.policies.frugal_floor import Seats
-from dovetail.policies.frugal_hurry import hurries, start, starts, take_steps
-from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates, share
+from dovetail.policies.frugal.draft import BLINK_S, Draft, Task
+from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.hurry import hurries, start, starts, take_steps
+from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates, share
 
 
 class Decision(NamedTuple):
