@@ -96,7 +96,7 @@ def scaling(seed: int) -> Experiment:
     speeds = {kind: chance.uniform(0.7, 1.5) for kind in sizes}
     rates = {kind: NodeRates(per_hour=_growing(chance, gpus)) for kind, gpus in sizes.items()}
     nodes = [Node(f"n{i}", sizes[kind], kind) for i, kind in enumerate([*sizes, "AAA", "BBB"])]
-    gap_s = chance.choice([900.0, 1200.0, 1800.0, 3600.0])
+    gap_s = chance.choice([450.0, 900.0, 1800.0, 3600.0])
     arrivals, at = [], 0.0
     for number in range(60):
         seconds = min(chance.lognormvariate(9.0, 1.0), 60_000.0)
@@ -108,8 +108,8 @@ def scaling(seed: int) -> Experiment:
             if gpus == 1 or chance.random() < 0.8
         ]
         times = [option.seconds for option in options]
-        due = at + min(times) * chance.uniform(1.2, 3) + chance.random() ** 2 * max(times) * 3
-        late = chance.uniform(0.001, 0.01)
+        due = at + chance.choice([chance.uniform(1.1, 9) * min(times), 3 * max(times)])
+        late = chance.uniform(0.0001, 0.01)
         job = timed_job(f"j{number}", options, options, deadline=due, late_cost_per_s=late)
         arrivals.append(Arrival(at, job, job.options[0].seconds))
         at += chance.expovariate(1.0 / gap_s)
@@ -127,7 +127,8 @@ def unequal_kinds(seed: int) -> Experiment:
     chance = Random(f"unequal/{seed}")
     nodes = nodes_of(BIG, SMALL, ("V100", 4, 250.0, 200.0))
     speeds = {"T4": chance.uniform(0.2, 0.6), "V100": chance.uniform(0.4, 1.0), "A100": 1.0}
-    load = Load(load=chance.choice([0.3, 0.5]), due=(2.0, 6.0))
+    late = chance.choice([None, (1e-4, 1e-3)])
+    load = Load(load=chance.choice([0.3, 0.5]), due=(2.0, 6.0), late=late)
     arrivals = drawn(chance, load, nodes)
     return Experiment(arrivals, nodes, kind_speeds=speeds, costs=priced(nodes))
 
@@ -135,8 +136,8 @@ def unequal_kinds(seed: int) -> Experiment:
 def without_prices(seed: int) -> Experiment:
     """Energy costs nothing; lateness does, by priority."""
     chance = Random(f"no prices/{seed}")
-    nodes = [Node(f"n{i}", 8) for i in range(3)]
-    load = Load(load=chance.choice([0.6, 0.8, 1.0]), priorities=(1, 2, 3, 4, 5))
+    nodes = [Node(f"n{i}", 4) for i in range(3)]
+    load = Load(load=chance.choice([0.8, 1.2, 1.6]), priorities=(1, 2, 3, 4, 5))
     return Experiment(drawn(chance, load, nodes), nodes)
 
 
@@ -149,15 +150,15 @@ def without_deadlines(seed: int) -> Experiment:
 
 def overload(seed: int) -> Experiment:
     chance = Random(f"overload/{seed}")
-    nodes = nodes_of(BIG, count=3)
-    load = Load(load=chance.choice([1.2, 1.6, 2.0]), late=(1e-4, 1e-3))
+    nodes = nodes_of(BIG, SMALL, count=1)
+    load = Load(jobs=100, load=chance.choice([1.3, 1.8, 2.5]), late=(1e-4, 1e-3))
     return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
 
 
 def costly_interruption(seed: int) -> Experiment:
     chance = Random(f"interruption/{seed}")
     nodes = nodes_of(BIG, SMALL)
-    load = Load(load=chance.choice([0.5, 0.8, 1.1]), late=(1e-4, 1e-3))
+    load = Load(jobs=120, load=chance.choice([0.6, 0.9, 1.3]), late=(1e-4, 1e-3))
     save_s, restore_s = chance.choice([(30.0, 60.0), (120.0, 300.0), (0.0, 900.0)])
     arrivals = with_interruption_cost(drawn(chance, load, nodes), save_s, restore_s)
     return Experiment(arrivals, nodes, costs=priced(nodes))
@@ -169,7 +170,8 @@ def tenants(seed: int) -> Experiment:
     own = [Node("own", 8, "A100", tenant="nlp", idle_watts=400.0, gpu_watts=300.0)]
     nodes = [*nodes_of(BIG, SMALL), *own]
     load = Load(
-        load=chance.choice([0.5, 0.7]),
+        jobs=120,
+        load=chance.choice([0.5, 0.8]),
         tenants=("vision", "nlp", "", ""),
         kinds=((), (), ("A100",), ("T4",)),
     )
@@ -208,8 +210,8 @@ def nothing_counts(seed: int) -> Experiment:
 def only_deadlines(seed: int) -> Experiment:
     """No price, no watts: how late jobs are is all there is."""
     chance = Random(f"deadlines/{seed}")
-    nodes = [Node(f"n{i}", 8) for i in range(2)]
-    load = Load(load=chance.choice([0.6, 0.8, 1.0]))
+    nodes = [Node(f"n{i}", 4) for i in range(3)]
+    load = Load(load=chance.choice([0.8, 1.2, 1.6]))
     return Experiment(drawn(chance, load, nodes), nodes)
 
 
