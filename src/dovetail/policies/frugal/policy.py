@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Final
 
 from dovetail.core.entries import Action, Wake
+from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import View
@@ -22,11 +23,14 @@ from dovetail.policies.frugal.floor import Seats
 from dovetail.policies.frugal.hours import Forecast, signal
 from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
+from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
+import os
+PAYS: Final = float(os.environ.get("PAYS", "20"))
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -77,12 +81,13 @@ class Frugal:
     def decide(self, view: View) -> Sequence[Action]:
         if not view.tracks:
             return []
-        draft = Draft(view, self.books.of(view), movable=True)
+        held: list[Seconds] = []
+        draft = Draft(view, self.books.of(view), True, partial(self._has_settled_in, view, held))
         if draft.about_to_end:
             return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
         pools = draft.problem.pools
         nodes, numbers = _seats(pools), [n for pool in pools for n in pool.nodes]
-        rates = _rates(pools, self.counted)
+        rates = self._rates(view)
         tasks = self._tasks(draft, nodes, numbers, rates)
         seats, wake = decide(
             view.now,
@@ -92,6 +97,7 @@ class Frugal:
             margin=self.margin,
             move=self.costs.move,
             switch_on=self.costs.switch_on,
+            inflow=self._tide(view).gpus(view.now),
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
         # As early as it is woken for them: by the margin, or nobody would look at them again.
@@ -102,9 +108,49 @@ class Frugal:
             if soon + (1 + self.margin) * task.usual < task.deadline
         ]
         actions = actions_of(view, draft, spots, self.place, set(patient))
+        if held:
+            wake = min(wake, *held)
         if self.hours is not None:
             wake = min(wake, self.hours.changes_after(view.now))
         return [*actions, Wake(wake)] if wake < inf else actions
+
+    def _has_settled_in(self, view: View, held: list[Seconds], track: Track) -> bool:
+        """May it be moved? Its stint must have been worth its interruption."""
+        cost = track.job.interruption
+        least = PAYS * (cost.save_s + track.restore_s)
+        until = track.working_since + least
+        if view.now + SAME_TIME_S >= until:
+            return True
+        held.append(until)
+        return False
+
+    def build(self, view: View) -> Tide:
+        return Tide(self._work, view)
+
+    def _tide(self, view: View) -> Tide:
+        tide = view.index(self)
+        assert isinstance(tide, Tide)
+        return tide
+
+    def _work(self, track: Track, view: View) -> float:
+        """GPU-seconds in its thriftiest way."""
+        menu = self.books.of(view).menu(track)
+        if menu is None:
+            return track.shape.gpus * track.shape.share / WHOLE_GPU * self.predictor.duration_s(track.job, view)
+        steps = ladder(menu.ways, self._rates(view))
+        thrifty = steps.ways[steps.thrifty]
+        return thrifty.gpus * thrifty.seconds
+
+    def _rates(self, view: View) -> Rates:
+        """At the usual price. Where nothing is known to cost anything, GPU-hours do."""
+        costs, pools = self.counted, view.room.pools
+        rates = [
+            tuple([costs.per_hour(pool.kind, busy) for busy in range(pool.width + 1)])
+            for pool in pools
+        ]
+        if not any([any(rate) for rate in rates]) and not costs.power:
+            return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
+        return tuple(rates)
 
     def _tasks(
         self, draft: Draft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
@@ -159,14 +205,3 @@ def _seats(pools: Sequence[NodePool]) -> list[Seats]:
         for number, pool in enumerate(pools)
         for free, kept in zip(pool.free, pool.kept, strict=True)
     ]
-
-
-def _rates(pools: Sequence[NodePool], costs: Costs) -> Rates:
-    """At the usual price. Where nothing is known to cost anything, GPU-hours do."""
-    rates = [
-        tuple([costs.per_hour(pool.kind, busy) for busy in range(len(pool.per_hour))])
-        for pool in pools
-    ]
-    if not any([any(rate) for rate in rates]) and not costs.power:
-        return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
-    return tuple(rates)
