@@ -38,7 +38,7 @@ class Books:
         self._pools = 0
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
         self.changed_at = view.now  # when a job last came or ended, or we were made
-        self._paces: Final = Paces(view)
+        self.paces: Final = Paces(view)
 
     def waits(self, track: Track) -> None:
         if track.left is None:
@@ -46,7 +46,7 @@ class Books:
         self._note_leaving(track)
 
     def runs(self, track: Track) -> None:
-        self._paces.note(track)
+        self.paces.note(track)
         if track.job.settles:
             self._menus.pop(track.job.id, None)
 
@@ -93,7 +93,7 @@ class Books:
         """Slower or faster by kind as jobs like it were seen to be."""
         kinds = dict.fromkeys(pool.kind for pool in self._view.room.pools)
         return [
-            Option(kind, job.gpus, seconds / self._paces.of(job.model, kind))
+            Option(kind, job.gpus, seconds / self.paces.of(job.model, kind))
             for kind in kinds
             if not job.kinds or kind in job.kinds
         ]
@@ -163,14 +163,16 @@ class Draft:
         books: Books,
         movable: bool,
         may_go: Callable[[Track], bool] = lambda track: True,
+        decided: Container[JobId] = (),
     ) -> None:
+        """`decided`: jobs that are to start or stop by a plan that was begun before."""
         self.tracks: Final[list[Track]] = []
         self.others: Final[list[Track]] = []  # waiting, and no matter of a single node
         self.about_to_end = False  # is a job as good as done?
         demands: list[Demand] = []
         for track in view.tracks.values():
             running = track.placement is not None
-            if track.barred and not running:
+            if track.job.id in decided or (track.barred and not running):
                 continue
             menu = books.menu(track)
             if running and (menu is None or not (movable and _may_move(track, view.room) and may_go(track))):
@@ -252,19 +254,17 @@ def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequ
     draft = Draft(view, books, movable=anew)
     if draft.about_to_end:
         return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
-    return actions_of(view, draft, method(draft.problem), place)
+    return actions_of(draft, method(draft.problem), Plan(view, place))
 
 
 def actions_of(
-    view: View,
     draft: Draft,
     assignment: Assignment,
-    place: Place,
+    plan: Plan,
     patient: Container[int] = (),
 ) -> Sequence[Action]:
     """The difference between what runs now and what is to run; as few jobs as possible move. The
     patient do not start though there might be room for them."""
-    plan = Plan(view, place)
     demands, tracks = draft.problem.demands, draft.tracks
     spots = with_fewest_moves(draft.problem, assignment)
     starting = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dovetail.core.model import Seconds
@@ -36,10 +37,12 @@ def decide(
     move: float = 0.0,
     switch_on: float = 0.0,
     inflow: float = 0.0,
+    quotas: Mapping[str, float] = MappingProxyType({}),
 ) -> Decision:
     """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
-    moving a job, and for switching a node on; `inflow`: GPUs that the jobs that keep coming need."""
-    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on)
+    moving a job, and for switching a node on; `inflow`: GPUs that the jobs that keep coming need;
+    `quotas`: by tenant, GPUs that its jobs may have."""
+    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
     risky, crowded, easy = _by_slack(draft, inflow)
     take_steps(draft, starts(draft, [*risky, *crowded]))
     _fill_nodes(draft, _ride(draft, easy))
@@ -131,7 +134,8 @@ def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
                 break
             for i in party:
                 del line[i]
-                draft.put(i, draft.tasks[i].ladder.thrifty, n)
+                if draft.room(i, draft.tasks[i].ladder.thrifty) is not None:
+                    draft.put(i, draft.tasks[i].ladder.thrifty, n)
 
 
 def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
@@ -143,7 +147,7 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
     for i in line:
         ladder = draft.tasks[i].ladder
         more = ladder.ways[ladder.thrifty].gpus
-        if gpus + more > node.gpus:
+        if gpus + more > node.gpus or draft.room(i, ladder.thrifty) is None:
             continue
         party.append(i)
         gpus += more
