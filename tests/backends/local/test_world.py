@@ -285,3 +285,16 @@ def test_policies_change_while_jobs_run(here: Box) -> None:
         assert here.service.policy()["policy"] == policy
     (row,) = here.wait(job)
     assert (row["phase"], row["preemptions"]) == ("finished", 0)
+
+
+def test_a_job_that_is_requeued_before_it_could_begin_lines_up_again(here: Box) -> None:
+    """It has GPUs that somebody else is still leaving: there are no processes to end."""
+    both = {"resources": {"gpus": 2}}
+    stubborn = here.submit("trap '' TERM; sleep 60; sleep 60", checkpoint={"grace": 2}, **both)
+    here.wait_until(stubborn, "running")
+    here.service.cancel([stubborn], ME)
+    job = here.submit("echo begin; sleep 0.2", **both)
+    here.wait_until(job, "starting")
+    here.service.requeue([job], ME)
+    (row,) = here.wait(job)
+    assert (row["phase"], here.log(job).count("begin")) == ("finished", 1)

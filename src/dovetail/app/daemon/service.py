@@ -38,6 +38,7 @@ from dovetail.core.entries import (
     Held,
     PolicySet,
     Released,
+    Requeued,
     Submitted,
     TenantSet,
 )
@@ -230,9 +231,12 @@ class Service:
                     raise Conflict(
                         f"job {track.job.id} waits already; there is nothing to start over"
                     )
-            for track in tracks:
-                self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
-            return [], [track.job.id for track in tracks]
+            why = f"requeued by {caller.name}"
+            asked = [track for track in tracks if not track.requeued]
+            return (
+                [Requeued(now, track.job.id, why) for track in asked],
+                [track.job.id for track in tracks],
+            )
 
         return self.change(change)
 
