@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -298,3 +299,15 @@ def test_a_job_that_is_requeued_before_it_could_begin_lines_up_again(here: Box) 
     here.service.requeue([job], ME)
     (row,) = here.wait(job)
     assert (row["phase"], here.log(job).count("begin")) == ("finished", 1)
+
+
+def test_cancelling_members_that_wait_lets_no_more_of_their_array_run_at_once(here: Box) -> None:
+    ids = here.service.submit([_submission(here, "sleep 60", array="0-5%1")], ME)
+    here.wait_until(ids[0], "running")
+    here.service.cancel(ids[1:4], ME)
+    sleep(0.3)
+    assert [here.phase(job_id) for job_id in ids[4:]] == ["queued", "queued"]
+    here.service.cancel([ids[0]], ME)
+    here.wait_until(ids[4], "running")
+    assert here.phase(ids[5]) == "queued"
+    here.service.cancel(ids[4:], ME)
