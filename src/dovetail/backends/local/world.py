@@ -40,7 +40,7 @@ from dovetail.core.entries import (
     Wake,
     Woke,
 )
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import CannotGoOn, DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
@@ -224,6 +224,8 @@ class LocalMachine:
             try:
                 self._sync()
                 break
+            except CannotGoOn:
+                raise
             except (DovetailError, OSError) as error:
                 # Nothing is carried out before it can be written down.
                 log.error("%s", error)
