@@ -239,8 +239,13 @@ class PolicyTold(BaseModel):
     trouble: str = Field(description="Why the one that was asked for does not decide, if so.")
 
 
+class Acknowledged(BaseModel):
+    notices: list[str] = Field(description="Those that are known now, and no longer shown.")
+
+
 class Jobs(PolicyTold):
     jobs: list[JobRow]
+    notices: int = Field(description="How many nobody has acknowledged; see /v1/health.")
     total: int
     running: int
     waiting: int
@@ -278,7 +283,7 @@ class Health(PolicyTold):
     pid: int
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
-    notice: str = Field(description="What the operator should know of the journal.")
+    notices: list[str] = Field(description="What nobody has acknowledged yet; as a rule nothing.")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
     seq: int = Field(description="Of the last entry of the journal.")

@@ -16,9 +16,11 @@ from typing import Final, cast
 
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.comparing import compare, of_those_without, without_description
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
 from dovetail.app.daemon.service import Parts, Service
@@ -26,6 +28,7 @@ from dovetail.app.daemon.studies import Studies
 from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
+from dovetail.app.daemon.upkeep import Upkeep
 from dovetail.app.home import Home
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
@@ -34,7 +37,7 @@ from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
-from dovetail.core.entries import Entry, JournalEntry, PolicySet
+from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, run
@@ -79,13 +82,15 @@ class Daemon:
         self.version: Final = version()
         self._began: Final = monotonic()
         self.store: Final = Store.open(home.journal)
-        if self.store.notice:
-            log.warning("%s", self.store.notice)
+        self.notices: Final = Notices(self.store)
+        self.notices.add(self.store.notice)
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
+        for told in compare(home, self.store, self.book, self.state):
+            self.notices.add(told)
         self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
@@ -115,6 +120,7 @@ class Daemon:
         self.store.set_meta("costs", self.costs_file)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            notices=self.notices,
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
@@ -125,8 +131,13 @@ class Daemon:
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
         self.book.sweep_strays(self.state)
+        self.upkeep: Final = Upkeep([self._look_at_the_journal])
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
+
+    def _look_at_the_journal(self) -> None:
+        """Is its file still there? The loop finds out before it answers."""
+        self.service.look(lambda view, now: None)
 
     def _speeds(self) -> SpeedPredictor | None:
         """By the table asked for, else by that of last time, if it is still there."""
@@ -180,10 +191,12 @@ class Daemon:
 
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
+        self._give_up_the_undescribed()
         for event in self.world.catch_up():
             self._record(event)
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
+        self.upkeep.start()
         policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
         while True:
             try:
@@ -191,8 +204,16 @@ class Daemon:
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
+        self.upkeep.stop()
         self._take_snapshot()
         self.store.close()
+
+    def _give_up_the_undescribed(self) -> None:
+        """A journal that was salvaged may know that there is a job, and no longer what it is."""
+        if lost := without_description(self.state, self.store, self.book):
+            self.notices.add(of_those_without(lost))
+            for job_id in lost:
+                self._record(Cancelled(self.clock(), job_id, "what it should run was lost"))
 
     def stop(self) -> None:
         self.world.stop()
@@ -237,6 +258,7 @@ class Daemon:
     def _sync(self) -> None:
         self.store.check_in_place()
         self.store.commit()
+        self.book.settle()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._take_snapshot()

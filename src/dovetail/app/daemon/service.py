@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
 from dovetail.app.daemon.submissions import (
@@ -65,6 +66,7 @@ class Parts:
     book: Book
     chosen: Chosen
     clock: Clock
+    notices: Notices
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
@@ -365,6 +367,7 @@ class Service:
                 "total": len(chosen),
                 "running": len(view.running),
                 "waiting": len(view.tracks) - len(view.running),
+                "notices": len(self._parts.notices.all),
                 **self.policy(),
             }
 

@@ -199,8 +199,8 @@ def _greet(client: Client, place: Home, listen: str | None) -> None:
     click.echo(f"  socket  {place.socket}")
     if listen:
         click.echo(f"  listens at {listen}; the token is in {place.token}")
-    if health["notice"]:
-        click.echo(f"  notice  {health['notice']}")
+    for notice in health["notices"]:
+        click.echo(f"  notice  {notice}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
     for notice in (*health["power"], health["costs"]):

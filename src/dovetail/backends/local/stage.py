@@ -16,7 +16,7 @@ from typing import Final
 from dovetail.backends.local import ladder
 from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
-from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
+from dovetail.backends.local.lives import LIVE, REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
 from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.runs import Launch, Run
@@ -72,14 +72,6 @@ class Stage:
         self._power_limits: Final = limits
         self._post: Final = post
         self._watcher: Final = watcher
-
-    def knows(self, job_id: JobId) -> bool:
-        """Was it ever submitted, as far as the journal goes?"""
-        try:
-            self.order_for(job_id)
-        except LookupError:
-            return False
-        return True
 
     # ----------------------------------------------------------------------------- what is wanted
 
@@ -278,7 +270,7 @@ class Stage:
         return self.runs / job_id
 
     def live_folder(self) -> Path:
-        return self.runs / "live"
+        return self.runs / LIVE
 
     def run_of(self, track: Track) -> Run:
         return Run(self.folder(track.job.id) / str(track.run))
