@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench storm clean
 
 demo: .venv/installed
 	@$(BIN)/dovetail demo
@@ -16,6 +16,11 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# A thousand kills of a daemon, and five hundred cuts of its journal: half an hour or so.
+storm: .venv/installed
+	DOVETAIL_STORM_KILLS=1000 DOVETAIL_STORM_CUTS=500 $(BIN)/python -m pytest -q -s --timeout=0 \
+		tests/app/daemon/test_kills.py tests/app/daemon/test_cuts.py
 
 bench: .venv/installed .venv-peers/ready
 	$(BIN)/python -m benchmarks
