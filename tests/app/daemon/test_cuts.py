@@ -16,7 +16,6 @@ from random import Random
 
 import pytest
 
-from dovetail.backends.store import Reader
 from dovetail.core.errors import DovetailError
 from killed_daemon import Daemon, in_memory, killed_daemon
 from live_box import Box
@@ -60,17 +59,17 @@ def _held_jobs(daemon: Daemon, name: str) -> list[str]:
 
 
 def test_a_journal_damaged_anywhere_starts_or_is_refused_in_one_line_and_names_what_is_missing(
-    left: Left, tmp_path: Path
+    left: Left,
 ) -> None:
     outcomes: Counter[str] = Counter()
     with in_memory() as folder:
         for number in range(CUTS):
-            home = folder / "home"
-            shutil.rmtree(home, ignore_errors=True)
+            home = folder / f"home-{number}"
             shutil.copytree(left.home, home, ignore=shutil.ignore_patterns("*.sock"))
             chance = Random(number)
             harms = [_harm(home, left, chance) for _ in range(chance.choice((1, 1, 2, 3)))]
             outcomes[_start(home, left, f"{number}: {harms}")] += 1
+            shutil.rmtree(home, ignore_errors=True)
             if number % 50 == 49:
                 print(f"{number + 1} cuts: {dict(outcomes)}")
     print(f"{CUTS} cuts: {dict(outcomes)}")
@@ -87,10 +86,9 @@ def _start(home: Path, left: Left, harms: str) -> str:
     try:
         told = "\n".join(here.daemon.notices.all)
         known = {row["id"] for row in here.service.jobs()["jobs"]}
+        known |= {row.job_id for row in here.daemon.reader.history()}
     finally:
-        here.leave()
-    with Reader(home / DB) as reader:
-        known |= {row.job_id for row in reader.history()}
+        here.close()
     missing = [job_id for job_id in left.ids if job_id not in known]
     assert not [own for own in missing if not _is_named(own, told)], (harms, missing, told)
     return f"{'some' if missing else 'all'} {'missing and named' if missing else 'there'}"

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Final, cast
 
 from dovetail.app.daemon.callers import caller_of
-from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.clock import TOLERANCE_S, Clock
 from dovetail.app.daemon.comparing import compare, of_those_without, without_description
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
@@ -87,7 +87,8 @@ class Daemon:
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
-        self.clock: Final = Clock(self.store.epoch, self.state.now)
+        self.clock: Final = Clock(self.store, self.state.now)
+        self._set_clock_right()
         self.book: Final = Book(home, self.store)
         for told in compare(home, self.store, self.book, self.state):
             self.notices.add(told)
@@ -99,7 +100,7 @@ class Daemon:
         nodes = machine_nodes(slots, self.limits.usual_watts)
         self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
         power = self._power()
-        costs = costs_here(self.costs_file, nodes, self.store.epoch)
+        costs = costs_here(self.costs_file, nodes, self.clock.epoch)
         self.costs: Final = replace(costs, power=power)
         self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
         believed = replace(costs, power=settable(power, self.limits, nodes))
@@ -131,13 +132,22 @@ class Daemon:
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
         self.book.sweep_strays(self.state)
-        self.upkeep: Final = Upkeep([self._look_at_the_journal])
+        self.upkeep: Final = Upkeep([self._look_at_the_journal, self._look_at_the_clock])
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
 
     def _look_at_the_journal(self) -> None:
         """Is its file still there? The loop finds out before it answers."""
         self.service.look(lambda view, now: None)
+
+    def _look_at_the_clock(self) -> None:
+        if abs(self.clock.off_by) > TOLERANCE_S:
+            self.service.change(lambda view, now: ((), self._set_clock_right()))
+
+    def _set_clock_right(self) -> str:
+        told = self.clock.set_right()
+        self.notices.add(told)
+        return told
 
     def _speeds(self) -> SpeedPredictor | None:
         """By the table asked for, else by that of last time, if it is still there."""
