@@ -283,6 +283,7 @@ class Health(PolicyTold):
     pid: int
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
+    keep: str = Field(description="How long what is over is kept.")
     notices: list[str] = Field(description="What nobody has acknowledged yet; as a rule nothing.")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")

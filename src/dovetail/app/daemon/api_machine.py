@@ -40,6 +40,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "pid": os.getpid(),
             "jobs": {"running": len(state.running), "waiting": state.waiting_count},
             "full": daemon.store.is_full,
+            "keep": daemon.keep.text(),
             "notices": list(daemon.notices.all),
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,

@@ -14,15 +14,18 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, cast
 
+from dovetail.app.daemon.account import Account
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import TOLERANCE_S, Clock
 from dovetail.app.daemon.comparing import compare, of_those_without, without_description
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
+from dovetail.app.daemon.keeping import Keep, keep_of
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
+from dovetail.app.daemon.retention import Retention
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import Studies
 from dovetail.app.daemon.study_archive import Archive
@@ -68,6 +71,7 @@ class Settings:
     group: str | None = None  # whose members may use the system's daemon
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
+    keep: Sequence[str] | None = None  # such as runs=30d, see `keeping`
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
 
 
@@ -132,13 +136,32 @@ class Daemon:
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
         self.book.sweep_strays(self.state)
-        self.upkeep: Final = Upkeep([self._look_at_the_journal, self._look_at_the_clock])
+        self.account: Final = Account(self.store, self.reader, self.costs)
+        self.keep: Final = self._keep()
+        self.retention: Final = Retention(home, parts, self.service, self.keep)
+        self.upkeep: Final = Upkeep(
+            [
+                *(self._look_at_the_journal, self._look_at_the_clock),
+                *(self._mark_the_hour, self.retention.tend),
+            ]
+        )
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
 
     def _look_at_the_journal(self) -> None:
         """Is its file still there? The loop finds out before it answers."""
         self.service.look(lambda view, now: None)
+
+    def _keep(self) -> Keep:
+        """As asked for, and as last time where nothing is said."""
+        keep = keep_of(json.loads(self.store.meta("keep") or "[]"))
+        keep = keep_of(self.settings.keep or (), keep)
+        self.store.set_meta("keep", json.dumps(keep.to_words()))
+        return keep
+
+    def _mark_the_hour(self) -> None:
+        if (mark := self.account.mark(self.clock())) is not None:
+            self.service.keep_meta(*mark)
 
     def _look_at_the_clock(self) -> None:
         if abs(self.clock.off_by) > TOLERANCE_S:
@@ -234,10 +257,7 @@ class Daemon:
 
     def stop_and_end_jobs(self) -> None:
         """Cancel what there is, wait until its processes are gone, then stop."""
-        everybody = caller_of(0, 0)
-        jobs = self.service.look(lambda view, now: list(view.tracks))
-        if jobs:
-            self.service.cancel(jobs, everybody)
+        self.service.cancel_all(caller_of(0, 0))
         live = self.home.runs / "live"
         while live.exists() and any(live.iterdir()):
             sleep(0.05)
@@ -275,6 +295,7 @@ class Daemon:
 
     def _take_snapshot(self) -> None:
         self.store.commit()
+        self.account.keep(self.store.last_seq, self.state.now)
         if self.store.save_snapshot(self.store.last_seq, snapshot.take(self.state)):
             self._snapshot_seq = self.store.last_seq
 

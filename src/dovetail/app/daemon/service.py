@@ -227,8 +227,25 @@ class Service:
         return self._each(ids, caller, "cancel", self._cancelled)
 
     @staticmethod
-    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event | None:
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event:
         return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def cancel_all(self, caller: Caller) -> None:
+        """Everybody's, as they are at that moment: one that ends meanwhile is no mistake."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
+
+        self.change(change)
+
+    def keep_meta(self, key: str, value: str) -> None:
+        """Something to remember beside the jobs."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, value)
+            return [], None
+
+        self.change(change)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)

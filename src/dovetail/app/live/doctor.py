@@ -121,6 +121,7 @@ def _daemon(home: Home) -> Iterator[Finding]:
         )
     yield _policy(health)
     yield from _journal(health)
+    yield Finding("keeps", GOOD, health["keep"])
     yield from (Finding("power", NOTE, notice) for notice in health["power"])
     if health["costs"]:
         yield Finding("costs", NOTE, health["costs"])

@@ -57,6 +57,12 @@ class DidNotStart(DovetailError):
     metavar="[KIND=]FILE",
     help="CSV: time and watts of models under power limits; none to forget it.  [as last time]",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="WHAT=HOW",
+    help="runs=30d, runs=100GB, journal=1y, runs=forever.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
 @click.option("--group", help="With --system: whose members may use it.  [dovetail]")
@@ -74,6 +80,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         if asked[name] not in (None, "none"):
             asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     asked["power_table"] = [_absolute(text) for text in asked["power_table"]] or None
+    asked["keep"] = list(asked["keep"]) or None
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)

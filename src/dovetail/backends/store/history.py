@@ -55,6 +55,19 @@ def history(db: sqlite3.Connection, only: Filter, limit: int, before: Ended | No
     return [_checked(row) for row in rows.fetchall()]
 
 
+def described(
+    db: sqlite3.Connection, before: float, limit: int, after: Ended | None
+) -> list[Ended]:
+    """By way of the descriptions, which are few, not of the rows, which are kept for ever."""
+    start = (after.ended_at, after.seq) if after is not None else (-1e300, 0)
+    rows = db.execute(
+        "SELECT ended.* FROM specs CROSS JOIN ended USING (job_id) WHERE ended_at < ? "
+        "AND (ended_at, ended.seq) > (?, ?) ORDER BY ended_at, ended.seq LIMIT ?",
+        (min(before, 1e300), *start, limit),
+    )
+    return [_checked(row) for row in rows.fetchall()]
+
+
 def _conditions(only: Filter) -> dict[str, tuple[object, ...]]:
     wanted = {
         "job_id GLOB ?" if _is_pattern(only.job_id) else "job_id = ?": only.job_id,

@@ -124,7 +124,7 @@ def head(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
         "snapshots": last,
         "entries": entries.fetchall(),
         "specs": list(open_specs(db)),
-        "meta": db.execute("SELECT * FROM meta").fetchall(),
+        "meta": db.execute("SELECT * FROM meta WHERE key NOT GLOB 'mark *'").fetchall(),
     }
 
 
