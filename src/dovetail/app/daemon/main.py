@@ -235,6 +235,7 @@ class Daemon:
             self.tally.count(entry, now)
 
     def _sync(self) -> None:
+        self.store.check_in_place()
         self.store.commit()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:

@@ -111,6 +111,8 @@ class Book:
             "uid": caller.uid,
             "name": member.job.name,
         }
+        if (at_once := jobs.at_once(submission.spec)) is not None:
+            record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
         self._write_environment(job_id, {**submission.environment, **member.spec.envs})
