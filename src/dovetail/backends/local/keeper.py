@@ -18,6 +18,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -46,6 +47,10 @@ _PIPE_BYTES = 1 << 20  # what anybody may ask for; a burst of output does not ma
 _LONGEST_ROUND_S = 1.0
 _CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
 _ENOEXEC = 8
+_NO_DESCRIPTOR = (23, 24)  # ENFILE, EMFILE
+_NOT_NOW = (11, 12, 23, 24)  # EAGAIN, ENOMEM and these
+_EXECUTE_WITHIN_S = 300.0
+_EXECUTE_AGAIN_S = 0.2
 
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_PDEATHSIG = 1
@@ -269,7 +274,9 @@ def bytes_before(log: str) -> int:
     try:
         with open(log + _BEFORE, encoding="ascii") as file:
             return int(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
+            raise  # that it cannot be looked at does not say that there is none
         return 0
 
 
@@ -312,6 +319,7 @@ def _run_the_command(launch: dict[str, Any], output: int, gate: int) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     env = _environment(launch)
+    _limit_files(launch.get("open_files"))
     _take_on_user(launch)
     os.umask(launch.get("umask", 0o022))
     _enter(launch["cwd"])
@@ -331,6 +339,13 @@ def _environment(launch: dict[str, Any]) -> dict[str, str]:
         return {**read_json(launch["env_file"]), **launch["env"]}
     except (OSError, ValueError) as error:
         raise CannotRun(f"cannot start: its environment cannot be read: {error}") from error
+
+
+def _limit_files(number: int | None) -> None:
+    if number is not None:
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
 
 
 def _take_on_user(launch: dict[str, Any]) -> None:
@@ -362,7 +377,7 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
     refused: OSError | None = None
     for path in _candidates(argv[0], env):
         try:
-            os.execve(path, argv, env)
+            _execute_when_it_can(path, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -374,6 +389,18 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
         raise CannotRun(f"cannot start: {argv[0]!r} is not executable")
     hint = " (does it lack a #! line?)" if refused.errno == _ENOEXEC else ""
     raise CannotRun(f"cannot start {argv[0]!r}: {refused.strerror}{hint}")
+
+
+def _execute_when_it_can(path: str, argv: list[str], env: dict[str, str]) -> None:
+    """A user who has as many processes as they may gets no more, for the time being."""
+    until = time.monotonic() + _EXECUTE_WITHIN_S
+    while True:
+        try:
+            os.execve(path, argv, env)
+        except OSError as error:
+            if error.errno not in _NOT_NOW or time.monotonic() > until:
+                raise
+        time.sleep(_EXECUTE_AGAIN_S)
 
 
 def _candidates(command: str, env: dict[str, str]) -> list[str]:

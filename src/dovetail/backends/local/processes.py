@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dovetail.backends.local import keeper
 from dovetail.backends.local.keeper import Stat, all_processes, descendants, read_stat
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.errors import DovetailError
 
 _STILL = "TtZXx"  # stopped, traced, dead
@@ -249,8 +250,10 @@ def _is_of(job_folder: Path, pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (variable.partition(b"=") for variable in file.read().split(b"\0"))
-    except OSError:  # gone, or another user's
-        return False
+    except OSError as error:
+        if is_short(error):
+            raise
+        return False  # gone, or another user's
     env = {name: value for name, _, value in pairs}
     if env.get(b"DOVETAIL_JOB_ID") != os.fsencode(job_folder.name):
         return False

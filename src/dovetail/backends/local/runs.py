@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from dovetail.backends.local import keeper, processes
 from dovetail.backends.local.processes import Process
+from dovetail.backends.local.shortage import GIVEN_FILES
 from dovetail.core.errors import BadInput
 
 _LOOK_AGAIN_S = 0.002
@@ -43,6 +44,7 @@ class Launch:
     gid: int | None = None
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
+    open_files: int = GIVEN_FILES  # we may have raised it for ourselves
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:

@@ -79,6 +79,9 @@ class Teller:
     def _brought_up(self, life: Life, done: Done, now: Seconds) -> list[Event]:
         run, track = life.run, self._stage.view.tracks.get(life.job_id)
         assert run is not None
+        if done.called_off:
+            life.stands = None
+            return []
         if done.unharmed:
             return self._not_now(life, done.trouble, now)
         if done.trouble:
