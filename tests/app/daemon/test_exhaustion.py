@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import resource
+import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dovetail.backends.local.runs import Run
 
 HOLD = "while [ ! -e {} ]; do sleep 0.05; done; exit 3"
 
@@ -61,7 +65,7 @@ def test_idle_connections_leave_the_jobs_and_the_loop_their_descriptors(
     go = tmp_path / "go"
     job_id = live.submit(HOLD.format(go))
     live.wait_for(job_id, "running")
-    later = live.submit("exit 4", after=[])
+    later = live.submit("exit 4")
     with idle(files - 5, over(str(live.socket))):
         status, answer = live.try_to("GET", "/v1/health")
         assert status == 503
@@ -158,6 +162,43 @@ def test_streams_of_one_user_are_limited_and_end_with_their_connection(
             return first_line(connection) == b"HTTP/1.1 200 OK"
 
     live.eventually(is_let_in)
+
+
+# --------------------------------------------------------------------------- processes that hide
+
+HIDES = """
+import os, signal
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    open("hidden", "w").write(str(os.getpid()))
+    for fd in range(3): os.close(fd)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.execve("/bin/sleep", ["sshd: nobody", "600"], {})
+os.execve("/bin/sleep", ["sleep", "600"], {})
+"""
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_nobody_gets_the_slot_of_a_child_that_hid_before_it_is_gone(
+    start: Any, tmp_path: Path, restarted: bool
+) -> None:
+    """Its keeper is killed; the daemon that started it may be another than the one that sees it."""
+    live = start(tmp_path, slots=1)
+    (tmp_path / "hides.py").write_text(HIDES)
+    job_id = live.submit(f"exec {sys.executable} hides.py")
+    note = tmp_path / "hidden"
+    hidden = live.eventually(lambda: note.exists() and note.read_text())
+    live.eventually(lambda: Path(f"/proc/{hidden}/environ").read_bytes() == b"")
+    after = live.submit(f"kill -0 {hidden} && echo there || echo gone")
+    if restarted:
+        live.process.kill()
+        live.process.wait()
+        live = start(tmp_path, slots=1)
+    os.kill(Run(tmp_path / "runs" / job_id / "1").keeper_pid() or 0, signal.SIGKILL)
+    assert live.wait_for(job_id)["phase"] == "failed"
+    live.wait_for(after)
+    assert live.text(f"/v1/jobs/{after}/log").splitlines()[-1] == "gone"
 
 
 # --------------------------------------------------------------------------- descriptors of our own

@@ -1,5 +1,9 @@
 """The keeper: a small process beside each job. It outlives the daemon and writes down how the job ended.
 
+Above it stands its guard, which does nothing but wait for it. Orphans of a job come to its keeper, and
+when that one is killed, to the guard, which ends them: whatever session or environment they have made
+for themselves, they cannot choose whom they come to.
+
 Run as `python -I -S keeper.py RUN_FOLDER`, in a session of its own. A run folder holds
 
     launch.json   what to run, written by whoever starts the keeper
@@ -27,6 +31,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn, TypeAlias
 
     Table: TypeAlias = dict[int, "Stat"]
@@ -476,9 +481,12 @@ class Keeper:
         me, main = read_stat(os.getpid()), read_stat(self._main)
         assert me is not None
         assert main is not None, "it cannot go before it was waited for"
+        guard = read_stat(me.parent)
         return {
             "pid": me.pid,
             "started": me.started,
+            "guard": me.parent,
+            "guard_started": guard.started if guard is not None else 0,
             "child": main.pid,
             "child_started": main.started,
             "boot": boot_id(),
@@ -540,25 +548,11 @@ class Keeper:
                 os.killpg(self._main, signal.SIGKILL)
 
     def _end_the_rest(self) -> None:
-        """Every process left behind is our descendant (orphans come to us): end them all.
-
-        First all are stopped, so that nobody makes new ones or notices that others die.
-        """
-        patience_s = 0.01
-        while self._reap():
-            _hurry()
-            left = stop_descendants(os.getpid())
-            allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
-            if left and not any(allowed):
-                return self._leave_behind(left)
-            select.select([self._wake], [], [], patience_s)
-            patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
-        return None
-
-    def _leave_behind(self, left: list[Stat]) -> None:
         """What has become another user's (sudo) is not ours to end: say so and wait no longer."""
-        numbers = " ".join(str(stat.pid) for stat in left)
-        self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
+        left = end_descendants(self._reap, self._wake)
+        if left:
+            numbers = " ".join(str(stat.pid) for stat in left)
+            self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
 
     def _drain(self) -> None:
         """What is in the pipe, and no more: somebody whom we could not end may go on writing."""
@@ -600,6 +594,24 @@ class Keeper:
                 if not os.path.isdir(self._folder):
                     return None  # taken away with all that it held: nobody waits for us
                 time.sleep(0.1)
+
+
+def end_descendants(reap: Callable[[], bool], wake: int) -> list[Stat]:
+    """Every process left behind is our descendant (orphans come to us): end them all. Those that are
+    not ours to end; as a rule none.
+
+    First all are stopped, so that nobody makes new ones or notices that others die.
+    """
+    patience_s = 0.01
+    while reap():
+        _hurry()
+        left = stop_descendants(os.getpid())
+        allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
+        if left and not any(allowed):
+            return left
+        select.select([wake], [], [], patience_s)
+        patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
+    return []
 
 
 def stop_descendants(root: int) -> list[Stat]:
@@ -712,6 +724,29 @@ def may_begin(folder: str) -> bool:
     return False
 
 
+def guard(keeper: int) -> int:
+    """Wait for the keeper. If it was killed, its job's processes are ours: end them. Its exit code.
+
+    How the job ended is then for nobody to say; but once we are gone, so is all of it.
+    """
+    while True:
+        pid, status = os.wait()
+        if pid == keeper:
+            break
+    wake = _wake_up_on_children()
+
+    def reap() -> bool:
+        _forget_wake_ups(wake)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            return True
+        return False
+
+    end_descendants(reap, wake)
+    return os.waitstatus_to_exitcode(status)
+
+
 def main(folder: str) -> None:
     folder = os.path.abspath(folder)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # whatever the one who started us had open
@@ -722,6 +757,11 @@ def main(folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     if not may_begin(folder):
         return
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    keeper = os.fork()
+    if keeper:
+        sys.exit(guard(keeper))
+    os.setsid()  # who kills a whole group or session gets one of us, not both
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
 

@@ -256,6 +256,8 @@ def end(run: Run, grace_s: Seconds) -> None:
     """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
     keeper = run.keeper_pid()
     if keeper is None:
+        while not _ends_within(run, 1.0):  # it was killed: its guard is at it
+            pass
         return
     if grace_s > 0 and not _noted(run):  # who is suspended on the GPU cannot answer
         run.ask_to_stop()

@@ -239,10 +239,11 @@ def _kept(job_folder: Path, table: Mapping[int, Stat]) -> set[int]:
     kept: set[int] = set()
     for file in job_folder.glob(f"*/{keeper.KEEPER}"):
         with suppress(OSError, ValueError):
-            identity = keeper.read_json(str(file))
-            if is_alive(identity["pid"], identity["started"]):
-                below = descendants(identity["pid"], dict(table))
-                kept |= {identity["pid"], *(stat.pid for stat in below)}
+            known = keeper.read_json(str(file))
+            for role, started in (("pid", "started"), ("guard", "guard_started")):
+                if role in known and is_alive(known[role], known[started]):
+                    below = descendants(known[role], dict(table))
+                    kept |= {known[role], *(stat.pid for stat in below)}
     return kept
 
 
