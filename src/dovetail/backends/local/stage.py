@@ -19,6 +19,7 @@ from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
+from dovetail.backends.local.pacing import Paces
 from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.shortage import Short, is_short, patiently, says_short
@@ -55,7 +56,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Relimited:
-    """A running job has another power limit. None: some GPUs would not have theirs."""
+    """A running job has another power limit or share. None: some GPUs would not have their limit."""
 
     job_id: JobId | None
 
@@ -83,7 +84,9 @@ class Stage:
         self._power_limits: Final = limits
         self._post: Final = post
         self._watcher: Final = watcher
+        self.paces: Final = Paces(runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
+        self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
 
     def knows(self, job_id: JobId) -> bool:
         """Was it ever submitted, as far as the journal goes?"""
@@ -112,8 +115,7 @@ class Stage:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
         life = self.lives.get(job_id)
         if life is not None:
-            if life.booked is not None and life.booked.limit != placement.limit:
-                self._post(Relimited(job_id))
+            self._post(Relimited(job_id))  # it may be faster or slower there
             life.booked = placement
             if life.stands is not None:
                 life.stands = placement
@@ -128,7 +130,7 @@ class Stage:
     # --------------------------------------------------------------------------- the work towards it
 
     def step_all(self) -> None:
-        self.stalled = ""
+        self.stalled, self.holds_back = "", False
         for life in list(self.lives.values()):
             self.step(life)
         self._hold_limits()
@@ -150,7 +152,10 @@ class Stage:
             return
         if life.want is Want.RUN:
             if life.place is not Place.AT_WORK and self._is_clear(life):
-                self._bring_up(life)
+                if self._joins_too_early(life):
+                    self.holds_back = True
+                else:
+                    self._bring_up(life)
         elif life.place is Place.ABSENT:
             self._drop(life)
         elif life.want is Want.END:
@@ -160,6 +165,7 @@ class Stage:
 
     def _drop(self, life: Life) -> None:
         del self.lives[life.job_id]
+        self.paces.forget([life.job_id])
         (self.live_folder() / life.job_id).unlink(missing_ok=True)
 
     def _is_clear(self, life: Life) -> bool:
@@ -169,6 +175,39 @@ class Stage:
             other.is_leaving and other.stands is not None and overlap(other.stands, life.booked)
             for other in self.lives.values()
             if other is not life
+        )
+
+    def _joins_too_early(self, life: Life) -> bool:
+        """Is it put beside a job of which it will soon be known how fast it is alone?"""
+        track = self.view.tracks.get(life.job_id)
+        assert life.booked is not None
+        if track is None or life.booked.share >= track.job.share:
+            return False
+        now = self.clock()
+        there = [
+            other
+            for other in self.lives.values()
+            if other is not life and other.stands is not None
+            if overlap(other.stands, life.booked)
+        ]
+        if any(self.paces.is_awaited(other.job_id, other.began_at, now) for other in there):
+            return True
+        silent = [other.job_id for other in there if self.paces.alone(other.job_id) is None]
+        if silent:
+            log.warning(
+                "job %s joins job %s, which reports no steps: whether that pays is not known",
+                *(life.job_id, silent[0]),
+            )
+        return False
+
+    def neighbours(self, life: Life) -> frozenset[JobId]:
+        """Whose processes are on its GPUs, too."""
+        here = life.stands
+        return frozenset(
+            other.job_id
+            for other in self.lives.values()
+            if other is not life and here is not None and other.stands is not None
+            if (other.place is Place.AT_WORK or other.busy) and overlap(other.stands, here)
         )
 
     def _bring_up(self, life: Life) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import sleep, time
+from time import monotonic, sleep, time
 from typing import Any, Final
 
 from dovetail.backends.local.connecting import named, take_up_jobs, tell_nodes
@@ -94,6 +94,7 @@ class LocalMachine:
         self._decided: list[Action] = []
         self._answers: list[tuple[Future[Any], Any]] = []
         self._wake_at: Seconds = inf
+        self._retry_at = 0.0
         self._connected = False
         self._nodes: Final = named(machine.nodes, view)
         tell_nodes(view, self._nodes, clock())  # refused now rather than half-way
@@ -190,14 +191,19 @@ class LocalMachine:
             item, self._next = self._next, None
             return item
         left = max(self._wake_at - self._clock(), 0.0) if wait else 0.0
-        if self._stage.stalled:
+        if wait and (self._stage.stalled or self._stage.holds_back):
+            self._step_again()
             left = min(left, _RETRY_S)
         try:
             return self._inbox.get(timeout=None if left == inf else min(left, 3600.0))
         except Empty:
-            if wait and self._stage.stalled:
-                self._stage.step_all()
             return None if self._wake_at <= self._clock() or not wait else self._take(wait)
+
+    def _step_again(self) -> None:
+        """What could not be done before is tried now and then."""
+        if monotonic() >= self._retry_at:
+            self._retry_at = monotonic() + _RETRY_S
+            self._stage.step_all()
 
     def _gather(self, item: object | None) -> list[Event]:
         """All facts that are there, up to the next request: that one is looked at alone."""
