@@ -32,6 +32,9 @@ class Access:
             return caller_of(uid, self.daemon_uid)
         return None
 
+    def is_admin(self, uid: int) -> bool:
+        return uid in (0, self.daemon_uid)
+
     def of_header(self, authorization: str) -> Caller | None:
         """Who has the token can read the daemon's own files, so it speaks for the daemon's user."""
         if self.token is None or authorization[: len(_BEARER)].lower() != _BEARER:

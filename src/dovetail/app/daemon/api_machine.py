@@ -42,6 +42,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "notice": daemon.store.notice,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
+            "threads": daemon.world.trouble,
             "seq": daemon.store.last_seq,
             **daemon.service.policy(),
         }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
 from dataclasses import dataclass
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.errors import NotAllowed
 
 
@@ -29,20 +27,11 @@ def caller_of(uid: int, daemon_uid: int) -> Caller:
 
 
 def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    found = accounts.person(uid)
+    return str(uid) if found is None else found.name
 
 
 def groups_of(uid: int) -> tuple[int, tuple[int, ...]]:
     """The user's own group, and all that a job of theirs should be a member of."""
-    try:
-        person = pwd.getpwuid(uid)
-    except KeyError:
-        return uid, (uid,)
-    return person.pw_gid, tuple(os.getgrouplist(person.pw_name, person.pw_gid))
-
-
-def group_number(name: str) -> int:
-    return grp.getgrnam(name).gr_gid
+    found = accounts.person(uid)
+    return (uid, (uid,)) if found is None else (found.gid, accounts.groups_of(found))

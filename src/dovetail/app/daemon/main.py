@@ -9,8 +9,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, cast
 
@@ -18,6 +16,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
@@ -31,6 +30,7 @@ from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.shortage import raise_limit
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
@@ -286,8 +286,10 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
+    raise_limit()
     daemon = Daemon(settings)
     failures: list[Exception] = []
+    threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
     threading.Thread(
@@ -295,7 +297,7 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     ).start()
     daemon.run()
     if failures:
-        raise failures[0]  # the socket is not ours, perhaps another daemon's
+        raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)
     settings.home.socket.unlink(missing_ok=True)
 
@@ -314,6 +316,15 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
         daemon.stop()
 
 
+def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[Exception]) -> None:
+    """A thread that is gone is missed by all: better no daemon than half a one. The jobs go on."""
+    name = died.thread.name if died.thread is not None else "?"
+    error = died.exc_value
+    log.critical("the daemon ends, since its thread %r died: %r", name, error, exc_info=error)
+    failures.append(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    daemon.stop()
+
+
 def _announce(home: Home, ready: int | None) -> None:
     own = read_stat(os.getpid())
     assert own is not None
@@ -324,10 +335,3 @@ def _announce(home: Home, ready: int | None) -> None:
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
-
-
-def log_to(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=2)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -29,6 +29,7 @@ from dovetail.app.daemon.submissions import (
 )
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import JobSpec
+from dovetail.backends.local.shortage import is_short
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
@@ -103,9 +104,13 @@ class Service:
         try:
             return self._ask(change)
         except OSError as error:
-            if error.errno not in (ENOSPC, EDQUOT):
-                raise
-            raise self._disk_full() from None
+            if error.errno in (ENOSPC, EDQUOT):
+                raise self._disk_full() from None
+            if is_short(error):
+                raise Unavailable(
+                    f"the daemon is short of what it takes: {error}; try again"
+                ) from None
+            raise
 
     def _disk_full(self) -> DiskFull:
         return DiskFull(

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
+from time import sleep
 from typing import TYPE_CHECKING, Final
 
 from dovetail.app.daemon.callers import groups_of
+from dovetail.app.daemon.errors import Unavailable
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
 from dovetail.app.home import Home
 from dovetail.backends.local import checkpoints
 from dovetail.backends.local.checkpoints import Owner
 from dovetail.backends.local.lives import CHECKPOINTS
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Design, JobId, Seconds
@@ -34,6 +37,8 @@ from dovetail.tune.study import Trial
 
 if TYPE_CHECKING:
     from dovetail.app.spec.study import StudySpec
+
+_TRY_AGAIN_S = 1.0
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -84,8 +89,13 @@ class Errands:
     def look_after(self, study_id: str) -> None:
         self._asked.put(study_id)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="studies", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="studies", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # none is to be had now: with the next errand
+                log.warning("the errands of studies have to wait: %s", error)
+            else:
+                self._thread = thread
 
     def runs(self, track: Track) -> None:
         if track.job.trial is not None and track.first_start_at < 0:
@@ -111,10 +121,18 @@ class Errands:
             study_id = self._asked.get()
             try:
                 self._attend(study_id)
-            except DovetailError as error:
-                log.warning("study %s: %s", study_id, error)
-            except Exception:
-                log.exception("study %s: a trial could not be submitted", study_id)
+            except Exception as error:
+                self._stumbled(study_id, error)
+
+    def _stumbled(self, study_id: str, error: Exception) -> None:
+        """Whatever it is, the other studies go on; what may work later is tried again."""
+        if isinstance(error, DovetailError):
+            log.warning("study %s: %s", study_id, error)
+        else:
+            log.error("study %s: a trial could not be submitted", study_id, exc_info=error)
+        if is_short(error) or isinstance(error, Unavailable):
+            sleep(_TRY_AGAIN_S)
+            self._asked.put(study_id)
 
     def _attend(self, study_id: str) -> None:
         while True:

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,10 @@ class Book:
         waits for it to be done."""
         if self._over:
             over, self._over = self._over, []
-            threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            try:
+                threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            except RuntimeError:  # no thread is to be had: then on the caller's time
+                _remove(over)
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
@@ -259,4 +263,5 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # looked for again at the next start
+            path.unlink(missing_ok=True)

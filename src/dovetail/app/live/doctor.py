@@ -107,6 +107,8 @@ def _daemon(home: Home) -> Iterator[Finding]:
         yield Finding(
             "daemon", BAD, f"it is version {health['version']}; renew it: dovetail down, then up"
         )
+    if health["threads"]:
+        yield Finding("daemon", BAD, f"{health['threads']}; see {home.log}")
     yield _policy(health)
     yield from _journal(health)
     yield from (Finding("power", NOTE, notice) for notice in health["power"])
