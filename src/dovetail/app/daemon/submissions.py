@@ -82,8 +82,12 @@ def as_here(job: Job, room: Room) -> Job:
 
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
-    tenant = job.tenant if view.room.tenants_matter else ""
-    return view.room.why_never(Shape(0, job, tenant))
+    return view.room.why_never(shape_of(job, view))
+
+
+def shape_of(job: Job, view: View) -> Shape:
+    """What it needs, of a job that is not on record."""
+    return Shape(0, job, job.tenant if view.room.tenants_matter else "")
 
 
 def check_it_could_run(job: Job, view: View) -> None:
