@@ -19,7 +19,7 @@ from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.room import Room
 from dovetail.core.view import View
 
@@ -82,7 +82,7 @@ def as_here(job: Job, room: Room) -> Job:
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
     tenant = job.tenant if view.room.tenants_matter else ""
-    return view.room.why_never(Shape(0, job, tenant))
+    return view.room.shaped(0, job, tenant)[1]
 
 
 def check_it_could_run(job: Job, view: View) -> None:
