@@ -279,6 +279,7 @@ class Health(PolicyTold):
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
     notice: str = Field(description="What the operator should know of the journal.")
+    system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
     seq: int = Field(description="Of the last entry of the journal.")

@@ -40,6 +40,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "jobs": {"running": len(state.running), "waiting": state.waiting_count},
             "full": daemon.store.is_full,
             "notice": daemon.store.notice,
+            "system": daemon.home.system,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
             "seq": daemon.store.last_seq,

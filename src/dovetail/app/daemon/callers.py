@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import grp
-import os
 import pwd
 from dataclasses import dataclass
 
@@ -15,6 +14,11 @@ class Caller:
     uid: int
     name: str
     admin: bool
+    groups: tuple[int, ...] = ()  # as the kernel says, their own first; none: not asked
+
+    @property
+    def gid(self) -> int | None:
+        return self.groups[0] if self.groups else None
 
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:
         if not self.admin and owner != self.name:
@@ -23,9 +27,9 @@ class Caller:
             )
 
 
-def caller_of(uid: int, daemon_uid: int) -> Caller:
+def caller_of(uid: int, daemon_uid: int, groups: tuple[int, ...] = ()) -> Caller:
     """Root and whoever runs the daemon administer it."""
-    return Caller(uid, user_name(uid), uid in (0, daemon_uid))
+    return Caller(uid, user_name(uid), uid in (0, daemon_uid), groups)
 
 
 def user_name(uid: int) -> str:
@@ -33,15 +37,6 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
-
-
-def groups_of(uid: int) -> tuple[int, tuple[int, ...]]:
-    """The user's own group, and all that a job of theirs should be a member of."""
-    try:
-        person = pwd.getpwuid(uid)
-    except KeyError:
-        return uid, (uid,)
-    return person.pw_gid, tuple(os.getgrouplist(person.pw_name, person.pw_gid))
 
 
 def group_number(name: str) -> int:

@@ -163,6 +163,8 @@ def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
         "workdir": opening.workdir,
         "umask": opening.umask,
         "uid": caller.uid,
+        "gid": caller.gid,
+        "groups": caller.groups,
     }
 
 
@@ -170,4 +172,8 @@ def reopened(design: Design, kept: Mapping[str, Any]) -> tuple[StudySpec, Openin
     """As it was when the study was opened."""
     given = {**json.loads(design.spec), "envs": kept["envs"]}
     opening = Opening(given, kept["environment"], kept["workdir"], kept["umask"])
-    return read_study(given), opening, Caller(kept["uid"], design.user, admin=False)
+    return (
+        read_study(given),
+        opening,
+        Caller(kept["uid"], design.user, False, tuple(kept.get("groups", ()))),
+    )

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.daemon.callers import Caller, groups_of
+from dovetail.app.daemon.callers import Caller, user_name
+from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
 from dovetail.app.spec.launch import argv, scripts, slurm_variables
 from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
-from dovetail.backends.local.runs import Launch
+from dovetail.backends.local.runs import Launch, Owner
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds, Shape
@@ -109,6 +110,8 @@ class Book:
             "umask": submission.umask,
             "index": member.index,
             "uid": caller.uid,
+            "gid": caller.gid,
+            "user": caller.name,
             "name": member.job.name,
         }
         if member.begins_from is not None:
@@ -184,8 +187,6 @@ class Book:
     def _order(self, job_id: str, record: Mapping[str, Any]) -> Order:
         spec = read(record["spec"])
         folder = self._home.folder(job_id)
-        uid: int | None = record["uid"] if self._home.system else None
-        gid, groups = groups_of(uid) if uid is not None else (None, None)
         launch = Launch(
             argv=argv(spec, str(folder)),
             cwd=record["workdir"],
@@ -193,10 +194,8 @@ class Book:
             log=folder / LOG,
             env=self._variables(job_id, spec, record),
             grace_s=spec.checkpoint.grace,
-            uid=uid,
-            gid=gid,
-            groups=groups,
             umask=record["umask"],
+            look_up=lambda: patiently(lambda: self._owner(job_id, record)),
         )
         return Order(
             launch=launch,
@@ -211,6 +210,11 @@ class Book:
             else folder / CHECKPOINTS,
             begins_from=self._checkpoints_of(record.get("begins_from")),
         )
+
+    def _owner(self, job_id: str, record: Mapping[str, Any]) -> Owner | None:
+        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
+        me, shared = os.geteuid(), self._home.system
+        return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
 
     def _checkpoints_of(self, job_id: str | None) -> Path | None:
         return None if job_id is None else self.order_for(JobId(job_id)).checkpoints
@@ -244,11 +248,11 @@ def _joined(folder: str, inside: str) -> str:
 
 
 def _give_to(uid: int, folder: Path) -> None:
-    """A job of another user reads its scripts and writes its reports and checkpoints."""
-    gid, _ = groups_of(uid)
+    """A job of another user reads its scripts and writes its reports and checkpoints. The folder
+    itself stays ours: nobody else can put a link where we write."""
     folder.chmod(0o711)
     for path in _inside(folder):
-        os.chown(path, uid, gid)
+        os.chown(path, uid, -1, follow_symlinks=False)
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -1,0 +1,61 @@
+"""Two users of one machine: root, who runs the tests, and nobody. Real sockets, real credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOBODY = 65534
+_CALL = """
+import http.client, os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+path, method, page, body = sys.argv[1:]
+connection = http.client.HTTPConnection("dovetail", timeout=20)
+connection.sock = socket.socket(socket.AF_UNIX)
+try:
+    connection.sock.connect(path)
+    connection.request(method, page, body or None, {"content-type": "application/json"})
+    answer = connection.getresponse()
+    print(answer.status, answer.read().decode())
+except OSError as error:
+    print(type(error).__name__)
+"""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+
+
+def call_as_nobody(path: Path, page: str, method: str = "GET", body: str = "") -> str:
+    """What another user of this machine gets: a status and an answer, or the error of the system."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _CALL, str(path), method, page, body],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def as_nobody(path: Path, method: str, page: str, body: Any = None) -> tuple[int, Any]:
+    """The same, with JSON on both sides."""
+    text = "" if body is None else json.dumps(body)
+    status, _, answer = call_as_nobody(path, page, method, text).partition(" ")
+    return int(status), json.loads(answer)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that everybody can look into; pytest's own are private."""
+    folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
