@@ -59,3 +59,42 @@ def open_folder() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
+
+
+_CALLS = """
+import http.client, json, os, socket, sys, time
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+def call(method, page, body):
+    connection = http.client.HTTPConnection("dovetail", timeout=20)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(sys.argv[1])
+    text = None if body is None else json.dumps(body)
+    connection.request(method, page, text, {"content-type": "application/json"})
+    answer = connection.getresponse()
+    if "event-stream" not in answer.getheader("content-type", ""):
+        return answer.status, answer.read().decode()
+    said, until = b"", time.monotonic() + 1.0
+    connection.sock and connection.sock.settimeout(1.0)
+    try:
+        while time.monotonic() < until:
+            said += answer.read1(1 << 20)
+    except OSError:
+        pass
+    return answer.status, said.decode()
+print(json.dumps([call(*one) for one in json.load(sys.stdin)]))
+"""
+
+
+def calls_as_nobody(path: Path, calls: list[tuple[str, str, Any]]) -> list[tuple[int, str]]:
+    """The status and the answer of each; of a stream what comes within a second."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _CALLS, str(path)],
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(status, answer) for status, answer in json.loads(done.stdout)]

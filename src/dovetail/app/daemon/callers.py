@@ -20,8 +20,12 @@ class Caller:
     def gid(self) -> int | None:
         return self.groups[0] if self.groups else None
 
+    def may_read(self, owner: str) -> bool:
+        """What the owner's jobs run, are set to, print and report."""
+        return self.admin or owner == self.name
+
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:
-        if not self.admin and owner != self.name:
+        if not self.may_read(owner):
             raise NotAllowed(
                 f"job {job_id} is {owner}'s: only {owner} or an administrator may {verb} it"
             )

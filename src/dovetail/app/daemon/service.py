@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.daemon.holds import ARRAY_FULL, PAUSED
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.rows import row_of
 from dovetail.app.daemon.submissions import (
@@ -47,8 +48,6 @@ from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec, View
 
 ANSWER_WITHIN_S = 60.0
-PAUSED = "paused by its user"
-ARRAY_FULL = "its array runs as many at once as it may"
 
 Answer = TypeVar("Answer")
 Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
@@ -349,6 +348,18 @@ class Service:
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id) or {}
         return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
+
+    def owner_of(self, job_id: str) -> str | None:
+        """The name of its user; None: there never was such a job, or nobody knows any more."""
+
+        def look(view: View, now: Seconds) -> str | None:
+            track = view.tracks.get(JobId(job_id))
+            return None if track is None else track.job.user
+
+        found = self._look(look)
+        if found is None and (row := self._ended_row(job_id)) is not None:
+            found = str(row["user"])
+        return found
 
     def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
         return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]

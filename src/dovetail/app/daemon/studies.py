@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.holds import STUDY_STOPPED
 from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.sight import study_for
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
 from dovetail.app.daemon.submissions import Submission
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.study_plan import Turn
     from dovetail.app.spec.study import StudySpec
 
-STUDY_STOPPED = "its study is stopped"
 LEARNED_AHEAD = 2  # trials that are submitted before there is anything to learn from
 
 
@@ -123,7 +124,7 @@ class Studies:
         pages = (self._past.page(study_id) for study_id in closed[:limit])
         rows = [row_of_study(own) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
-        told = [_for_eyes_of(caller, row) for row in rows]
+        told = [study_for(caller, row) for row in rows]
         return {"studies": told, "more": len(closed[limit:])}
 
     def one(self, name: str, caller: Caller) -> dict[str, Any]:
@@ -143,7 +144,17 @@ class Studies:
             page = None if found is None else self._past.page(found)
         if page is None:
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
-        return _for_eyes_of(caller, page)
+        return study_for(caller, page)
+
+    def owner_of(self, study_id: str) -> str | None:
+        def look(view: View, now: Seconds) -> str | None:
+            study = view.studies.open.get(study_id)
+            return None if study is None else study.design.user
+
+        found = self._service.look(look)
+        if found is None and (page := self._past.page(study_id)) is not None:
+            found = str(page["user"])
+        return found
 
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
@@ -196,7 +207,7 @@ class Studies:
                 raise Conflict(f"study {name!r} is closed already{why}")
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
         owner = study.design.user
-        if not caller.admin and owner != caller.name:
+        if not caller.may_read(owner):
             raise NotAllowed(
                 f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
@@ -216,17 +227,6 @@ def _taken(other: StudyTrack) -> str:
         f"a study called {other.design.name!r} is {state}; {way}, cancel it, or give this one "
         "another name"
     )
-
-
-def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
-    """What it was told to do and what its log says is for its owner, and administrators."""
-    words = told.pop("last_words", "")
-    if caller.admin or told["user"] == caller.name:
-        return {**told, "reason": told["reason"] + words}
-    hidden = {"best": told["best"] and {**told["best"], "settings": {}}}
-    if isinstance(told["trials"], list):
-        hidden["trials"] = [{**trial, "settings": {}} for trial in told["trials"]]
-    return {**told, **hidden}
 
 
 def _live(study: StudyTrack, view: View) -> Sequence[Track]:
