@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ import pytest
 NOBODY = 65534
 _CALL = """
 import http.client, os, socket, sys
-os.setgroups([])
+path, method, page, body, *groups = sys.argv[1:]
+os.setgroups([int(own) for own in groups])
 os.setgid(65534)
 os.setuid(65534)
-path, method, page, body = sys.argv[1:]
 connection = http.client.HTTPConnection("dovetail", timeout=20)
 connection.sock = socket.socket(socket.AF_UNIX)
 try:
@@ -34,10 +34,12 @@ except OSError as error:
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
-def call_as_nobody(path: Path, page: str, method: str = "GET", body: str = "") -> str:
+def call_as_nobody(
+    path: Path, page: str, method: str = "GET", body: str = "", groups: Sequence[int] = ()
+) -> str:
     """What another user of this machine gets: a status and an answer, or the error of the system."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _CALL, str(path), method, page, body],
+        [sys.executable, "-I", "-S", "-c", _CALL, str(path), method, page, body, *map(str, groups)],
         capture_output=True,
         text=True,
         check=True,
@@ -45,10 +47,12 @@ def call_as_nobody(path: Path, page: str, method: str = "GET", body: str = "") -
     return done.stdout.strip()
 
 
-def as_nobody(path: Path, method: str, page: str, body: Any = None) -> tuple[int, Any]:
+def as_nobody(
+    path: Path, method: str, page: str, body: Any = None, groups: Sequence[int] = ()
+) -> tuple[int, Any]:
     """The same, with JSON on both sides."""
     text = "" if body is None else json.dumps(body)
-    status, _, answer = call_as_nobody(path, page, method, text).partition(" ")
+    status, _, answer = call_as_nobody(path, page, method, text, groups).partition(" ")
     return int(status), json.loads(answer)
 
 

@@ -22,6 +22,7 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
@@ -58,6 +59,7 @@ from dovetail.core.model import (
     Estimate,
     Interruption,
     Job,
+    Limit,
     Node,
     Option,
     Placement,
@@ -172,7 +174,13 @@ def node_from(data: dict[str, Any]) -> Node:
 def tenant_from(data: dict[str, Any]) -> Tenant:
     data = _with_infinity(data)
     data["labels"] = pairs_from(data.get("labels", ()))
+    data["users"] = tuple(data.get("users", ()))
+    data["groups"] = tuple(data.get("groups", ()))
     return Tenant(**data)
+
+
+def limit_from(data: dict[str, Any]) -> Limit:
+    return Limit(**_with_infinity(data))
 
 
 def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
@@ -220,6 +228,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NodeDraining.tag: lambda at, value, _: NodeDraining(at, value),
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
     TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
+    LimitSet.tag: lambda at, value, _: LimitSet(at, limit_from(value)),
     StudyOpened.tag: lambda at, value, _: StudyOpened(at, design_from(value)),
     StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
     StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),

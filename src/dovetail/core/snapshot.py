@@ -14,6 +14,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.journal import (
     design_from,
     job_from,
+    limit_from,
     node_from,
     pairs_from,
     placement_from,
@@ -51,6 +52,7 @@ def take(state: State) -> str:
             "tickets": state._tickets,
             "peak_suspended": state.peak_suspended,
             "policy": state.policy,
+            "limits": [own_fields(limit) for limit in state.limits.values()],
             "cluster": _cluster(state.room),
             "capacity": state.capacity[-1:],
             "unplaceable": state.unplaceable,
@@ -137,6 +139,9 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     state._peak_suspended = saved["peak_suspended"]
     state._suspended_since = state.now
     state.policy = saved["policy"]
+    for row in saved.get("limits", ()):
+        limit = limit_from(row)
+        state.limits[limit.user] = limit
     state.capacity.extend((at, gpus) for at, gpus in saved["capacity"])
     _restore_cluster(state.room, saved["cluster"])
     for row in saved["past"]:

@@ -23,6 +23,7 @@ _BODIES: dict[str, list[dict[str, Any]]] = {
     "/v1/whatif": [{"spec": {"run": "true", "name": "plain"}, "by": "+1h"}],
     "/v1/policy": [{"policy": "fifo"}],
     "/v1/tenants": [{"name": "mine"}],
+    "/v1/limits": [{"user": "*"}],
     "/plan": [{}],
 }
 

@@ -18,6 +18,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.limits import Limits
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
@@ -124,8 +125,10 @@ class Daemon:
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
+        self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            self.limits_of_users,
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
@@ -135,6 +138,7 @@ class Daemon:
         self._lasting.append(self.errands)
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
+        self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
@@ -238,7 +242,7 @@ class Daemon:
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)
-        self.service.ended(track)
+        self.service.ended(track, self.state)
 
     def _replace_policy(self, error: Exception) -> None:
         self._failures += 1

@@ -22,7 +22,6 @@ from dovetail.core.entries import (
     Cancelled,
     Event,
     Held,
-    Released,
     StudyCancelled,
     StudyOpened,
     StudyResumed,
@@ -75,10 +74,13 @@ class Studies:
             if (other := view.studies.named(spec.title)) is not None:
                 raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
-            design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
-            plan.check_room(spec, design, first[0], view, now, self._parts.clock)
-            self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
-            submitted = self.submitted(spec, design, first, opening, caller, now)
+            allowed = plan.within(self._parts.limits, spec, first[0], caller, view)
+            size = plan.size_of(opening, allowed)
+            self._service.intake.charge(caller.name, size, view, now)
+            design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
+            plan.check_room(allowed, design, first[0], view, now, self._parts.clock)
+            self._parts.book.keep_study(design.id, plan.kept(opening, allowed, caller))
+            submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
             answer = {"study": design.id, "name": design.name, "planned": design.planned}
@@ -93,6 +95,7 @@ class Studies:
         turns: Sequence[Turn],
         opening: Opening,
         caller: Caller,
+        view: View,
         now: Seconds,
     ) -> list[Event]:
         """The trials as jobs, their folders and environments made."""
@@ -105,7 +108,7 @@ class Studies:
             submission = Submission(
                 member.spec, opening.environment, opening.workdir, opening.umask
             )
-            events += self._service.take_on([member], submission, caller, now)
+            events += self._service.take_on([member], submission, caller, view, now)
         self._parts.store.set_meta("next_job", str(first + len(turns)))
         return events
 
@@ -177,7 +180,8 @@ class Studies:
             study = self._owned(name, caller, view, "resume")
             events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
             live = _live(study, view)
-            events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
+            stopped = [track for track in live if track.held == STUDY_STOPPED]
+            events += [self._service.admission.let_go(track, view, now) for track in stopped]
             return events, study.id
 
         study_id = self._service.change(change)

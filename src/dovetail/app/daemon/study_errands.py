@@ -143,7 +143,9 @@ class Errands:
             study = view.studies.open.get(needs.design.id)
             if study is None or len(study.trials) != needs.trials:
                 return [], None
-            return self._studies.submitted(spec, study.design, [turn], opening, caller, now), None
+            return self._studies.submitted(
+                spec, study.design, [turn], opening, caller, view, now
+            ), None
 
         self._service.change(change)
 
@@ -182,7 +184,7 @@ class Errands:
             study = view.studies.open.get(design.id)
             if study is None or study.trials[number].branching != branching:
                 return [], None
-            events = self._studies.submitted(spec, design, [turn], opening, caller, now)
+            events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
             for event in events:
                 if isinstance(event, Submitted) and source is not None:
                     os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from shlex import quote
 
+from dovetail.app.daemon.records import record_in
 from dovetail.app.home import Home, up_again
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
@@ -41,8 +41,8 @@ def _known(store: Store, jobs: Iterable[str]) -> str | None:
 
 
 def owners_of(store: Store, jobs: Iterable[str]) -> set[int | None]:
-    records = (store.spec(job_id) for job_id in jobs)
-    return {json.loads(text).get("uid") for text in records if text is not None}
+    records = (record_in(store.spec, job_id) for job_id in jobs)
+    return {record.get("uid") for record in records if record is not None}
 
 
 def _has_had_jobs(store: Store) -> bool:
