@@ -277,13 +277,7 @@ class _Case:
         track, now = self._track, self._now
         label = "goes on" if track.resumed else "starts"
         if track.held:
-            limited = track.held.startswith(LIMITED)
-            then = (
-                "the limit allows; see `dovetail limit`"
-                if limited
-                else "it is let go; see `dovetail resume`"
-            )
-            yield from labelled(label, f"not before {then}")
+            yield from labelled(label, _held_until(track))
             return
         if start is None:
             limited = f": {found['limited']}" if found["limited"] else ""
