@@ -330,6 +330,20 @@ class Released(Entry):
 
 
 @final
+class Requeued(Entry):
+    """The user wants the job to start over: it lines up again once its processes are gone, which an
+    `Interrupted` tells."""
+
+    tag: ClassVar[str] = "requeued"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
 class Amended(Entry):
     """The user changed what the job asks for; its id and, while it runs, its size stay."""
 
@@ -414,7 +428,7 @@ class NodeDraining(Entry):
 
 @final
 class NodeLeft(Entry):
-    """The node will not come back."""
+    """The node is no longer there. If one of its name joins again, that is another node."""
 
     tag: ClassVar[str] = "node-left"
     fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
@@ -422,6 +436,17 @@ class NodeLeft(Entry):
     def __init__(self, at: Seconds, node_id: str) -> None:
         self.at: Final = at
         self.node_id: Final = node_id
+
+
+@final
+class NoMoreNodes(Entry):
+    """No node will join any more: who waits for one that has left waits in vain."""
+
+    tag: ClassVar[str] = "no-more-nodes"
+    fields: ClassVar[tuple[str, ...]] = ("at",)
+
+    def __init__(self, at: Seconds) -> None:
+        self.at: Final = at
 
 
 @final
@@ -533,7 +558,8 @@ class Preempt(Entry):
 
 @final
 class Resize(Entry):
-    """Change the GPUs of a running job, or its share of them, without stopping it."""
+    """Change a running job's share of its GPUs, or what they may draw, without stopping it. Other
+    GPUs take a `Preempt` and a `Start`, which cost what an interruption costs."""
 
     tag: ClassVar[str] = "resize"
     fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
@@ -639,6 +665,7 @@ Event: TypeAlias = (
     | Displaced
     | Held
     | Released
+    | Requeued
     | Amended
     | Occupied
     | PolicySet
@@ -647,6 +674,7 @@ Event: TypeAlias = (
     | NodeUp
     | NodeDraining
     | NodeLeft
+    | NoMoreNodes
     | TenantSet
     | StudyOpened
     | StudyStopped

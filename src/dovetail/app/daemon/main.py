@@ -204,6 +204,8 @@ class Daemon:
     def stop_and_end_jobs(self) -> None:
         """Cancel what there is, wait until its processes are gone, then stop."""
         everybody = caller_of(0, 0)
+        for study_id in self.service.look(lambda view, now: list(view.studies.open)):
+            self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         jobs = self.service.look(lambda view, now: list(view.tracks))
         if jobs:
             self.service.cancel(jobs, everybody)
@@ -235,6 +237,7 @@ class Daemon:
             self.tally.count(entry, now)
 
     def _sync(self) -> None:
+        self.store.check_in_place()
         self.store.commit()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:

@@ -71,6 +71,8 @@ def reason_of(track: Track) -> str:
             return track.held
         if track.awaits:
             return f"waits for job {', '.join(track.awaits)}"
+        if track.stranded:
+            return track.stranded
         if track.benched:
             return "its study runs as many trials at once as it may"
         if track.pinned and track.placement is not None:

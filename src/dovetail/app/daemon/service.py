@@ -39,6 +39,7 @@ from dovetail.core.entries import (
     Held,
     PolicySet,
     Released,
+    Requeued,
     Submitted,
     TenantSet,
 )
@@ -68,10 +69,32 @@ class Parts:
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An array of which so many may run at once, and its members that wait for their turn."""
+
+    limit: int
+    waiting: list[JobId]
+
+    def next(self, view: View, now: Seconds) -> list[Event]:
+        """As many as have room now."""
+        if not self.waiting:
+            return []
+        array = f"{array_of(self.waiting[0])}."
+        own = [track for job_id, track in view.tracks.items() if job_id.startswith(array)]
+        room = self.limit - sum(track.held != ARRAY_FULL for track in own)
+        events: list[Event] = []
+        while self.waiting and len(events) < room:
+            track = view.tracks.get(self.waiting.pop(0))
+            if track is not None and track.held == ARRAY_FULL:
+                events.append(Released(now, track.job.id))
+        return events
+
+
 class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
-        self._arrays: dict[str, list[JobId]] = {}  # by array: members that wait for their turn
+        self._arrays: dict[str, Late] = {}
 
     # ----------------------------------------------------------------------------------- machinery
 
@@ -171,30 +194,35 @@ class Service:
             yield Submitted(now, member.job)
         late = [member.job.id for member in found[limit:]]
         if late:
-            self._arrays[array_of(late[0])] = late
+            self._arrays[array_of(late[0])] = Late(limit, late)
             yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
 
     def ended(self, track: Track) -> None:
         """A job has ended: its environment goes, and its array may go on."""
         self._parts.book.forget_environment(track.job.id)
         late = self._arrays.get(array_of(track.job.id))
-        if late:
-            self._parts.world.ask(lambda view, now: (self._next_of_array(late, view, now), None))
+        if late is not None:
+            self._fill(late)
 
     def recall_arrays(self, view: View) -> None:
-        """After a restart: who waits for a turn in its array."""
+        """After a restart: who waits for a turn in its array. The daemon may have died between the
+        end of one and the turn of the next."""
         for track in view.tracks.values():
             if track.held == ARRAY_FULL:
-                self._arrays.setdefault(array_of(track.job.id), []).append(track.job.id)
+                array = array_of(track.job.id)
+                if array not in self._arrays:
+                    self._arrays[array] = Late(self._at_once(track.job.id), [])
+                self._arrays[array].waiting.append(track.job.id)
+        for late in self._arrays.values():
+            self._fill(late)
 
-    @staticmethod
-    def _next_of_array(late: list[JobId], view: View, now: Seconds) -> list[Event]:
-        while late:
-            job_id = late.pop(0)
-            track = view.tracks.get(job_id)
-            if track is not None and track.held == ARRAY_FULL:
-                return [Released(now, job_id)]
-        return []
+    def _at_once(self, job_id: JobId) -> int:
+        """How many of its array may run at once; one, should nobody know any more."""
+        record = self._parts.book.record(job_id)
+        return int(record.get("at_once", 1)) if record is not None else 1
+
+    def _fill(self, late: Late) -> None:
+        self._parts.world.ask(lambda view, now: (late.next(view, now), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 
@@ -235,9 +263,12 @@ class Service:
                     raise Conflict(
                         f"job {track.job.id} waits already; there is nothing to start over"
                     )
-            for track in tracks:
-                self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
-            return [], [track.job.id for track in tracks]
+            why = f"requeued by {caller.name}"
+            asked = [track for track in tracks if not track.requeued]
+            return (
+                [Requeued(now, track.job.id, why) for track in asked],
+                [track.job.id for track in tracks],
+            )
 
         return self.change(change)
 

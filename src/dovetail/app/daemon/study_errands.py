@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from dovetail.app.daemon.callers import groups_of
 from dovetail.app.daemon.errors import Unavailable
 from dovetail.app.daemon.service import Parts, Service
-from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
+from dovetail.app.daemon.studies import Studies, ready_for
 from dovetail.app.home import Home
 from dovetail.backends.local import checkpoints
 from dovetail.backends.local.checkpoints import Owner
@@ -98,7 +98,7 @@ class Errands:
                 self._thread = thread
 
     def runs(self, track: Track) -> None:
-        if track.job.trial is not None and track.first_start_at < 0:
+        if track.job.trial is not None:
             self.look_after(track.job.group)
 
     def ends(self, track: Track) -> None:
@@ -167,7 +167,7 @@ class Errands:
 
     @staticmethod
     def _suggested(spec: StudySpec, needs: Needs) -> Settings:
-        from dovetail.app.daemon.study_plan import settings_for
+        from dovetail.app.daemon.study_plan import by_chance, settings_for
 
         try:
             return settings_for(spec, needs.trials, needs.past)
@@ -175,8 +175,7 @@ class Errands:
             log.exception(
                 "study %s: %s failed; a trial by chance instead", spec.title, spec.sampler
             )
-            by_chance = spec.model_copy(update={"sampler": "random"})
-            return settings_for(by_chance, needs.trials)
+            return by_chance(spec, needs.trials)
 
     def _branch(self, design: Design, departure: Departure) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
@@ -231,10 +230,10 @@ def _needs(view: View, study_id: str) -> Needs | None:
         if trial.branching is not None
     ]
     ahead = sum(trial.standing == NEW for trial in trials)
-    past, wanted = list[Trial](), LEARNED_AHEAD
+    past, wanted = list[Trial](), 0
     if len(trials) < study.design.planned:
         mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
-        past, wanted = mirror.study.trials, max(LEARNED_AHEAD, mirror.study.slots)
+        past, wanted = mirror.study.trials, ready_for(mirror.study.slots)
     return Needs(study.design, branchings, len(trials), ahead, wanted, past)
 
 

@@ -82,8 +82,16 @@ def as_here(job: Job, room: Room) -> Job:
 
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
-    tenant = job.tenant if view.room.tenants_matter else ""
-    return view.room.why_never(Shape(0, job, tenant))
+    return _shaped(job, view)[1]
+
+
+def shape_of(job: Job, view: View) -> Shape:
+    """What it needs, of a job that is not on record."""
+    return _shaped(job, view)[0]
+
+
+def _shaped(job: Job, view: View) -> tuple[Shape, str]:
+    return view.room.shaped(0, job, job.tenant if view.room.tenants_matter else "")
 
 
 def check_it_could_run(job: Job, view: View) -> None:
@@ -112,6 +120,8 @@ class Book:
             "uid": caller.uid,
             "name": member.job.name,
         }
+        if (at_once := jobs.at_once(submission.spec)) is not None:
+            record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
         self._write_environment(job_id, {**submission.environment, **member.spec.envs})

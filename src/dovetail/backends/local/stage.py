@@ -102,14 +102,16 @@ class Stage:
         life = self.lives.get(job_id)
         if life is None:
             life = self.lives[job_id] = Life(job_id, Want.RUN)
-        life.want = Want.RUN
         life.booked = placement
+        if not life.requeue:  # else its processes go first, and it lines up again
+            life.want = Want.RUN
 
     def want_away(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.want = Want.AWAY
             life.booked = None
+            if not life.requeue:
+                life.want = Want.AWAY
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
@@ -125,6 +127,19 @@ class Stage:
         if life is not None:
             life.want = Want.END
             life.booked = None
+            self.step(life)
+
+    def want_anew(self, job_id: JobId, reason: str) -> None:
+        """End its processes; once they are gone it lines up again."""
+        life = self.lives.get(job_id)
+        if life is None:
+            return
+        life.requeue = reason
+        life.want = Want.END
+        if life.place is Place.ABSENT and not life.busy and not life.ended:
+            life.busy = True  # there is nothing to end: it has not begun
+            self._post(Done(job_id, Want.END, None))
+        else:
             self.step(life)
 
     # --------------------------------------------------------------------------- the work towards it

@@ -233,6 +233,9 @@ class Teller:
         now: Seconds,
     ) -> Event:
         job_id = life.job_id
+        if life.requeue:
+            reason, life.requeue = life.requeue, ""
+            return Interrupted(now, job_id, reason, track.executed_by(now))
         if ending is None:
             self._clean_up_after(job_id)
             return self._vanished(track, now)

@@ -35,13 +35,14 @@ from dovetail.core.entries import (
     Event,
     Preempt,
     Refuse,
+    Requeued,
     Resize,
     Start,
     Stop,
     Wake,
     Woke,
 )
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import CannotGoOn, DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
@@ -92,6 +93,7 @@ class LocalMachine:
         self._inbox: Final[SimpleQueue[object]] = SimpleQueue()
         self._next: object | None = None  # taken from the inbox, not yet looked at
         self._decided: list[Action] = []
+        self._wishes: list[Cancelled | Requeued] = []  # of users, to be carried out likewise
         self._answers: list[tuple[Future[Any], Any]] = []
         self._wake_at: Seconds = inf
         self._retry_at = 0.0
@@ -232,9 +234,7 @@ class LocalMachine:
         except Exception as error:
             asked.answer.set_exception(error)
             return ()
-        for event in events:
-            if isinstance(event, Cancelled):
-                self._stage.want_end(event.job_id)
+        self._wishes += [event for event in events if isinstance(event, Cancelled | Requeued)]
         self._answers.append((asked.answer, answer))
         return events
 
@@ -243,6 +243,8 @@ class LocalMachine:
             try:
                 self._sync()
                 break
+            except CannotGoOn:
+                raise
             except (DovetailError, OSError) as error:
                 # Nothing is carried out before it can be written down.
                 log.error("%s", error)
@@ -269,6 +271,7 @@ class LocalMachine:
             self._decided.append(action)
 
     def _carry_out(self) -> None:
+        self._heed_wishes()
         decided, self._decided = self._decided, []
         for action in decided:
             if isinstance(action, Start):
@@ -282,9 +285,10 @@ class LocalMachine:
         if decided:
             self._stage.step_all()
 
-    def start_over(self, job_id: JobId, reason: str) -> None:
-        """In a request: end the job's processes; once they are gone it lines up again."""
-        life = self._stage.lives.get(job_id)
-        if life is not None:
-            life.requeue = reason
-            self._stage.want_end(job_id)
+    def _heed_wishes(self) -> None:
+        wishes, self._wishes = self._wishes, []
+        for wish in wishes:
+            if isinstance(wish, Cancelled):
+                self._stage.want_end(wish.job_id)
+            else:
+                self._stage.want_anew(wish.job_id, wish.reason)
