@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from dovetail.app.daemon.records import array_of
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.home import Home
 from dovetail.backends.local.lives import LIVE
@@ -29,7 +30,7 @@ def compare(home: Home, store: Store, book: Book, view: View) -> Iterator[str]:
     """Sentences for the operator; as a rule none."""
     folders = _folders(home)
     folders -= book.forget_what_was_never_said(folders, view)
-    lost = _unknown(folders, store, view) | (store.open_specs() - {*view.tracks})
+    lost = _unknown(folders, store, view) | _undone(store, view)
     _leave_alone(lost, home)
     told = set(json.loads(store.meta(_TOLD) or "[]"))
     if new := lost - told:
@@ -56,10 +57,18 @@ def _folders(home: Home) -> set[str]:
 
 def _unknown(folders: set[str], store: Store, view: View) -> set[str]:
     known = store.specs() | {*view.tracks}
-    known |= {job_id.partition(".")[0] for job_id in known}  # an array has a folder of its own
+    known |= {array_of(job_id) for job_id in known}  # an array has a folder of its own
     rest = {job_id for job_id in folders - known if not store.history(Filter(job_id=job_id), 1)}
-    members = {job_id.partition(".")[0] for job_id in rest if "." in job_id}
+    members = {array_of(job_id) for job_id in rest if "." in job_id}
     return {job_id for job_id in rest if job_id not in members and not _is_array(job_id, store)}
+
+
+def _undone(store: Store, view: View) -> set[str]:
+    """Described, and neither there nor ended."""
+    open_specs = store.open_specs()
+    arrays = {array_of(job_id) for job_id in store.specs() if "." in job_id}
+    rest = open_specs - arrays - {*view.tracks}
+    return {job_id for job_id in rest if not _is_array(job_id, store)}
 
 
 def _is_array(job_id: str, store: Store) -> bool:

@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Final
 
 from dovetail.app.daemon.keeping import Keep
+from dovetail.app.daemon.records import array_of
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.home import Home
 from dovetail.backends.local.lives import LIVE
@@ -137,11 +138,13 @@ class Retention:
             return 0
         for own in gone:
             self._remove_folder(own.job_id)
-        texts = [self._description(own.job_id) for own in gone]
+        ids = [own.job_id for own in gone]
+        ids += [array for array in {*map(array_of, ids)} - {*ids} if self._is_over(array)]
+        texts = [self._description(job_id) for job_id in ids]
 
         def forget() -> None:
-            for own in gone:
-                self._parts.store.forget("specs", own.job_id)
+            for job_id in ids:
+                self._parts.store.forget("specs", job_id)
             self._parts.store.commit()
 
         self._archive(f"jobs-{_month(gone[-1].ended_at)}.jsonl.gz", texts, forget)
@@ -165,9 +168,13 @@ class Retention:
             return
         os.replace(folder, aside)
         shutil.rmtree(aside, ignore_errors=True)
-        array, dot, _ = job_id.partition(".")
-        if dot and not any(self._home.runs.glob(f"{array}.*")):
-            shutil.rmtree(self._home.folder(array), ignore_errors=True)
+
+    def _is_over(self, array: str) -> bool:
+        """Its members are all gone: then its own folder goes, too."""
+        if any(self._home.runs.glob(f"{array}.*")):
+            return False
+        self._remove_folder(array)
+        return True
 
     # ------------------------------------------------------------------------------------ archives
 
