@@ -418,6 +418,10 @@ class QuietTrials(BaseModel):
     seconds: float = Field(description="For how long nothing has come from it.")
     usual_s: float | None = Field(description="Between two reports here; null: nobody reported.")
     told: list[str] = Field(description="What it reports instead of the metric.")
+    printed: list[str] = Field(
+        default=[], description="What it printed last, if no trial was ever understood."
+    )
+    pattern: str = Field(default="", description="A metric_pattern that may find the metric there.")
 
 
 class _StudyHead(BaseModel):

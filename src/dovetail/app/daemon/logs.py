@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from dovetail.backends.local.printed import without_colours
+
 _CHUNK = 1 << 16
 _LOOK_EVERY_S = 0.2
 _LAST_LINES = 4096  # bytes at the end in which the last line is looked for
@@ -43,9 +45,14 @@ def whole(log: Path, tail: int | None) -> Iterator[bytes]:
 def last_line(log: Path) -> str:
     """The last one that says something, shortened; "" if there is none."""
     text = b"".join(whole(log, _LAST_LINES)).decode(errors="replace")
-    lines = [" ".join(line.split()) for line in text.split("\n")]
-    found = next((line for line in reversed(lines) if line), "")
-    return "".join(c if c.isprintable() else "?" for c in found[:_LONGEST_LINE])
+    lines = map(as_shown, reversed(text.split("\n")))
+    return next((line for line in lines if line), "")[:_LONGEST_LINE]
+
+
+def as_shown(line: str) -> str:
+    """In one line, without what would steer a terminal."""
+    plain = " ".join(without_colours(line).split())
+    return "".join(c if c.isprintable() else "?" for c in plain)
 
 
 class _Reading:

@@ -121,7 +121,7 @@ class Studies:
         looks, lately = self._service.look(look)
         closed = self._past.last_first(lately, [own.study.id for own in looks])
         pages = (self._past.page(study_id) for study_id in closed[:limit])
-        rows = [row_of_study(own) for own in looks]
+        rows = [self._with_hint(row_of_study(own), own.study.design.metric) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
         told = [_for_eyes_of(caller, row) for row in rows]
         return {"studies": told, "more": len(closed[limit:])}
@@ -138,7 +138,9 @@ class Studies:
 
         found = self._service.look(look) or self._past.find(name)
         if isinstance(found, Look):
-            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+            page: dict[str, Any] | None = self._with_hint(
+                page_of_study(found, self._parts.clock), found.study.design.metric
+            )
         else:
             page = None if found is None else self._past.page(found)
         if page is None:
@@ -148,6 +150,16 @@ class Studies:
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
+
+    def _with_hint(self, told: dict[str, Any], metric: str) -> dict[str, Any]:
+        """Where no trial was ever heard: what one has printed meanwhile."""
+        quiet = told["quiet"]
+        if quiet is not None and quiet["usual_s"] is None:
+            from dovetail.app.daemon.study_hint import hint
+
+            found = hint(self._parts.book.log(quiet["job"]), metric)
+            quiet.update(printed=list(found.lines), pattern=found.pattern)
+        return told
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 
@@ -224,6 +236,8 @@ def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
     if caller.admin or told["user"] == caller.name:
         return {**told, "reason": told["reason"] + words}
     hidden = {"best": told["best"] and {**told["best"], "settings": {}}}
+    if told["quiet"]:
+        hidden["quiet"] = {**told["quiet"], "printed": [], "pattern": ""}
     if isinstance(told["trials"], list):
         hidden["trials"] = [{**trial, "settings": {}} for trial in told["trials"]]
     return {**told, **hidden}

@@ -113,7 +113,10 @@ class Book:
         }
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
-        self._write_environment(job_id, {**submission.environment, **member.spec.envs})
+        # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
+        heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
+        environment = {**heard, **submission.environment, **member.spec.envs}
+        self._write_environment(job_id, environment)
         self._store.put_spec(job_id, json.dumps(record))
         self._orders[job_id] = self._order(job_id, record)
 
@@ -170,6 +173,9 @@ class Book:
     def record(self, job_id: str) -> dict[str, Any] | None:
         text = self._store.spec(job_id)
         return None if text is None else json.loads(text)
+
+    def log(self, job_id: str) -> Path:
+        return self._home.folder(job_id) / LOG
 
     def order_for(self, job_id: JobId) -> Order:
         """Asked for when a job starts, gives way or ends."""

@@ -1,4 +1,5 @@
-"""Metrics in what a job prints: lines of JSON, or whatever a regular expression of its user finds.
+"""Metrics in what a job prints: whatever a regular expression of its user finds; of a trial lines of
+JSON, and lines for people that name its study's metric.
 
 A place in the output is counted from its first byte ever, over all launches of the job and over
 files that were rotated away since, so it means the same to whoever takes over after a crash.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local import keeper, matcher
+from dovetail.backends.local.printed import Sought, step_in, value_in, without_colours
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
 _ANSWER_WITHIN_S = 5.0  # a batch; the matcher's own alarm rings far earlier
@@ -104,6 +107,25 @@ def whole_lines(data: bytes, start: int, is_all: bool) -> tuple[list[tuple[str, 
     return found, start + begins
 
 
+def drawn_lines(data: bytes, start: int, is_all: bool) -> tuple[list[tuple[str, int]], int]:
+    """The same, and every state of a progress bar; what it was redrawn over ends with `\\r`."""
+    found: list[tuple[str, int]] = []
+    begins = 0
+    for match in _LINE_END.finditer(data):
+        line, mark = data[begins : match.start()], "\r" if match[0] == b"\r" else ""
+        if line or (not mark and found and found[-1][0].endswith("\r")):
+            shown = line[-LONGEST_LINE:].decode(errors="replace")
+            found.append((shown + mark, start + match.end()))
+        begins = match.end()
+    if is_all and begins < len(data):
+        found.append((data[begins:][-LONGEST_LINE:].decode(errors="replace"), start + len(data)))
+        begins = len(data)
+    return found, start + begins
+
+
+_LINE_END = re.compile(rb"\r?\n|\r(?=[^\n])")  # whether the last `\r` ends a line is not known yet
+
+
 def _as_shown(line: bytes) -> str:
     """As a terminal would show it in the end: progress bars overwrite themselves."""
     line = line[-LONGEST_LINE:].rstrip(b"\r")
@@ -118,6 +140,34 @@ def from_json(lines: Sequence[tuple[str, int]]) -> list[Found]:
     a log in JSON hold texts, too, and are not meant."""
     found = (_from_json(line, upto) for line, upto in lines if line.lstrip()[:1] == "{")
     return [one for one in found if one is not None]
+
+
+class Reader:
+    """Looks for a study's metric in all that one launch of a trial prints."""
+
+    def __init__(self, sought: Sought) -> None:
+        self._sought: Final = sought
+        self._drawn: float | None = None  # by the progress bar that is being redrawn
+
+    def found(self, lines: Sequence[tuple[str, int]]) -> list[Found]:
+        found = (self._heard(without_colours(line), upto) for line, upto in lines)
+        return [one for one in found if one is not None]
+
+    def _heard(self, line: str, upto: int) -> Found | None:
+        """An object of numbers is heard whatever it tells; a bar only when its value has changed."""
+        metric, steps, _ = self._sought
+        value = value_in(line, metric)
+        is_news = value is not None and str(value) != str(self._drawn)
+        if line.endswith("\r"):
+            self._drawn = self._drawn if value is None else value
+        else:
+            self._drawn = None
+        told = _from_json(line, upto) if line.lstrip()[:1] == "{" else None
+        if value is not None and is_news and (told is None or metric not in told.metrics):
+            told = _found({metric: value, **(told.metrics if told else {})}, upto)
+        if told is None or told.step is not None:
+            return told
+        return Found(step_in(line, steps), told.metrics, upto)
 
 
 def _from_json(line: str, upto: int) -> Found | None:

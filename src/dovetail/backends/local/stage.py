@@ -19,6 +19,7 @@ from dovetail.backends.local.ladder import Manners, Used
 from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
@@ -257,7 +258,14 @@ class Stage:
         """Where the job's reports are to be found."""
         order = self.order_for(job_id)
         log = order.launch.log if order.reads_output else None
-        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern)
+        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern, self._sought(job_id))
+
+    def _sought(self, job_id: JobId) -> Sought | None:
+        track = self.view.tracks.get(job_id)
+        study = self.view.studies.open.get(track.job.group) if track is not None else None
+        if study is None:
+            return None
+        return Sought(study.design.metric, study.design.steps, study.design.report_every)
 
     def folder(self, job_id: JobId) -> Path:
         return self.runs / job_id
