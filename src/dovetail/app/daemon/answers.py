@@ -111,6 +111,13 @@ class SubmissionAsked(_Asked):
     )
     workdir: Workdir = Field(description="The folder it was submitted in.")
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+    apart: bool = Field(default=False, description="Output and errors can be read each alone, too.")
+    stdin: bool = Field(default=False, description="Its standard input will be sent.")
+
+
+class StdinTaken(BaseModel):
+    taken: int = Field(description="Bytes in all; send what follows them.")
+    open: bool = Field(description="False: the job will read no more.")
 
 
 class SubmissionsAsked(_Asked):

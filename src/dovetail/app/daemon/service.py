@@ -24,6 +24,7 @@ from dovetail.app.daemon.submissions import (
     Member,
     Submission,
     as_here,
+    check_folder,
     check_it_could_run,
     members,
 )
@@ -104,6 +105,11 @@ class Service:
 
     def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
         """All of them or none; the ids of their jobs, in order."""
+        for submission in submissions:
+            if submission.stdin and submission.spec.array is not None:
+                raise BadInput("stdin: the members of an array have none; pass files instead")
+            if not submission.spec.after:  # those may make it
+                check_folder(submission.workdir, submission.spec.workdir)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()

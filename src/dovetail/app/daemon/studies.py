@@ -15,7 +15,7 @@ from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
-from dovetail.app.daemon.submissions import Submission
+from dovetail.app.daemon.submissions import Submission, check_folder
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -68,6 +68,7 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
+        check_folder(opening.workdir, spec.workdir)
         first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:

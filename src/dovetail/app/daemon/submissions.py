@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from dovetail.app.home import Home
 from dovetail.app.spec import jobs
 from dovetail.app.spec.launch import argv, scripts, slurm_variables
 from dovetail.app.spec.model import JobSpec, dump, read
+from dovetail.backends.local import keeper
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
@@ -24,6 +26,7 @@ from dovetail.core.room import Room
 from dovetail.core.view import View
 
 LOG = "log"
+OUT, ERR = "out", "err"  # of a job that keeps them apart; the log holds both
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Submission:
     environment: Mapping[str, str]
     workdir: str
     umask: int = 0o022
+    apart: bool = False  # output and errors are wanted each alone, too
+    stdin: bool = False  # its standard input will be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,19 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
+
+
+def check_folder(folder: str, inside: str = "") -> None:
+    """The folder to run in must be there, unless nobody can tell: it may be open to its owner alone."""
+    path = _joined(folder, inside)
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except PermissionError:
+        return
+    except OSError:
+        is_folder = False
+    if not is_folder:
+        raise BadInput(f"workdir: there is no folder {path!r:.200}; make it first, or name another")
 
 
 def as_here(job: Job, room: Room) -> Job:
@@ -113,6 +131,7 @@ class Book:
         }
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
+        record.update({name: True for name in ("apart", "stdin") if getattr(submission, name)})
         # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
         heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
         environment = {**heard, **submission.environment, **member.spec.envs}
@@ -147,7 +166,7 @@ class Book:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
         the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
-        self._over.append(self._home.environment(job_id))
+        self._over += [self._home.environment(job_id), *_parts_of(self._home.stdin(job_id))]
 
     def sweep(self) -> None:
         """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
@@ -161,6 +180,8 @@ class Book:
         found = self._home.environments.glob("*.json")
         known = {*view.tracks, *view.studies.open}
         self._over += [path for path in found if path.stem not in known]
+        for path in self._home.environments.glob("*.stdin"):
+            self._over += _parts_of(path) if path.stem not in known else []
         self.sweep()
 
     def environment(self, job_id: str) -> dict[str, Any] | None:
@@ -203,6 +224,9 @@ class Book:
             gid=gid,
             groups=groups,
             umask=record["umask"],
+            out=folder / OUT if record.get("apart") else None,
+            err=folder / ERR if record.get("apart") else None,
+            stdin=self._home.stdin(job_id) if record.get("stdin") else None,
         )
         return Order(
             launch=launch,
@@ -243,6 +267,10 @@ class Book:
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
             _give_to(caller.uid, folder)
+
+
+def _parts_of(stdin: Path) -> list[Path]:
+    return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
 
 
 def _joined(folder: str, inside: str) -> str:

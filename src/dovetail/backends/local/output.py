@@ -45,17 +45,35 @@ def read(log: Path, upto: int, most: int) -> tuple[int, bytes]:
     """What was printed from there on, and where that really begins: later, if the oldest is gone."""
     for _ in range(3):  # between two looks the keeper may have turned a page
         begins = keeper.bytes_before(str(log))
-        path, skip = (log, upto - begins) if upto >= begins else (_older(log), -1)
-        with closing(_Opened(path)) as opened:
-            turned = not log.exists() or keeper.bytes_before(str(log)) != begins
-            if turned:
-                continue
-            if skip < 0:
-                first = begins - opened.size
-                skip = max(upto - first, 0)
-                return first + skip, opened.read(skip, most)
-            return upto, opened.read(skip, most)
+        found = _looked_up(log, begins, upto, most)
+        if log.exists() and keeper.bytes_before(str(log)) == begins:
+            return found
     return upto, b""
+
+
+def _looked_up(log: Path, begins: int, upto: int, most: int) -> tuple[int, bytes]:
+    """In the newest page, which begins there, the one before it, or the first of all."""
+    if upto >= begins:
+        with closing(_Opened(log)) as page:
+            return upto, page.read(upto - begins, most)
+    with closing(_Opened(_beside(log, keeper.HEAD))) as page:
+        if upto < page.size:
+            return upto, page.read(upto, most)
+    with closing(_Opened(_beside(log, keeper.OLDER))) as page:
+        first = begins - page.size
+        skip = max(upto - first, 0)
+        return first + skip, page.read(skip, most)
+
+
+def end_of(log: Path) -> int:
+    """How much was printed so far, also of what is gone."""
+    for _ in range(3):
+        begins = keeper.bytes_before(str(log))
+        with closing(_Opened(log)) as page:
+            size = page.size
+        if keeper.bytes_before(str(log)) == begins:
+            break
+    return begins + size
 
 
 def stamp(log: Path) -> tuple[int, int] | None:
@@ -67,8 +85,8 @@ def stamp(log: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_size
 
 
-def _older(log: Path) -> Path:
-    return log.with_name(f"{log.name}.1")
+def _beside(log: Path, suffix: str) -> Path:
+    return log.with_name(log.name + suffix)
 
 
 class _Opened:

@@ -43,6 +43,9 @@ class Launch:
     gid: int | None = None
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
+    out: Path | None = None  # logs of their own for output and errors, both in `log` as well
+    err: Path | None = None
+    stdin: Path | None = None  # see keeper.Feed
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
