@@ -136,10 +136,13 @@ class WhatIfAsked(_Asked):
 
 
 class JobsAsked(_Asked):
-    """Some jobs: by `ids`, or all of the caller's that have not ended."""
+    """Some jobs: by `ids`, names or patterns, or all of the caller's that have not ended."""
 
     ids: list[Wanted] = Field(default=[], max_length=MOST_IDS)
     mine: StrictBool = False
+    partly: StrictBool = Field(
+        default=False, description="What can be done is; what cannot is told. Else all or nothing."
+    )
 
 
 class PriorityAsked(JobsAsked):
@@ -180,6 +183,7 @@ class Problem(BaseModel):
 
 class Ids(BaseModel):
     ids: list[str]
+    problems: list[str] = Field(default=[], description="What could not be done, and why.")
 
 
 class Held(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Literal, cast
 
@@ -26,12 +26,12 @@ from dovetail.app.daemon.answers import (
 from dovetail.app.daemon.answers import JobId as JobIdText
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.callers import Caller
-from dovetail.app.daemon.errors import Conflict
+from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.daemon.stdin import take
 from dovetail.app.daemon.submissions import ERR, LOG, OUT, Submission
 from dovetail.app.spec.jobs import still_due
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
 
 MOST_ROWS = 10_000
@@ -210,29 +210,61 @@ _CHANGED: dict[str, Any] = {"response_model": Ids, "responses": problems(400, 40
 
 @routes.post("/v1/jobs/cancel", **_CHANGED)
 def cancel(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.cancel(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.cancel)
 
 
 @routes.post("/v1/jobs/pause", **_CHANGED)
 def pause(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.pause(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.pause)
 
 
 @routes.post("/v1/jobs/resume", **_CHANGED)
 def resume(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.resume(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.resume)
 
 
 @routes.post("/v1/jobs/requeue", **_CHANGED)
 def requeue(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """A running job starts over from the queue."""
-    return Answer({"ids": daemon.service.requeue(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.requeue)
 
 
 @routes.post("/v1/jobs/priority", **_CHANGED)
 def set_priority(asked: PriorityAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+
+    def change(ids: Sequence[str], caller: Caller) -> list[str]:
+        return daemon.service.set_priority(ids, asked.priority, caller)
+
+    return _changed(asked, daemon, caller, change)
+
+
+Changing = Callable[[Sequence[str], Caller], list[str]]
+
+
+def _changed(asked: JobsAsked, daemon: AskedDaemon, caller: Caller, change: Changing) -> Response:
     wanted = _wanted(asked, daemon, caller)
-    return Answer({"ids": daemon.service.set_priority(wanted, asked.priority, caller)})
+    if not asked.partly:
+        return Answer({"ids": change(wanted, caller)})
+    problems: list[DovetailError] = []
+    done = list(dict.fromkeys(_what_can_be(wanted, caller, change, problems)))
+    if not done and problems:
+        raise type(problems[0])("; ".join(dict.fromkeys(map(str, problems))))
+    return Answer({"ids": done, "problems": list(dict.fromkeys(map(str, problems)))})
+
+
+def _what_can_be(
+    wanted: Sequence[str], caller: Caller, change: Changing, problems: list[DovetailError]
+) -> list[str]:
+    """All at once; if that is refused one half after the other, until it is clear what is wrong."""
+    try:
+        return change(wanted, caller)
+    except (NotFound, NotAllowed, Conflict) as problem:
+        if len(wanted) <= 1:
+            problems.append(problem)
+            return []
+    half = len(wanted) // 2
+    first = _what_can_be(wanted[:half], caller, change, problems)
+    return first + _what_can_be(wanted[half:], caller, change, problems)
 
 
 def _wanted(asked: JobsAsked, daemon: AskedDaemon, caller: Caller) -> list[str]:

@@ -9,7 +9,8 @@ import click
 
 from dovetail.app.client import Client
 from dovetail.app.live.follow import log_bytes, write_out
-from dovetail.app.live.reach import job_id, with_client
+from dovetail.app.live.reach import job_id, one_job, with_client
+from dovetail.app.live.rows import ENDED
 
 _LINE_BYTES = 200  # a guess to begin with
 
@@ -23,8 +24,9 @@ _LINE_BYTES = 200  # a guess to begin with
 @with_client
 def logs(client: Client, job_id: str, follow: bool, tail: int | None, stream: str | None) -> None:
     """What a job has printed, output and errors together."""
-    asked = partial(client.stream, f"/v1/jobs/{job_id}/log", stream=stream)
-    grows = partial(log_bytes, client, job_id, stream=stream)
+    own = one_job(client, job_id, ("running", "suspended", *ENDED))
+    asked = partial(client.stream, f"/v1/jobs/{own}/log", stream=stream)
+    grows = partial(log_bytes, client, own, stream=stream)
     if tail is None:
         write_out(grows() if follow else ((0, piece) for piece in asked()))
         return
