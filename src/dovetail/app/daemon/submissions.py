@@ -5,18 +5,29 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dovetail.app.daemon.callers import Caller, groups_of
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
-from dovetail.app.spec.launch import argv, scripts, slurm_variables
+from dovetail.app.spec.launch import (
+    SLURM_TOOLS,
+    TOOLS,
+    argv,
+    scripts,
+    slurm_environment,
+    slurm_tool,
+    slurm_variables,
+)
 from dovetail.app.spec.model import JobSpec, dump, read
-from dovetail.backends.local import keeper
+from dovetail.backends.local import keeper, srun
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch
 from dovetail.backends.store import Store
@@ -132,10 +143,14 @@ class Book:
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
         record.update({name: True for name in ("apart", "stdin") if getattr(submission, name)})
+        if member.spec.slurm:
+            record.update(submitted_in=submission.workdir, array=submission.spec.array)
         # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
         heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
-        environment = {**heard, **submission.environment, **member.spec.envs}
-        self._write_environment(job_id, environment)
+        own = submission.environment
+        if member.spec.slurm:
+            own = slurm_environment(own, str(self._home.folder(job_id)))
+        self._write_environment(job_id, {**heard, **own, **member.spec.envs})
         self._store.put_spec(job_id, json.dumps(record))
         self._orders[job_id] = self._order(job_id, record)
 
@@ -249,7 +264,11 @@ class Book:
         found = {
             "DOVETAIL_JOB_NAME": record["name"],
             "DOVETAIL_SOCKET": str(self._home.socket),
-            **slurm_variables(spec, job_id, record["name"], record["workdir"], record["index"]),
+            **slurm_variables(
+                *(spec, job_id, record["name"]),
+                *(record.get("submitted_in", record["workdir"]), record["index"]),
+                record.get("array"),
+            ),
         }
         if record["index"] is not None:
             found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
@@ -263,6 +282,8 @@ class Book:
             self._home.folder(member.job.id.partition(".")[0]).mkdir(mode=0o700, exist_ok=True)
         for name, text in scripts(member.spec).items():
             (folder / name).write_text(text, encoding="utf-8")
+        if member.spec.slurm:
+            _lay_out_tools(folder / TOOLS)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
@@ -271,6 +292,24 @@ class Book:
 
 def _parts_of(stdin: Path) -> list[Path]:
     return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
+
+
+def _lay_out_tools(folder: Path) -> None:
+    """`srun` for a Slurm script; its user may be another than ours, and runs it."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    first, *others = SLURM_TOOLS
+    tool = folder / first
+    tool.write_text(slurm_tool(_source_of_srun(), sys.executable), encoding="utf-8")
+    for path in (folder, tool):
+        path.chmod(0o755)
+    for name in others:
+        with suppress(FileExistsError):
+            (folder / name).symlink_to(first)
+
+
+@cache
+def _source_of_srun() -> str:
+    return Path(srun.__file__).read_text(encoding="utf-8")
 
 
 def _joined(folder: str, inside: str) -> str:

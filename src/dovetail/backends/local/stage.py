@@ -202,6 +202,7 @@ class Stage:
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
             **_given(life.booked),
+            **(_for_slurm(life.booked, run) if "SLURM_JOB_ID" in order.launch.env else {}),
         }
         return replace(order.launch, env=env)
 
@@ -301,6 +302,21 @@ def _given(placement: Placement | None) -> dict[str, str]:
         "DOVETAIL_GPU_SHARE": part,
         "XLA_PYTHON_CLIENT_MEM_FRACTION": part,
     }
+
+
+def _for_slurm(placement: Placement | None, run: int) -> dict[str, str]:
+    """What a Slurm script may ask about the GPUs that it has."""
+    found = {"SLURM_RESTART_COUNT": str(max(run - 1, 0))}
+    if placement is None or not placement.gpus:
+        return found
+    indices = [str(gpu) for piece in placement.slices for gpu in _set_bits(piece.mask)]
+    gpus = ",".join(indices)
+    found |= {"SLURM_GPUS_ON_NODE": str(len(indices)), "SLURM_JOB_GPUS": gpus}
+    return {**found, "SLURM_STEP_GPUS": gpus}
+
+
+def _set_bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def _launch(run: Run, launch: Launch) -> None:
