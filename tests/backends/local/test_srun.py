@@ -28,6 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def typed(folder: Path, line: str, **env: str) -> tuple[int, str, str]:
     own = slurm_environment({"PATH": os.environ["PATH"]}, str(folder))
+    own["SLURM_STEPS_FILE"] = str(folder / "steps")
     done = subprocess.run(
         ["bash", "-c", line],
         env={**own, "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node1", **env},

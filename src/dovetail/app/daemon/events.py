@@ -8,19 +8,22 @@ from time import monotonic
 
 from starlette.concurrency import run_in_threadpool
 
+from dovetail.app.daemon.sight import Sight
 from dovetail.backends.store import Reader
 
 _LOOK_EVERY_S = 0.1
 _HEARTBEAT_EVERY_S = 15.0
 
 
-async def stream(reader: Reader, last_seq: Callable[[], int], seq: int) -> AsyncIterator[str]:
+async def stream(
+    reader: Reader, sight: Sight, last_seq: Callable[[], int], seq: int
+) -> AsyncIterator[str]:
     """`last_seq` says cheaply whether there is anything to read. A heartbeat is a comment; it lets
     both sides notice that the other is gone."""
     yield f"retry: 1000\nid: {seq}\n\n"
     told_at = monotonic()
     while True:
-        lines = await run_in_threadpool(reader.some_lines_after, seq) if last_seq() > seq else []
+        lines = await run_in_threadpool(_next, reader, sight, seq) if last_seq() > seq else []
         if lines:
             seq = lines[-1][0]
             told_at = monotonic()
@@ -30,3 +33,7 @@ async def stream(reader: Reader, last_seq: Callable[[], int], seq: int) -> Async
             told_at = monotonic()
             yield ": still here\n\n"
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _next(reader: Reader, sight: Sight, seq: int) -> list[tuple[int, str]]:
+    return [(number, sight.line(line)) for number, line in reader.some_lines_after(seq)]

@@ -9,8 +9,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, cast
 
@@ -18,6 +16,8 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
@@ -26,11 +26,13 @@ from dovetail.app.daemon.studies import Studies
 from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
+from dovetail.app.daemon.whose import check_private, settle_whose
 from dovetail.app.home import Home
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.shortage import raise_limit
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
@@ -47,6 +49,8 @@ from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
 
+DEFAULT_GROUP = "dovetail"
+NO_ADMINS = "none"
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
@@ -62,7 +66,8 @@ class Settings:
     slots: int | None = None
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
-    group: str | None = None  # whose members may use the system's daemon
+    group: str | None = None  # whose members may use the system's daemon; None: as last time
+    admins: str | None = None  # whose members administer it besides root; None: as last time
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
@@ -74,6 +79,7 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         make_folders(home)
+        check_private(home)
         self.settings: Final = settings
         self.home: Final = home
         self.version: Final = version()
@@ -83,6 +89,12 @@ class Daemon:
             log.warning("%s", self.store.notice)
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
+        self._settle_whose()
+        self.group: Final = settings.group or self.store.meta("group") or DEFAULT_GROUP
+        self.admins: Final = self._admins()
+        if home.system:
+            self.store.set_meta("group", self.group)
+            self.store.set_meta("admins", self.admins or NO_ADMINS)
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
@@ -113,8 +125,10 @@ class Daemon:
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
+        self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            self.limits_of_users,
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
@@ -124,6 +138,7 @@ class Daemon:
         self._lasting.append(self.errands)
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
+        self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
@@ -162,6 +177,19 @@ class Daemon:
             return NO_LIMITS
         self.store.set_meta("power_table", "\n".join(texts))
         return table
+
+    def _settle_whose(self) -> None:
+        try:
+            settle_whose(self.home, self.store, self.state.tracks)
+        except DovetailError:
+            self.reader.close()
+            self.store.close()
+            raise
+
+    def _admins(self) -> str:
+        """The name of the group; "" if root administers alone."""
+        named = self.settings.admins or self.store.meta("admins") or NO_ADMINS
+        return "" if named == NO_ADMINS or not self.home.system else named
 
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""
@@ -204,6 +232,8 @@ class Daemon:
     def stop_and_end_jobs(self) -> None:
         """Cancel what there is, wait until its processes are gone, then stop."""
         everybody = caller_of(0, 0)
+        for study_id in self.service.look(lambda view, now: list(view.studies.open)):
+            self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         jobs = self.service.look(lambda view, now: list(view.tracks))
         if jobs:
             self.service.cancel(jobs, everybody)
@@ -214,7 +244,7 @@ class Daemon:
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)
-        self.service.ended(track)
+        self.service.ended(track, self.state)
 
     def _replace_policy(self, error: Exception) -> None:
         self._failures += 1
@@ -235,6 +265,7 @@ class Daemon:
             self.tally.count(entry, now)
 
     def _sync(self) -> None:
+        self.store.check_in_place()
         self.store.commit()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
@@ -285,8 +316,10 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
+    raise_limit()
     daemon = Daemon(settings)
     failures: list[Exception] = []
+    threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
     threading.Thread(
@@ -294,7 +327,7 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     ).start()
     daemon.run()
     if failures:
-        raise failures[0]  # the socket is not ours, perhaps another daemon's
+        raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)
     settings.home.socket.unlink(missing_ok=True)
 
@@ -313,6 +346,15 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
         daemon.stop()
 
 
+def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[Exception]) -> None:
+    """A thread that is gone is missed by all: better no daemon than half a one. The jobs go on."""
+    name = died.thread.name if died.thread is not None else "?"
+    error = died.exc_value
+    log.critical("the daemon ends, since its thread %r died: %r", name, error, exc_info=error)
+    failures.append(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    daemon.stop()
+
+
 def _announce(home: Home, ready: int | None) -> None:
     own = read_stat(os.getpid())
     assert own is not None
@@ -323,10 +365,3 @@ def _announce(home: Home, ready: int | None) -> None:
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
-
-
-def log_to(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=2)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

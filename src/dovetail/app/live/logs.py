@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import click
@@ -25,12 +25,12 @@ _LINE_BYTES = 200  # a guess to begin with
 def logs(client: Client, job_id: str, follow: bool, tail: int | None, stream: str | None) -> None:
     """What a job has printed, output and errors together."""
     own = one_job(client, job_id, ("running", "suspended", *ENDED))
-    asked = partial(client.stream, f"/v1/jobs/{own}/log", stream=stream)
     grows = partial(log_bytes, client, own, stream=stream)
     if tail is None:
-        write_out(grows() if follow else ((0, piece) for piece in asked()))
+        now = client.stream(f"/v1/jobs/{own}/log", stream=stream)
+        write_out(grows() if follow else ((0, piece) for piece in now))
         return
-    last, is_all = _last_lines(asked, tail)
+    last, is_all = last_lines(client, own, tail, stream)
     if not follow:
         write_out([(0, last)])
     elif is_all:
@@ -39,11 +39,13 @@ def logs(client: Client, job_id: str, follow: bool, tail: int | None, stream: st
         write_out(_from_a_line_on(grows(len(last) + 1)))
 
 
-def _last_lines(asked: Callable[..., Iterator[bytes]], lines: int) -> tuple[bytes, bool]:
+def last_lines(
+    client: Client, job_id: str, lines: int, stream: str | None = None
+) -> tuple[bytes, bool]:
     """The last lines of the log as it is now, and whether that is all of it."""
     size = max(lines, 1) * _LINE_BYTES
     while True:
-        raw = b"".join(asked(tail=size))
+        raw = b"".join(client.stream(f"/v1/jobs/{job_id}/log", tail=size, stream=stream))
         start = start_of_lines(raw, lines)
         if start or len(raw) < size:
             return raw[start:], not start

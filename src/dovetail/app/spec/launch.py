@@ -11,7 +11,8 @@ from dovetail.app.spec import arrays
 from dovetail.app.spec.model import JobSpec
 
 BASH, SH = "/bin/bash", "/bin/sh"
-TOOLS, SLURM_TOOLS = "bin", ("srun", "scontrol")  # in the folder of a job that is a Slurm script
+# In the folder of a job that is a Slurm script: our commands for it, and how many steps it has had.
+TOOLS, SLURM_TOOLS, STEPS = "bin", ("srun", "scontrol"), "steps"
 INTERPRETERS = (
     "python",
     "bash",
@@ -115,7 +116,6 @@ def slurm_environment(own: Mapping[str, str], folder: str) -> dict[str, str]:
     for tool in SLURM_TOOLS:
         found[f"BASH_FUNC_{tool}%%"] = f'() {{ {shlex.quote(os.path.join(tools, tool))} "$@"; }}'
     found["PATH"] = f"{tools}:{own.get('PATH', os.defpath)}"
-    found["SLURM_STEPS_FILE"] = os.path.join(tools, "steps")
     return found
 
 
