@@ -331,6 +331,20 @@ class Released(Entry):
 
 
 @final
+class Requeued(Entry):
+    """The user wants the job to start over: it lines up again once its processes are gone, which an
+    `Interrupted` tells."""
+
+    tag: ClassVar[str] = "requeued"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
 class Amended(Entry):
     """The user changed what the job asks for; its id and, while it runs, its size stay."""
 
@@ -652,6 +666,7 @@ Event: TypeAlias = (
     | Displaced
     | Held
     | Released
+    | Requeued
     | Amended
     | Occupied
     | PolicySet

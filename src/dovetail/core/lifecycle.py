@@ -321,6 +321,7 @@ class Lifecycle(View):
     @staticmethod
     def _forget_processes(track: Track) -> None:
         track.process = False
+        track.requeued = ""
         track.rung = ""
         track.parked_bytes = 0
         track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE

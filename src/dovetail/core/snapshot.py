@@ -33,6 +33,7 @@ _PLAIN = (
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     "migrations",
     *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),
+    "requeued",
     *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto", "benched"),
 )
 _OF_A_TRIAL = (

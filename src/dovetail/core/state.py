@@ -33,6 +33,7 @@ from dovetail.core.entries import (
     Refuse,
     Released,
     Reported,
+    Requeued,
     Resize,
     Restored,
     Saved,
@@ -137,7 +138,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Amended | PolicySet | LimitSet | StudyOpened | StudyStopped | StudyResumed
+        | Released | Requeued | Amended | PolicySet | LimitSet | StudyOpened | StudyStopped
+        | StudyResumed
         | StudyCancelled | CloseStudy | Branch,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
@@ -150,6 +152,9 @@ class State(Lifecycle):
             case Saved() | Restored() | Pinned() | Unpinned() | Stayed() | Displaced():
                 self._advance(entry.at)
                 self._gave_way(entry)
+            case Requeued():
+                self._advance(entry.at)
+                self._requeued(self._track(entry.job_id), entry.reason)
             case Held() | Released() | Amended():
                 self._advance(entry.at)
                 self._wished(entry)
@@ -285,6 +290,13 @@ class State(Lifecycle):
             self._line_up(track)
         elif track.benched and not track.held:
             self._leave_line(track)
+
+    def _requeued(self, track: Track, reason: str) -> None:
+        if track.placement is None and not track.process:
+            raise IllegalEntry(
+                f"job {track.job.id!r} waits at t={self.now:g}: there is nothing to start over"
+            )
+        track.requeued = reason
 
     def _amended(self, track: Track, job: Job) -> None:
         shape, why_never = self._shape_of(job)

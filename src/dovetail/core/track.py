@@ -67,6 +67,7 @@ class Track:
     exit_code: int | None = None
     forgiven_gpu_s: float = 0.0  # GPU-seconds that are not held against it any more (see Promote)
     pinned: str = ""  # why it cannot be made to give way now
+    requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
     benched: bool = False  # has its study as many others in the queue as it may?

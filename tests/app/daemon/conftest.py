@@ -20,11 +20,18 @@ import pytest
 from two_users import open_folder  # noqa: F401
 
 _MAIN = """
-import json, sys
+import json, resource, sys
 from pathlib import Path
+folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+files = resource.RLIMIT_NOFILE
+soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
+if soft or hard:  # before anything of ours is there
+    resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
 from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import Home, home_in
-folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+if patience_s := settings.pop("patience_s", None):
+    from dovetail.app.daemon import timed
+    timed.WITHIN_S = patience_s
 system = settings.pop("system", False)
 if settings.pop("harmless", False):  # whatever is asked for, nothing is run
     from dovetail.app.daemon import submissions

@@ -39,6 +39,9 @@ class Access:
         caller = caller_of(peer.uid, self.daemon_uid, groups)
         return replace(caller, admin=caller.admin or self.admins in groups)
 
+    def is_admin(self, uid: int) -> bool:
+        return uid in (0, self.daemon_uid)
+
     def of_header(self, authorization: str) -> Caller | None:
         """Who has the token can read the daemon's own files, so it speaks for the daemon's user."""
         if self.token is None or authorization[: len(_BEARER)].lower() != _BEARER:

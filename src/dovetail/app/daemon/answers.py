@@ -288,6 +288,7 @@ class Health(PolicyTold):
     system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
+    threads: str = Field(description="What keeps the daemon from its work; as a rule nothing.")
     seq: int = Field(description="Of the last entry of the journal.")
 
 

@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 
 from dovetail.app.daemon import api_jobs, api_limits, api_machine, api_past, api_plan, api_studies
 from dovetail.app.daemon.access import Access
+from dovetail.app.daemon.doors import Limits
 from dovetail.app.daemon.gate import Gate
 from dovetail.app.daemon.problems import explain_errors
 from dovetail.app.version import version
@@ -28,10 +29,10 @@ _ABOUT = (
 )
 
 
-def make_app(daemon: Daemon, access: Access) -> FastAPI:
+def make_app(daemon: Daemon, access: Access, limits: Limits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
-    app.add_middleware(Gate, access=access)
+    app.add_middleware(Gate, access=access, limits=limits)
     return app
 
 

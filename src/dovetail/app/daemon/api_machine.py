@@ -43,6 +43,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "system": daemon.home.system,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
+            "threads": daemon.world.trouble,
             "seq": daemon.store.last_seq,
             **daemon.service.policy(),
         }

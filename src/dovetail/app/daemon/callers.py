@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import grp
-import pwd
 from dataclasses import dataclass
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.errors import NotAllowed
 
 
@@ -37,11 +36,5 @@ def caller_of(uid: int, daemon_uid: int, groups: tuple[int, ...] = ()) -> Caller
 
 
 def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def group_number(name: str) -> int:
-    return grp.getgrnam(name).gr_gid
+    found = accounts.person(uid)
+    return str(uid) if found is None else found.name

@@ -9,8 +9,6 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, cast
 
@@ -19,6 +17,7 @@ from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
@@ -33,6 +32,7 @@ from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.shortage import raise_limit
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
@@ -232,6 +232,8 @@ class Daemon:
     def stop_and_end_jobs(self) -> None:
         """Cancel what there is, wait until its processes are gone, then stop."""
         everybody = caller_of(0, 0)
+        for study_id in self.service.look(lambda view, now: list(view.studies.open)):
+            self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         jobs = self.service.look(lambda view, now: list(view.tracks))
         if jobs:
             self.service.cancel(jobs, everybody)
@@ -263,6 +265,7 @@ class Daemon:
             self.tally.count(entry, now)
 
     def _sync(self) -> None:
+        self.store.check_in_place()
         self.store.commit()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
@@ -313,8 +316,10 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
+    raise_limit()
     daemon = Daemon(settings)
     failures: list[Exception] = []
+    threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
     threading.Thread(
@@ -322,7 +327,7 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     ).start()
     daemon.run()
     if failures:
-        raise failures[0]  # the socket is not ours, perhaps another daemon's
+        raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)
     settings.home.socket.unlink(missing_ok=True)
 
@@ -341,6 +346,15 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
         daemon.stop()
 
 
+def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[Exception]) -> None:
+    """A thread that is gone is missed by all: better no daemon than half a one. The jobs go on."""
+    name = died.thread.name if died.thread is not None else "?"
+    error = died.exc_value
+    log.critical("the daemon ends, since its thread %r died: %r", name, error, exc_info=error)
+    failures.append(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    daemon.stop()
+
+
 def _announce(home: Home, ready: int | None) -> None:
     own = read_stat(os.getpid())
     assert own is not None
@@ -351,10 +365,3 @@ def _announce(home: Home, ready: int | None) -> None:
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
-
-
-def log_to(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=2)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

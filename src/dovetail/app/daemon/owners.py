@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Callable, Mapping
 from time import monotonic, sleep
 from typing import Any
 
+from dovetail.app.daemon import accounts
 from dovetail.backends.local.runs import Owner
 from dovetail.core.errors import DovetailError
 
@@ -44,20 +43,19 @@ def rights_of(
 
 def _looked_up(uid: int, name: str, gid: int | None) -> Owner:
     """A lookup that fails looks like a user that is not there: one who had a name has it still."""
-    try:
-        person = pwd.getpwuid(uid)
-    except KeyError:
+    person = accounts.person(uid)
+    if person is None:
         if name != str(uid) or gid is None:
             raise NotLookedUp(
                 f"user {uid} ({name!r} when the job was submitted) cannot be looked up now"
-            ) from None
+            )
         return Owner(uid, gid, (gid,))
-    if name not in (person.pw_name, str(uid)):
+    if name not in (person.name, str(uid)):
         raise OwnerUnknown(
-            f"user {uid} was {name!r} when the job was submitted and is {person.pw_name!r} now; "
+            f"user {uid} was {name!r} when the job was submitted and is {person.name!r} now; "
             "let its owner submit it again"
         )
-    return Owner(uid, person.pw_gid, tuple(os.getgrouplist(person.pw_name, person.pw_gid)))
+    return Owner(uid, person.gid, accounts.groups_of(person))
 
 
 def patiently(look_up: Callable[[], Owner | None]) -> Owner | None:

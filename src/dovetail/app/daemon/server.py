@@ -9,11 +9,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_of, token_in
+from dovetail.app.daemon.accounts import group_number
 from dovetail.app.daemon.api import make_app
-from dovetail.app.daemon.callers import group_number
+from dovetail.app.daemon.doors import Doors, Limits
+from dovetail.app.daemon.refusals import refused
+from dovetail.app.daemon.timed import Timed
+from dovetail.backends.local.shortage import Short, raise_limit
 from dovetail.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,11 +24,7 @@ if TYPE_CHECKING:
 
 KEEP_ALIVE_S = 60
 _READ_WITHIN_S = 1.0
-_REFUSAL = b'{"error":"this daemon is not yours: only its user and root may ask it"}'
-_REFUSED = (
-    b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
-)
+_NOT_YOURS = refused("403 Forbidden", "this daemon is not yours: only its user and root may ask it")
 
 
 def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
@@ -34,9 +33,10 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
     token = token_in(home.token) if listen else None
     admins = _group(daemon.admins, "--admins") if daemon.admins else None
     access = Access(os.geteuid(), home.system, token, admins)
+    doors = Doors(Limits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([listen_at(listen)] if listen else [])]
     config = Config(
-        make_app(daemon, access),
+        make_app(daemon, access, doors.limits),
         http=_guarded_by(access),
         loop="asyncio",
         ws="none",
@@ -47,7 +47,7 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
-    QuietServer(config, announce).run(sockets)
+    QuietServer(config, announce).run([doors.listening(own) for own in sockets])
 
 
 def _unix_socket(daemon: Daemon) -> socket.socket:
@@ -59,14 +59,14 @@ def _unix_socket(daemon: Daemon) -> socket.socket:
 
 
 def _group(name: str, option: str) -> int:
-    try:
-        return group_number(name)
-    except KeyError:
+    found = group_number(name)
+    if found is None:
         purpose = "to open the socket to" if option == "--group" else "of administrators"
         raise BadInput(
             f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
             f"another with {option}"
-        ) from None
+        )
+    return found
 
 
 class QuietServer(Server):
@@ -82,8 +82,8 @@ class QuietServer(Server):
         await asyncio.Event().wait()
 
 
-def _guarded_by(access: Access) -> type[H11Protocol]:
-    class Guarded(H11Protocol):
+def _guarded_by(access: Access) -> type[Timed]:
+    class Guarded(Timed):
         """Looks at who connects before it reads a byte. Each request carries its caller, or None
         if it came over the network and still has to show the token."""
 
@@ -93,16 +93,21 @@ def _guarded_by(access: Access) -> type[H11Protocol]:
             super().connection_made(transport)
             connection: Any = transport.get_extra_info("socket")
             caller = None
+            refusal = b""
             if connection.family == socket.AF_UNIX:
-                caller = access.of_peer(peer_of(connection))
-                self._refused = caller is None
+                try:
+                    caller = access.of_peer(peer_of(connection))
+                    refusal = b"" if caller is not None else _NOT_YOURS
+                except Short as error:
+                    refusal = refused("503 Service Unavailable", str(error))
             self.app_state = {**self.app_state, "caller": caller}
-            if self._refused:
-                self._refuse()
+            if refusal:
+                self._refuse(refusal)
 
-        def _refuse(self) -> None:
+        def _refuse(self, refusal: bytes) -> None:
             """Nothing they send is looked at; they get a moment to read why."""
-            self.transport.write(_REFUSED)
+            self._refused = True
+            self.transport.write(refusal)
             self.transport.write_eof()
             self.loop.call_later(_READ_WITHIN_S, self.transport.close)
 

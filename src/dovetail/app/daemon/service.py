@@ -35,6 +35,7 @@ from dovetail.app.daemon.submissions import (
 )
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import JobSpec
+from dovetail.backends.local.shortage import is_short
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
@@ -44,6 +45,7 @@ from dovetail.core.entries import (
     Held,
     LimitSet,
     PolicySet,
+    Requeued,
     Submitted,
     TenantSet,
 )
@@ -72,10 +74,34 @@ class Parts:
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An array of which so many may run at once, and its members that wait for their turn."""
+
+    limit: int
+    waiting: list[JobId]
+
+    def next(
+        self, view: View, now: Seconds, let_go: Callable[[Track, View, Seconds], Event]
+    ) -> list[Event]:
+        """As many as have room now."""
+        if not self.waiting:
+            return []
+        array = f"{array_of(self.waiting[0])}."
+        own = [track for job_id, track in view.tracks.items() if job_id.startswith(array)]
+        room = self.limit - sum(track.held != ARRAY_FULL for track in own)
+        events: list[Event] = []
+        while self.waiting and len(events) < room:
+            track = view.tracks.get(self.waiting.pop(0))
+            if track is not None and track.held == ARRAY_FULL:
+                events.append(let_go(track, view, now))
+        return events
+
+
 class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
-        self._arrays: dict[str, list[JobId]] = {}  # by array: members that wait for their turn
+        self._arrays: dict[str, Late] = {}
         self.admission: Final = Admission(
             parts.limits, parts.world, parts.reader, parts.clock.epoch
         )
@@ -89,9 +115,13 @@ class Service:
         try:
             return self._ask(change)
         except OSError as error:
-            if error.errno not in (ENOSPC, EDQUOT):
-                raise
-            raise self._disk_full() from None
+            if error.errno in (ENOSPC, EDQUOT):
+                raise self._disk_full() from None
+            if is_short(error):
+                raise Unavailable(
+                    f"the daemon is short of what it takes: {error}; try again"
+                ) from None
+            raise
 
     def _disk_full(self) -> DiskFull:
         return DiskFull(
@@ -202,7 +232,7 @@ class Service:
             yield Submitted(now, member.job)
         late = [member.job.id for member in found[limit:]]
         if late:
-            self._arrays[array_of(late[0])] = late
+            self._arrays[array_of(late[0])] = Late(limit, late)
             yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
         first = [member.job.id for member in found[:limit]]
         yield from self.admission.held(first, caller.name, view, now)
@@ -212,22 +242,29 @@ class Service:
         self.admission.ended(track, view, self.clock.unix(track.ended_at))
         self._parts.book.forget_environment(track.job.id)
         late = self._arrays.get(array_of(track.job.id))
-        if late:
-            self._parts.world.ask(lambda view, now: (self._next_of_array(late, view, now), None))
+        if late is not None:
+            self._fill(late)
 
     def recall_arrays(self, view: View) -> None:
-        """After a restart: who waits for a turn in its array."""
+        """After a restart: who waits for a turn in its array. The daemon may have died between the
+        end of one and the turn of the next."""
         for track in view.tracks.values():
             if track.held == ARRAY_FULL:
-                self._arrays.setdefault(array_of(track.job.id), []).append(track.job.id)
+                array = array_of(track.job.id)
+                if array not in self._arrays:
+                    self._arrays[array] = Late(self._at_once(track.job.id), [])
+                self._arrays[array].waiting.append(track.job.id)
+        for late in self._arrays.values():
+            self._fill(late)
 
-    def _next_of_array(self, late: list[JobId], view: View, now: Seconds) -> list[Event]:
-        while late:
-            job_id = late.pop(0)
-            track = view.tracks.get(job_id)
-            if track is not None and track.held == ARRAY_FULL:
-                return [self.admission.let_go(track, view, now)]
-        return []
+    def _at_once(self, job_id: JobId) -> int:
+        """How many of its array may run at once; one, should nobody know any more."""
+        record = self._parts.book.record(job_id)
+        return int(record.get("at_once", 1)) if record is not None else 1
+
+    def _fill(self, late: Late) -> None:
+        let_go = self.admission.let_go
+        self._parts.world.ask(lambda view, now: (late.next(view, now, let_go), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 
@@ -276,9 +313,12 @@ class Service:
                     raise Conflict(
                         f"job {track.job.id} waits already; there is nothing to start over"
                     )
-            for track in tracks:
-                self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
-            return [], [track.job.id for track in tracks]
+            why = f"requeued by {caller.name}"
+            asked = [track for track in tracks if not track.requeued]
+            return (
+                [Requeued(now, track.job.id, why) for track in asked],
+                [track.job.id for track in tracks],
+            )
 
         return self.change(change)
 

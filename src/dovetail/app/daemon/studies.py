@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.study_plan import Turn
     from dovetail.app.spec.study import StudySpec
 
-LEARNED_AHEAD = 2  # trials that are submitted before there is anything to learn from
+_LEARNED_AHEAD = 2  # trials that wait to be started, at least, while others are learned from
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
-        first = plan.first_turns(spec, LEARNED_AHEAD if plan.learns(spec) else spec.planned)
+        first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
             if (other := view.studies.named(spec.title)) is not None:
@@ -87,6 +87,16 @@ class Studies:
             return [StudyOpened(now, design), *submitted], {**answer, "trials": trials}
 
         return self._service.change(change)
+
+    def _at_first(self, spec: StudySpec, caller: Caller) -> int:
+        """All, or enough for every slot: before the first result there is nothing to learn from."""
+        from dovetail.app.daemon import study_plan as plan
+
+        if not plan.learns(spec):
+            return spec.planned
+        clock = self._parts.clock
+        slots = self._service.look(lambda view, now: plan.slots_for(spec, caller, view, now, clock))
+        return min(ready_for(slots), spec.planned)
 
     def submitted(
         self,
@@ -216,6 +226,11 @@ class Studies:
                 f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
         return study
+
+
+def ready_for(slots: int) -> int:
+    """So many trials that were never started there should be, so that no slot waits for settings."""
+    return max(_LEARNED_AHEAD, slots)
 
 
 def _closed_lately(name: str, view: View) -> Closed | None:

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
+from dovetail.app.daemon.errors import Unavailable
 from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.daemon.service import Parts, Service
-from dovetail.app.daemon.studies import LEARNED_AHEAD, Studies
+from dovetail.app.daemon.studies import Studies, ready_for
 from dovetail.app.home import Home
 from dovetail.backends.local import checkpoints
 from dovetail.backends.local.lives import CHECKPOINTS
 from dovetail.backends.local.runs import Owner
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Design, JobId, Seconds
@@ -34,6 +37,8 @@ from dovetail.tune.study import Trial
 
 if TYPE_CHECKING:
     from dovetail.app.spec.study import StudySpec
+
+_TRY_AGAIN_S = 1.0
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -84,11 +89,16 @@ class Errands:
     def look_after(self, study_id: str) -> None:
         self._asked.put(study_id)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="studies", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="studies", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # none is to be had now: with the next errand
+                log.warning("the errands of studies have to wait: %s", error)
+            else:
+                self._thread = thread
 
     def runs(self, track: Track) -> None:
-        if track.job.trial is not None and track.first_start_at < 0:
+        if track.job.trial is not None:
             self.look_after(track.job.group)
 
     def ends(self, track: Track) -> None:
@@ -111,10 +121,18 @@ class Errands:
             study_id = self._asked.get()
             try:
                 self._attend(study_id)
-            except DovetailError as error:
-                log.warning("study %s: %s", study_id, error)
-            except Exception:
-                log.exception("study %s: a trial could not be submitted", study_id)
+            except Exception as error:
+                self._stumbled(study_id, error)
+
+    def _stumbled(self, study_id: str, error: Exception) -> None:
+        """Whatever it is, the other studies go on; what may work later is tried again."""
+        if isinstance(error, DovetailError):
+            log.warning("study %s: %s", study_id, error)
+        else:
+            log.error("study %s: a trial could not be submitted", study_id, exc_info=error)
+        if is_short(error) or isinstance(error, Unavailable):
+            sleep(_TRY_AGAIN_S)
+            self._asked.put(study_id)
 
     def _attend(self, study_id: str) -> None:
         while True:
@@ -151,7 +169,7 @@ class Errands:
 
     @staticmethod
     def _suggested(spec: StudySpec, needs: Needs) -> Settings:
-        from dovetail.app.daemon.study_plan import settings_for
+        from dovetail.app.daemon.study_plan import by_chance, settings_for
 
         try:
             return settings_for(spec, needs.trials, needs.past)
@@ -159,8 +177,7 @@ class Errands:
             log.exception(
                 "study %s: %s failed; a trial by chance instead", spec.title, spec.sampler
             )
-            by_chance = spec.model_copy(update={"sampler": "random"})
-            return settings_for(by_chance, needs.trials)
+            return by_chance(spec, needs.trials)
 
     def _branch(self, design: Design, departure: Departure) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
@@ -218,10 +235,10 @@ def _needs(view: View, study_id: str) -> Needs | None:
         if trial.branching is not None
     ]
     ahead = sum(trial.standing == NEW for trial in trials)
-    past, wanted = list[Trial](), LEARNED_AHEAD
+    past, wanted = list[Trial](), 0
     if len(trials) < study.design.planned:
         mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
-        past, wanted = mirror.study.trials, max(LEARNED_AHEAD, mirror.study.slots)
+        past, wanted = mirror.study.trials, ready_for(mirror.study.slots)
     return Needs(study.design, branchings, len(trials), ahead, wanted, past)
 
 

@@ -13,7 +13,7 @@ from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.intake import PER_JOB
 from dovetail.app.daemon.limits import Limits, most_gpus
 from dovetail.app.daemon.studies import Opening
-from dovetail.app.daemon.submissions import Member, why_never
+from dovetail.app.daemon.submissions import Member, shape_of, why_never
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
@@ -22,6 +22,7 @@ from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.core.view import View
 from dovetail.tune import sampling
+from dovetail.tune.board import most_at_once
 from dovetail.tune.live import make_rule
 from dovetail.tune.phases import stage_tree
 from dovetail.tune.study import Trial
@@ -105,6 +106,11 @@ def settings_for(spec: StudySpec, number: int, past: Sequence[Trial] = ()) -> Se
     return tuple(suggest(spec.space, number, past).items())
 
 
+def by_chance(spec: StudySpec, number: int) -> Settings:
+    """Some settings of the space, whatever its sampler."""
+    return settings_for(spec.model_copy(update={"sampler": "random"}), number)
+
+
 def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, clock: Clock) -> Design:
     due = spec_jobs.still_due(spec.deadline, clock.unix(now))
     hours = spec.budget.gpu_hours
@@ -178,6 +184,15 @@ def check_room(
     job = member_of(spec, design, turn, "0", None, now, clock).job
     if why := why_never(job, view):
         raise BadInput(f"resources: no trial could ever start: {why}")
+
+
+def slots_for(spec: StudySpec, caller: Caller, view: View, now: Seconds, clock: Clock) -> int:
+    """How many of its trials could run at once on the empty machine."""
+    turn = Turn(0, by_chance(spec, 0), spec.steps)
+    design = design_of(spec, "", caller, now, clock)
+    shape = shape_of(member_of(spec, design, turn, "0", None, now, clock).job, view)
+    most = most_at_once(view.room, shape)
+    return min(most, spec.at_once or most)
 
 
 def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:

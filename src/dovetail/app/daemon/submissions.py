@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,12 @@ def as_here(job: Job, room: Room) -> Job:
 
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
-    tenant = job.tenant if view.room.tenants_matter else ""
-    return view.room.why_never(Shape(0, job, tenant))
+    return view.room.why_never(shape_of(job, view))
+
+
+def shape_of(job: Job, view: View) -> Shape:
+    """What it needs, of a job that is not on record."""
+    return Shape(0, job, job.tenant if view.room.tenants_matter else "")
 
 
 def check_it_could_run(job: Job, view: View) -> None:
@@ -132,6 +137,8 @@ class Book:
             "user": caller.name,
             "name": member.job.name,
         }
+        if (at_once := jobs.at_once(submission.spec)) is not None:
+            record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
         return record
@@ -174,7 +181,10 @@ class Book:
         waits for it to be done."""
         if self._over:
             over, self._over = self._over, []
-            threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            try:
+                threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            except RuntimeError:  # no thread is to be had: then on the caller's time
+                _remove(over)
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
@@ -290,4 +300,5 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # looked for again at the next start
+            path.unlink(missing_ok=True)

@@ -110,6 +110,8 @@ def _daemon(home: Home) -> Iterator[Finding]:
             f"it is version {health['version']}; renew it: dovetail down, then up"
             + (" --system" if health["system"] else ""),
         )
+    if health["threads"]:
+        yield Finding("daemon", BAD, f"{health['threads']}; see {home.log}")
     yield _policy(health)
     yield from _journal(health)
     yield from (Finding("power", NOTE, notice) for notice in health["power"])

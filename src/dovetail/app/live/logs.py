@@ -24,7 +24,7 @@ def logs(client: Client, job_id: str, follow: bool, tail: int | None) -> None:
         path = f"/v1/jobs/{job_id}/log"
         write_out(log_bytes(client, job_id) if follow else client.stream(path))
         return
-    last, is_all = _last_lines(client, job_id, tail)
+    last, is_all = last_lines(client, job_id, tail)
     if not follow:
         write_out(iter([last]))
     elif is_all:
@@ -33,7 +33,7 @@ def logs(client: Client, job_id: str, follow: bool, tail: int | None) -> None:
         write_out(_from_a_line_on(log_bytes(client, job_id, len(last) + 1)))
 
 
-def _last_lines(client: Client, job_id: str, lines: int) -> tuple[bytes, bool]:
+def last_lines(client: Client, job_id: str, lines: int) -> tuple[bytes, bool]:
     """The last lines of the log as it is now, and whether that is all of it."""
     size = max(lines, 1) * _LINE_BYTES
     while True:

@@ -62,18 +62,23 @@ def _take_up(stage: Stage, track: Track) -> list[Event]:
     life.began_at = track.started_at
     if not run.begun():
         life.stands = None
+        if track.requeued:
+            stage.want_anew(life.job_id, track.requeued)
     elif run.is_alive():
         at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
         life.place = Place.AT_WORK if at_work else Place.PARKED
         if life.stands is None and at_work:
             life.stands = _everywhere(stage.view)
         stage.watch(life)
-        if wanted is Want.RUN and not at_work and _is_frozen(run):
+        if track.requeued:
+            life.requeue, life.want = track.requeued, Want.END  # carried on with by `_connect`
+        elif wanted is Want.RUN and not at_work and _is_frozen(run):
             life.want, life.booked, life.stands = Want.AWAY, None, None
             reason = "the daemon ended before the job could go on"
             return [Displaced(stage.view.now, life.job_id, reason)]
     else:
         life.ended = True  # told once its last reports are read
+        life.requeue = track.requeued
         stage.watch(life)
     return []
 

@@ -1,5 +1,9 @@
 """The keeper: a small process beside each job. It outlives the daemon and writes down how the job ended.
 
+Above it stands its guard, which does nothing but wait for it. Orphans of a job come to its keeper, and
+when that one is killed, to the guard, which ends them: whatever session or environment they have made
+for themselves, they cannot choose whom they come to.
+
 Run as `python -I -S keeper.py RUN_FOLDER`, in a session of its own. A run folder holds
 
     launch.json   what to run, written by whoever starts the keeper
@@ -18,6 +22,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -26,6 +31,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn, TypeAlias
 
     Table: TypeAlias = dict[int, "Stat"]
@@ -46,6 +52,10 @@ _PIPE_BYTES = 1 << 20  # what anybody may ask for; a burst of output does not ma
 _LONGEST_ROUND_S = 1.0
 _CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
 _ENOEXEC = 8
+_NO_DESCRIPTOR = (23, 24)  # ENFILE, EMFILE
+_NOT_NOW = (11, 12, 23, 24)  # EAGAIN, ENOMEM and these
+_EXECUTE_WITHIN_S = 300.0
+_EXECUTE_AGAIN_S = 0.2
 
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_PDEATHSIG = 1
@@ -269,7 +279,9 @@ def bytes_before(log: str) -> int:
     try:
         with open(log + _BEFORE, encoding="ascii") as file:
             return int(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
+            raise  # that it cannot be looked at does not say that there is none
         return 0
 
 
@@ -312,6 +324,7 @@ def _run_the_command(launch: dict[str, Any], output: int, gate: int) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     env = _environment(launch)
+    _limit_files(launch.get("open_files"))
     _take_on_user(launch)
     os.umask(launch.get("umask", 0o022))
     _enter(launch["cwd"])
@@ -331,6 +344,13 @@ def _environment(launch: dict[str, Any]) -> dict[str, str]:
         return {**read_json(launch["env_file"]), **launch["env"]}
     except (OSError, ValueError) as error:
         raise CannotRun(f"cannot start: its environment cannot be read: {error}") from error
+
+
+def _limit_files(number: int | None) -> None:
+    if number is not None:
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
 
 
 def _take_on_user(launch: dict[str, Any]) -> None:
@@ -362,7 +382,7 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
     refused: OSError | None = None
     for path in _candidates(argv[0], env):
         try:
-            os.execve(path, argv, env)
+            _execute_when_it_can(path, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -374,6 +394,18 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
         raise CannotRun(f"cannot start: {argv[0]!r} is not executable")
     hint = " (does it lack a #! line?)" if refused.errno == _ENOEXEC else ""
     raise CannotRun(f"cannot start {argv[0]!r}: {refused.strerror}{hint}")
+
+
+def _execute_when_it_can(path: str, argv: list[str], env: dict[str, str]) -> None:
+    """A user who has as many processes as they may gets no more, for the time being."""
+    until = time.monotonic() + _EXECUTE_WITHIN_S
+    while True:
+        try:
+            os.execve(path, argv, env)
+        except OSError as error:
+            if error.errno not in _NOT_NOW or time.monotonic() > until:
+                raise
+        time.sleep(_EXECUTE_AGAIN_S)
 
 
 def _candidates(command: str, env: dict[str, str]) -> list[str]:
@@ -449,9 +481,12 @@ class Keeper:
         me, main = read_stat(os.getpid()), read_stat(self._main)
         assert me is not None
         assert main is not None, "it cannot go before it was waited for"
+        guard = read_stat(me.parent)
         return {
             "pid": me.pid,
             "started": me.started,
+            "guard": me.parent,
+            "guard_started": guard.started if guard is not None else 0,
             "child": main.pid,
             "child_started": main.started,
             "boot": boot_id(),
@@ -513,25 +548,11 @@ class Keeper:
                 os.killpg(self._main, signal.SIGKILL)
 
     def _end_the_rest(self) -> None:
-        """Every process left behind is our descendant (orphans come to us): end them all.
-
-        First all are stopped, so that nobody makes new ones or notices that others die.
-        """
-        patience_s = 0.01
-        while self._reap():
-            _hurry()
-            left = stop_descendants(os.getpid())
-            allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
-            if left and not any(allowed):
-                return self._leave_behind(left)
-            select.select([self._wake], [], [], patience_s)
-            patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
-        return None
-
-    def _leave_behind(self, left: list[Stat]) -> None:
         """What has become another user's (sudo) is not ours to end: say so and wait no longer."""
-        numbers = " ".join(str(stat.pid) for stat in left)
-        self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
+        left = end_descendants(self._reap, self._wake)
+        if left:
+            numbers = " ".join(str(stat.pid) for stat in left)
+            self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
 
     def _drain(self) -> None:
         """What is in the pipe, and no more: somebody whom we could not end may go on writing."""
@@ -573,6 +594,24 @@ class Keeper:
                 if not os.path.isdir(self._folder):
                     return None  # taken away with all that it held: nobody waits for us
                 time.sleep(0.1)
+
+
+def end_descendants(reap: Callable[[], bool], wake: int) -> list[Stat]:
+    """Every process left behind is our descendant (orphans come to us): end them all. Those that are
+    not ours to end; as a rule none.
+
+    First all are stopped, so that nobody makes new ones or notices that others die.
+    """
+    patience_s = 0.01
+    while reap():
+        _hurry()
+        left = stop_descendants(os.getpid())
+        allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
+        if left and not any(allowed):
+            return left
+        select.select([wake], [], [], patience_s)
+        patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
+    return []
 
 
 def stop_descendants(root: int) -> list[Stat]:
@@ -685,6 +724,29 @@ def may_begin(folder: str) -> bool:
     return False
 
 
+def guard(keeper: int) -> int:
+    """Wait for the keeper. If it was killed, its job's processes are ours: end them. Its exit code.
+
+    How the job ended is then for nobody to say; but once we are gone, so is all of it.
+    """
+    while True:
+        pid, status = os.wait()
+        if pid == keeper:
+            break
+    wake = _wake_up_on_children()
+
+    def reap() -> bool:
+        _forget_wake_ups(wake)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            return True
+        return False
+
+    end_descendants(reap, wake)
+    return os.waitstatus_to_exitcode(status)
+
+
 def main(folder: str) -> None:
     folder = os.path.abspath(folder)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # whatever the one who started us had open
@@ -695,6 +757,11 @@ def main(folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     if not may_begin(folder):
         return
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    keeper = os.fork()
+    if keeper:
+        sys.exit(guard(keeper))
+    os.setsid()  # who kills a whole group or session gets one of us, not both
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
 

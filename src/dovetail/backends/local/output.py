@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local import keeper, matcher
+from dovetail.backends.local.shortage import is_short
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
 _ANSWER_WITHIN_S = 5.0  # a batch; the matcher's own alarm rings far earlier
@@ -75,10 +76,14 @@ class _Opened:
     def __init__(self, path: Path) -> None:
         self._fd = -1
         self.size = 0
-        with suppress(OSError):
+        try:
             self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            found = os.fstat(self._fd)
-            self.size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        except OSError as error:
+            if is_short(error):
+                raise
+            return
+        found = os.fstat(self._fd)
+        self.size = found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def read(self, skip: int, most: int) -> bytes:
         return os.pread(self._fd, most, skip) if skip < self.size else b""

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from dovetail.backends.local import keeper, processes
 from dovetail.backends.local.processes import Process
+from dovetail.backends.local.shortage import GIVEN_FILES
 from dovetail.core.errors import BadInput
 
 _LOOK_AGAIN_S = 0.002
@@ -54,6 +55,7 @@ class Launch:
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
     look_up: Callable[[], Owner | None] | None = None
+    open_files: int = GIVEN_FILES  # we may have raised it for ourselves
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
@@ -129,9 +131,10 @@ class Run:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def is_alive(self) -> bool:
-        """Whether its keeper lives; as long as it does, `ending` is still to come."""
+        """Whether its keeper lives, and so `ending` is still to come; or, if that one was killed, the
+        guard that ends what it left behind."""
         self._reap()
-        return self.keeper_pid() is not None
+        return self.keeper_pid() is not None or self._guard_pid() is not None
 
     def is_lost(self) -> bool:
         """It had begun, and its keeper was killed: nobody will say how it ended."""
@@ -141,20 +144,26 @@ class Run:
         """None if it has not begun or is over."""
         return self._pid_if_alive("pid", "started")
 
+    def _guard_pid(self) -> int | None:
+        """The keeper's parent: it ends last, as a rule."""
+        return self._pid_if_alive("guard", "guard_started")
+
     def main_pid(self) -> int | None:
         """The job's main process: leader of a session and of a process group."""
         return self._pid_if_alive("child", "child_started")
 
     def pidfd(self) -> int:
-        """A descriptor that can be read once the keeper has ended. Yours to close."""
-        known = self._read_keeper()
-        if known is None or self.keeper_pid() is None:
-            raise ProcessLookupError(f"no keeper runs {self.folder}")
-        handle = os.pidfd_open(known["pid"])
-        if not processes.is_alive(known["pid"], known["started"]):
+        """A descriptor that can be read once the guard has ended; or the keeper, if it has lost its
+        guard. Yours to close."""
+        known = self._read_keeper() or {}
+        for role, started in (("guard", "guard_started"), ("pid", "started")):
+            if self._pid_if_alive(role, started) is None:
+                continue
+            handle = os.pidfd_open(known[role])
+            if processes.is_alive(known[role], known[started]):
+                return handle
             os.close(handle)  # it may be a stranger's by now
-            raise ProcessLookupError(f"no keeper runs {self.folder}")
-        return handle
+        raise ProcessLookupError(f"no keeper runs {self.folder}")
 
     def ending(self) -> Ending | None:
         """How it ended; None as long as nobody has said so."""
@@ -226,7 +235,7 @@ class Run:
 
     def _pid_if_alive(self, pid: str, started: str) -> int | None:
         known = self._read_keeper()
-        if known is None or known["boot"] != _this_boot():
+        if known is None or known["boot"] != _this_boot() or pid not in known:
             return None
         process = Process(known[pid], known[started])
         return process.pid if processes.is_alive(process.pid, process.started) else None

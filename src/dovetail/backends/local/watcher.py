@@ -3,7 +3,8 @@
 One thread that sleeps until a watched process ends; while jobs run it also looks at their report
 files ten times a second, and at their output where that may hold reports. A job is heard in one of
 the two: where its first report was, or in its output if it has a pattern for it. What the watcher
-sees goes into the world's inbox; it decides nothing.
+sees goes into the world's inbox; it decides nothing. When something goes wrong it says so and looks
+again: as long as the daemon lives, somebody watches.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ import select
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final
 
 from dovetail.backends.local import output
 from dovetail.backends.local.output import Found, Matcher
 from dovetail.backends.local.runs import Run
+from dovetail.backends.local.shortage import is_short, patiently
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
 _LOOK_AT_TRIALS_EVERY_MS = 25  # a study decides after each step: meanwhile a trial runs on
 _PROBE_EVERY_S = 5.0
+_LOOK_AGAIN_S = 1.0  # after something went wrong
 _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is like
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
 _LINES_AT_ONCE = 500  # of one job: the others want to be heard too
@@ -95,12 +99,16 @@ class Watcher:
         self._watched: dict[JobId, _Watched] = {}
         self._poll: Final = select.poll()
         self._by_fd: dict[int, JobId] = {}
+        self._unseen: set[JobId] = (
+            set()
+        )  # watched, without a descriptor that would tell of their end
         self._bell, self._ring = os.pipe()
         self._poll.register(self._bell, select.POLLIN)
         self._probe_at = 0.0
         self._over = False
+        self.trouble = ""  # what last went wrong, as long as it does
         self._matcher: Final = Matcher()
-        self._thread: Final = threading.Thread(target=self._look, name="watcher", daemon=True)
+        self._thread: Final = threading.Thread(target=self._keep_on, name="watcher", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -113,17 +121,31 @@ class Watcher:
 
     def watch(self, job_id: JobId, run: Run, tells: Tells, upto: int, step: float) -> None:
         """From now on, until its processes end. A run that has ended already is told at once."""
-        try:
-            pidfd = run.pidfd()
-        except OSError:
-            self._finish(job_id, _Watched(run, tells, upto, step))
+        watched = _Watched(run, tells, upto, step)
+        if not self._see_to(job_id, watched):
+            self._finish(job_id, watched)
             return
-        with self._lock:
-            self._watched[job_id] = _Watched(run, tells, upto, step)
-            self._by_fd[pidfd] = job_id
-            self._poll.register(pidfd, select.POLLIN)
         self._probe_at = monotonic() + _SETTLES_IN_S
         os.write(self._ring, b".")
+
+    def _see_to(self, job_id: JobId, watched: _Watched) -> bool:
+        """False: its processes have ended. That they cannot be looked at says nothing."""
+        try:
+            pidfd: int | None = watched.run.pidfd()
+        except ProcessLookupError:
+            return False
+        except OSError as error:
+            log.warning("job %s is looked at now and then: %s", job_id, error)
+            pidfd = None
+        with self._lock:
+            self._watched[job_id] = watched
+            if pidfd is None:
+                self._unseen.add(job_id)
+            else:
+                self._unseen.discard(job_id)
+                self._by_fd[pidfd] = job_id
+                self._poll.register(pidfd, select.POLLIN)
+        return True
 
     def read_now(self) -> None:
         """Post all that was reported so far. Before `start`."""
@@ -131,18 +153,40 @@ class Watcher:
             while self._read(job_id, watched):
                 pass
 
-    def _look(self) -> None:
+    def _keep_on(self) -> None:
         while not self._over:
-            for fd, _ in self._poll.poll(self._patience_ms()):
-                if fd == self._bell:
-                    os.read(self._bell, 4096)
-                else:
-                    self._see_end(fd)
-            for job_id, watched in list(self._watched.items()):
-                self._read(job_id, watched)
-            if (self._watched or self._restless) and monotonic() > self._probe_at:
-                self._probe_at = monotonic() + _PROBE_EVERY_S
-                self._probe()
+            stumbled = [error for part in self._parts() if (error := _error_of(part))]
+            self.trouble = f"{type(stumbled[0]).__name__}: {stumbled[0]}" if stumbled else ""
+            for error in stumbled:
+                log.error("the watcher stumbled and looks again", exc_info=error)
+            if stumbled:
+                sleep(_LOOK_AGAIN_S)
+
+    def _parts(self) -> Iterator[Callable[[], object]]:
+        """One round: at whoever has ended, what is reported, and now and then at all the rest."""
+        yield self._hear_of_ends
+        for job_id in list(self._unseen):
+            yield partial(self._look_for, job_id)
+        for job_id, watched in list(self._watched.items()):
+            yield partial(self._read, job_id, watched)
+        if (self._watched or self._restless) and monotonic() > self._probe_at:
+            self._probe_at = monotonic() + _PROBE_EVERY_S
+            yield self._probe
+
+    def _hear_of_ends(self) -> None:
+        for fd, _ in self._poll.poll(self._patience_ms()):
+            if fd == self._bell:
+                os.read(self._bell, 4096)
+            else:
+                self._see_end(fd)
+
+    def _look_for(self, job_id: JobId) -> None:
+        watched = self._watched[job_id]
+        if not self._see_to(job_id, watched):
+            with self._lock:
+                self._unseen.discard(job_id)
+                del self._watched[job_id]
+            self._finish(job_id, watched)
 
     def _patience_ms(self) -> float | None:
         if not self._watched:
@@ -151,17 +195,17 @@ class Watcher:
         return _LOOK_AT_TRIALS_EVERY_MS if has_trials else _LOOK_EVERY_MS
 
     def _see_end(self, fd: int) -> None:
+        """Of a keeper; that of the job is looked for, now or when it can be."""
         with self._lock:
             job_id = self._by_fd.pop(fd)
-            watched = self._watched.pop(job_id)
+            self._unseen.add(job_id)
             self._poll.unregister(fd)
         os.close(fd)
-        watched.run.is_alive()  # waits for it, if it is a child of ours
-        self._finish(job_id, watched)
+        self._watched[job_id].run.is_alive()  # waits for it, if it is a child of ours
 
     def _finish(self, job_id: JobId, watched: _Watched) -> None:
         """All that it reported comes before its end."""
-        while self._read(job_id, watched, is_over=True):
+        while patiently(lambda: self._read(job_id, watched, is_over=True), f"job {job_id}'s end"):
             pass
         self._post(Ended(job_id, watched.run))
 
@@ -179,7 +223,9 @@ class Watcher:
             with open(watched.tells.reports, "rb") as file:
                 file.seek(watched.reported)
                 data = file.read(_BYTES_AT_ONCE)
-        except OSError:
+        except OSError as error:
+            if is_short(error):
+                raise
             return False
         if HELLO in data:
             self._probe_at = 0.0  # it says what it can do: that may change who can give way
@@ -217,12 +263,22 @@ class Watcher:
             return output.from_json(lines)
         if not watched.reads_output:
             return ()
-        groups = self._matcher.groups(watched.tells.pattern, [line for line, _ in lines])
+        texts, pattern = [line for line, _ in lines], watched.tells.pattern
+        groups = patiently(lambda: self._matcher.groups(pattern, texts), f"job {job_id}'s output")
         if isinstance(groups, str):
             watched.reads_output = False
             log.warning("job %s: no more metrics by its metric_pattern: %s", job_id, groups)
             return ()
         return output.from_groups(groups, lines)
+
+
+def _error_of(part: Callable[[], object]) -> Exception | None:
+    """What goes wrong in one part does not keep us from the others."""
+    try:
+        part()
+    except Exception as error:
+        return error
+    return None
 
 
 def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, int]]]:
