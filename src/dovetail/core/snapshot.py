@@ -35,6 +35,7 @@ _PLAIN = (
     *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),
     "requeued",
     *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto", "benched"),
+    "reports_left_out",
 )
 _OF_A_TRIAL = (
     *("number", "settings", "after", "jobs", "points", "standing", "reason", "held_s"),
