@@ -431,7 +431,7 @@ class NodeDraining(Entry):
 
 @final
 class NodeLeft(Entry):
-    """The node will not come back."""
+    """The node is no longer there. If one of its name joins again, that is another node."""
 
     tag: ClassVar[str] = "node-left"
     fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
@@ -439,6 +439,17 @@ class NodeLeft(Entry):
     def __init__(self, at: Seconds, node_id: str) -> None:
         self.at: Final = at
         self.node_id: Final = node_id
+
+
+@final
+class NoMoreNodes(Entry):
+    """No node will join any more: who waits for one that has left waits in vain."""
+
+    tag: ClassVar[str] = "no-more-nodes"
+    fields: ClassVar[tuple[str, ...]] = ("at",)
+
+    def __init__(self, at: Seconds) -> None:
+        self.at: Final = at
 
 
 @final
@@ -562,7 +573,8 @@ class Preempt(Entry):
 
 @final
 class Resize(Entry):
-    """Change the GPUs of a running job, or its share of them, without stopping it."""
+    """Change a running job's share of its GPUs, or what they may draw, without stopping it. Other
+    GPUs take a `Preempt` and a `Start`, which cost what an interruption costs."""
 
     tag: ClassVar[str] = "resize"
     fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
@@ -677,6 +689,7 @@ Event: TypeAlias = (
     | NodeUp
     | NodeDraining
     | NodeLeft
+    | NoMoreNodes
     | TenantSet
     | LimitSet
     | StudyOpened

@@ -70,6 +70,7 @@ class Track:
     requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
+    stranded: str = ""  # why no node that there is now could ever run it
     benched: bool = False  # has its study as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
@@ -104,9 +105,13 @@ class Track:
         self.migrations = 0  # how often it went on on other nodes than before
         self.turn = 0  # changes whenever its place in an order does; marks stale index rows
         self.reason = ""
-        self.barred = False  # is it kept out of the queue: held, or awaiting others?
+        self.barred = False  # is it kept out of the queue? See `bar`
         self.process = False  # are there processes of its last launch, as far as we know?
         self.run = 0  # which launch of its processes is the last
+
+    def bar(self) -> None:
+        """Keep it out of the queue while there is any reason for that."""
+        self.barred = bool(self.held or self.awaits or self.benched or self.stranded)
 
     @property
     def holds(self) -> float:

@@ -13,7 +13,7 @@ from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.orders import Standing
-from dovetail.core.track import Track
+from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.predict.duration import Predictor
 
@@ -75,6 +75,12 @@ class ByDeadline:
         return inf
 
 
+def _pace_of_work(track: Track) -> float:
+    """What it does in a second, in seconds at speed 1. Who is not at work yet does nothing: else two
+    jobs that take longer to restore than a turn lasts would displace each other for ever."""
+    return 0.0 if track.phase is STARTING else track.speed
+
+
 def _deadline(track: Track) -> float:
     # A huge number, not infinity: keys are added and compared, and inf - inf is not a number.
     return 1e300 if track.job.deadline is None else track.job.deadline
@@ -83,7 +89,7 @@ def _deadline(track: Track) -> float:
 @final
 class ByLaxity:
     """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
-    waiting job's stands still and a running one's grows by a second each second."""
+    waiting job's stands still and a running one's grows as its work gets done."""
 
     queued = False
     steady = False
@@ -93,14 +99,17 @@ class ByLaxity:
         self._predictor: Final = predictor
 
     def _latest_start(self, track: Track, view: View) -> float:
+        # Work at speed 1, running or not, as in `ByRemaining`: by two measures two jobs would
+        # displace each other for ever, each with less laxity as soon as it waits.
         left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
-        return _deadline(track) - left / track.speed
+        return _deadline(track) - left
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return self._latest_start(track, view), track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
-        return Standing(self._latest_start(track, view) - view.now, 1.0, tie=track.sequence)
+        slope, now = _pace_of_work(track), view.now
+        return Standing(self._latest_start(track, view) - slope * now, slope, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -153,8 +162,8 @@ class ByRemaining:
         # for ever, each looking longer as soon as it runs slowly or has to be restored.
         left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
         weight = float(track.job.gpus) if self._by_gpus else 1.0
-        slope = -weight * track.speed
-        return Standing(-slope * (view.now + left / track.speed), slope, inf, track.sequence)
+        slope = -weight * _pace_of_work(track)
+        return Standing(weight * left - slope * view.now, slope, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -285,10 +294,10 @@ class ByService:
 
     def running(self, track: Track, view: View) -> Standing:
         now = view.now
-        rank, lasts = self._step(track, now)
-        until = now + lasts
-        if self._rotate_s < inf:
-            turn_ends = track.started_at + self._rotate_s
+        rank, lasts = self._step(track, _without_the_wait(track, now))
+        until = inf if track.phase is STARTING else now + lasts
+        if self._rotate_s < inf and track.phase is not STARTING:
+            turn_ends = track.working_since + self._rotate_s
             if now >= turn_ends:
                 rank += 0.5
             else:
@@ -301,6 +310,15 @@ class ByService:
     def lasts(self, track: Track, view: View) -> Seconds:
         _, lasts = self._step(track, view.now)
         return min(lasts, self._rotate_s)
+
+
+def _without_the_wait(track: Track, now: Seconds) -> Seconds:
+    """The time as if the job had been at work from its start: a turn begins with its work, however
+    long it takes to restore the job. What that took counts when the turn is over."""
+    if track.phase is STARTING:
+        return track.started_at
+    wait_s = track.working_since - track.started_at
+    return now - wait_s if wait_s > 0 else now
 
 
 def late_demotion(tracks: Sequence[Track], limits: Sequence[float], now: Seconds) -> Seconds:

@@ -32,6 +32,13 @@ from dovetail.app.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
     from dovetail.app.daemon import timed
     timed.WITHIN_S = patience_s
+if name := settings.pop("dying_thread", None):
+    import threading, time
+    def die():
+        while not (folder / "die").exists():
+            time.sleep(0.05)
+        raise RuntimeError("for the test")
+    threading.Thread(target=die, name=name, daemon=True).start()
 system = settings.pop("system", False)
 if settings.pop("harmless", False):  # whatever is asked for, nothing is run
     from dovetail.app.daemon import submissions
@@ -59,10 +66,11 @@ class Live:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
         self.socket = folder / "dovetail.sock"
+        started_by = settings.pop("started_by", [])
         listening, telling = os.pipe()
         arguments = (str(folder), json.dumps(settings), str(telling))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _MAIN, *arguments], pass_fds=[telling]
+            [*started_by, sys.executable, "-c", _MAIN, *arguments], pass_fds=[telling]
         )
         os.close(telling)
         told, _, _ = select.select([listening], [], [], 60)

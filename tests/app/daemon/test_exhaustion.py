@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +19,13 @@ from typing import Any
 
 import pytest
 
+from dovetail.app.daemon.access import Access
+from dovetail.app.daemon.callers import Caller
+from dovetail.app.daemon.doors import Limits
+from dovetail.app.daemon.gate import Gate
 from dovetail.backends.local.runs import Run
+from dovetail.backends.local.watcher import Watcher
+from waiting import until
 
 HOLD = "while [ ! -e {} ]; do sleep 0.05; done; exit 3"
 
@@ -208,8 +217,8 @@ def test_a_launch_that_finds_no_descriptor_is_tried_again(start: Any, tmp_path: 
     """As many as forty jobs start at once, with descriptors for a few: all of them run."""
     live = start(tmp_path, most_files=64, slots=40)
     ids = live.ask("POST", "/v1/jobs", {"jobs": [_job("sleep 0.5; exit 0", array="0-39")]})["ids"]
-    rows = [live.wait_for(job_id) for job_id in ids]
-    assert {(row["phase"], row["reason"]) for row in rows} == {("finished", "")}
+    ended = live.eventually(lambda: _all_ended(live, ids))
+    assert {(row["phase"], row["reason"]) for row in ended} == {("finished", "")}
 
 
 def test_jobs_have_the_limit_that_the_daemon_was_started_with(start: Any, tmp_path: Path) -> None:
@@ -223,3 +232,145 @@ def test_jobs_have_the_limit_that_the_daemon_was_started_with(start: Any, tmp_pa
 def _job(script: str, **spec: Any) -> dict[str, Any]:
     environment = {"PATH": os.environ["PATH"]}
     return {"spec": {"run": script, **spec}, "environment": environment, "workdir": "/tmp"}
+
+
+# Another user, as root has no limit; one who may read where Python lies.
+LIMITED = (
+    "setpriv --reuid=12345 --regid=12345 --clear-groups --inh-caps=+dac_override "
+    "--ambient-caps=+dac_override prlimit --nproc={}"
+)
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to be root to be another user"
+)
+def test_a_launch_that_finds_no_process_is_tried_again(start: Any, tmp_path: Path) -> None:
+    """Jobs that want more processes and threads than their user may have run one after the other."""
+    os.chown(tmp_path, 12345, 12345)
+    live = start(tmp_path, started_by=LIMITED.format(24).split(), slots=12)
+    ids = live.ask("POST", "/v1/jobs", {"jobs": [_job("sleep 0.2; exit 0", array="0-11")]})["ids"]
+    ended = live.eventually(lambda: _all_ended(live, ids))
+    assert {(row["phase"], row["reason"]) for row in ended} == {("finished", "")}
+    assert live.process.poll() is None
+
+
+def _all_ended(live: Any, ids: list[str]) -> Any:
+    status, answer = live.try_to("GET", f"/v1/history?limit={len(ids)}")
+    return status == 200 and len(answer["jobs"]) == len(ids) and answer["jobs"]
+
+
+# ----------------------------------------------------------------------------------------- threads
+
+
+def test_a_thread_that_dies_is_a_loud_end_and_the_jobs_go_on(start: Any, tmp_path: Path) -> None:
+    live = start(tmp_path, dying_thread="some-thread")
+    go = tmp_path / "go"
+    job_id = live.submit(HOLD.format(go))
+    live.wait_for(job_id, "running")
+    (tmp_path / "die").touch()
+    assert live.process.wait(30) == 1
+    assert "the daemon ends, since its thread 'some-thread' died" in live.own_log()
+    go.touch()
+    assert start(tmp_path).wait_for(job_id)["exit_code"] == 3
+
+
+def test_a_watcher_that_stumbles_looks_again_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dovetail.backends.local.watcher._LOOK_AGAIN_S", 0.1)
+    probed, troubles = [], []
+
+    def probe() -> None:
+        probed.append(watcher.trouble)
+        watcher._probe_at = 0.0
+        if len(probed) < 3:
+            raise OSError(24, "Too many open files")
+
+    watcher = Watcher(troubles.append, probe, restless=True)
+    monkeypatch.setattr(watcher, "_patience_ms", lambda: 50)
+    watcher.start()
+    until(lambda: len(probed) > 3)
+    watcher.stop()
+    assert probed[:4] == ["", *["OSError: [Errno 24] Too many open files"] * 2, ""]
+    assert caplog.text.count("the watcher stumbled and looks again") == 2
+
+
+def test_one_user_does_not_take_the_turns_of_all() -> None:
+    """Of one user's requests ten are worked on at once; those of others need not wait for the rest."""
+
+    async def ask_all() -> list[int]:
+        at_work: list[int] = []
+        go_on = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            at_work.append(scope["state"]["caller"].uid)
+            await go_on.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def send(message: Any) -> None:
+            pass
+
+        gate = Gate(app, Access(0), Limits(1024))
+        callers = [Caller(1, "greedy", False)] * 30 + [Caller(2, "modest", False)]
+        scopes = [{"type": "http", "headers": [], "state": {"caller": one}} for one in callers]
+        asked = [asyncio.create_task(gate(scope, send, send)) for scope in scopes]
+        await asyncio.sleep(0.05)
+        found = list(at_work)
+        go_on.set()
+        await asyncio.gather(*asked)
+        assert len(at_work) == len(callers)
+        return found
+
+    assert sorted(asyncio.run(ask_all())) == [1] * 10 + [2]
+
+
+# ------------------------------------------------------------------------------- looking up, logging
+
+
+def test_a_look_up_that_fails_is_not_taken_for_an_absence() -> None:
+    """Python's own says of a user that exists that there is none, when no descriptor is left."""
+    script = """
+import os, resource
+from dovetail.app.daemon import accounts
+from dovetail.backends.local.shortage import Short
+known = accounts.person(0), accounts.groups_of(accounts.person(0))
+assert accounts.person(4242) is None and accounts.group_number("no-such-group") is None
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+kept = []
+try:
+    while True: kept.append(os.open(os.devnull, os.O_RDONLY))
+except OSError: pass
+def tries(look):
+    try: return look()
+    except Short: return "short"
+told = [tries(lambda: accounts.person(1)), tries(lambda: accounts.person(4242)),
+        tries(lambda: accounts.group_number("bin")),
+        (accounts.person(0), accounts.groups_of(accounts.person(0))) == known]
+os.close(kept.pop())
+print(told)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['short', 'short', 'short', True]"
+
+
+def test_a_flood_of_messages_does_not_carry_its_cause_away(tmp_path: Path) -> None:
+    script = """
+import logging, sys
+from pathlib import Path
+from dovetail.app.daemon.logbook import log_to
+log_to(Path(sys.argv[1]))
+log = logging.getLogger("dovetail.test")
+log.error("the cause of it all")
+for i in range(200_000): log.error("job %s: no more %s", i, "x" * 300)
+log.error("and its end")
+"""
+    path = tmp_path / "daemon.log"
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    lines = path.read_text().splitlines()
+    assert "the cause of it all" in lines[0]
+    assert "and its end" in lines[-1]
+    assert len(lines) == 1 + 20 + 4 + 1  # the first, then the 100th, …, the 100,000th
+    assert lines[-2].endswith("(89999 like this were left out)")
+    assert not path.with_name("daemon.log.1").exists()

@@ -42,7 +42,7 @@ def rights_of(
 
 
 def _looked_up(uid: int, name: str, gid: int | None) -> Owner:
-    """A lookup that fails looks like a user that is not there: one who had a name has it still."""
+    """A directory of users that is away says that nobody is there: who had a name has it still."""
     person = accounts.person(uid)
     if person is None:
         if name != str(uid) or gid is None:

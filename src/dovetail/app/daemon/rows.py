@@ -72,6 +72,8 @@ def reason_of(track: Track) -> str:
             return track.held
         if track.awaits:
             return f"{AFTER} {', '.join(track.awaits)}"
+        if track.stranded:
+            return track.stranded
         if track.benched:
             return BENCHED
         if track.pinned and track.placement is not None:

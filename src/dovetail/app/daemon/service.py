@@ -81,9 +81,7 @@ class Late:
     limit: int
     waiting: list[JobId]
 
-    def next(
-        self, view: View, now: Seconds, let_go: Callable[[Track, View, Seconds], Event]
-    ) -> list[Event]:
+    def next(self, view: View, now: Seconds, admission: Admission) -> list[Event]:
         """As many as have room now."""
         if not self.waiting:
             return []
@@ -94,7 +92,7 @@ class Late:
         while self.waiting and len(events) < room:
             track = view.tracks.get(self.waiting.pop(0))
             if track is not None and track.held == ARRAY_FULL:
-                events.append(let_go(track, view, now))
+                events.append(admission.let_go(track, view, now))
         return events
 
 
@@ -263,8 +261,7 @@ class Service:
         return int(record.get("at_once", 1)) if record is not None else 1
 
     def _fill(self, late: Late) -> None:
-        let_go = self.admission.let_go
-        self._parts.world.ask(lambda view, now: (late.next(view, now, let_go), None))
+        self._parts.world.ask(lambda view, now: (late.next(view, now, self.admission), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 

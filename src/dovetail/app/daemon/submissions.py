@@ -84,12 +84,16 @@ def as_here(job: Job, room: Room) -> Job:
 
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
-    return view.room.why_never(shape_of(job, view))
+    return _shaped(job, view)[1]
 
 
 def shape_of(job: Job, view: View) -> Shape:
     """What it needs, of a job that is not on record."""
-    return Shape(0, job, job.tenant if view.room.tenants_matter else "")
+    return _shaped(job, view)[0]
+
+
+def _shaped(job: Job, view: View) -> tuple[Shape, str]:
+    return view.room.shaped(0, job, job.tenant if view.room.tenants_matter else "")
 
 
 def check_it_could_run(job: Job, view: View) -> None:

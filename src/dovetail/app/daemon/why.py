@@ -149,6 +149,9 @@ class _Case:
         never = state.unplaceable.get(track.job.id)
         if never:
             return Reason(NEVER, never)
+        if track.stranded:
+            text = f"{track.stranded}; it waits until there is a node again that can run it"
+            return Reason(CLUSTER, text)
         study = state.studies.of(track)
         if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
             return Reason(TURN, turn_text(state, study, track))

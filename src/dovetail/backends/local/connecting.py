@@ -108,18 +108,12 @@ def _end_stray_runs(stage: Stage) -> None:
 
 
 def named(nodes: Sequence[Node], view: View) -> list[Node]:
-    """The nodes under the names they are known by; one that has changed gets a new name."""
+    """The nodes under the names they are known by: what is the same has not left under another."""
     room = view.room
     known = [node for n, node in enumerate(room.nodes) if n not in room.gone]
-    named = []
-    for node in nodes:
-        same = next((old for old in known if replace(old, id=node.id) == node), None)
-        name, number = node.id, 1
-        while same is None and name in room.index:
-            number += 1
-            name = f"{node.id}~{number}"
-        named.append(same or replace(node, id=name))
-    return named
+    return [
+        next((old for old in known if replace(old, id=node.id) == node), node) for node in nodes
+    ]
 
 
 def _everywhere(view: View) -> Placement:

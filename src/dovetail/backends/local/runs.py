@@ -54,8 +54,8 @@ class Launch:
     gid: int | None = None
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
-    look_up: Callable[[], Owner | None] | None = None
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
+    look_up: Callable[[], Owner | None] | None = None
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:

@@ -14,8 +14,8 @@ from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
 from dovetail.models.power import HASTE, UNLIMITED, Limited
-from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.policies.andreas.paces import Paces
+from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.predict.duration import Predictor
 
 Method: TypeAlias = Callable[[Problem], Assignment]
