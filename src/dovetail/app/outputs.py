@@ -11,6 +11,7 @@ import click
 from dovetail.app.objectives import Objective
 from dovetail.core.errors import BadInput
 from dovetail.traces.record import JobRow, RunRecord
+from dovetail.traces.spreadsheets import escaped
 
 SUMMARY, JOBS, JOURNAL, REPORT = "summary.json", "jobs.csv", "journal.jsonl.gz", "report.html"
 
@@ -93,4 +94,10 @@ def write_jobs(path: Path, jobs: Sequence[JobRow]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(JobRow._fields)
-        writer.writerows(jobs)
+        writer.writerows(_safe(job) for job in jobs)
+
+
+def _safe(job: JobRow) -> JobRow:
+    """In the hands of a spreadsheet: names are users' own."""
+    names = escaped(job.job_id), escaped(job.user), escaped(job.tenant)
+    return job._replace(job_id=names[0], user=names[1], tenant=names[2])

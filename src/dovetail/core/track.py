@@ -80,6 +80,7 @@ class Track:
     metrics: Mapping[str, float | str] = _NOTHING
     reported_at: Seconds = -1.0
     reported_upto: int = 0
+    reports_left_out: int = 0  # that were put together with others
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job

@@ -204,6 +204,7 @@ class Report(BaseModel):
     at: FiniteFloat
     step: float | None
     metrics: dict[str, float | str]
+    left_out: int = Field(default=0, description="Reports that were put together with others.")
 
 
 class GivingWay(BaseModel):

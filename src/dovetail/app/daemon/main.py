@@ -72,6 +72,9 @@ class Settings:
     slots: int | None = None
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
+    tls_cert: str | None = None  # with which it is encrypted
+    tls_key: str | None = None  # None: it is in the file of the certificate
+    without_tls: bool = False  # the network is said to be safe
     group: str | None = None  # whose members may use the system's daemon; None: as last time
     admins: str | None = None  # whose members administer it besides root; None: as last time
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
