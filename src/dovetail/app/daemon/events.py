@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 
 from dovetail.backends.store import Reader
 
 _LOOK_EVERY_S = 0.1
 _HEARTBEAT_EVERY_S = 15.0
+_THREADS = CapacityLimiter(2)  # for all streams: who asks something else must not wait for them
 
 
 async def stream(reader: Reader, last_seq: Callable[[], int], seq: int) -> AsyncIterator[str]:
@@ -20,7 +22,9 @@ async def stream(reader: Reader, last_seq: Callable[[], int], seq: int) -> Async
     yield f"retry: 1000\nid: {seq}\n\n"
     told_at = monotonic()
     while True:
-        lines = await run_in_threadpool(reader.some_lines_after, seq) if last_seq() > seq else []
+        lines = []
+        if last_seq() > seq:
+            lines = await run_sync(reader.some_lines_after, seq, limiter=_THREADS)
         if lines:
             seq = lines[-1][0]
             told_at = monotonic()

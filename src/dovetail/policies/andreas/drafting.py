@@ -175,7 +175,9 @@ class Draft:
             if track.job.id in decided or (track.barred and not running):
                 continue
             menu = books.menu(track)
-            if running and (menu is None or not (movable and _may_move(track, view.room) and may_go(track))):
+            if running and (
+                menu is None or not (movable and _may_move(track, view.room) and may_go(track))
+            ):
                 self.about_to_end = self.about_to_end or _is_done(track, menu, view.now)
             elif menu is None:
                 self.others.append(track)

@@ -84,7 +84,9 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
         more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
-        worth = gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
+        worth = (
+            gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
+        )
         yield Step(-worth, -gain, i, way, current)
 
 
