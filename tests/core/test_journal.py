@@ -22,6 +22,7 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
@@ -58,7 +59,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import Journal, decode, encode, read
 from dovetail.core.journal import lines as lines_of
-from dovetail.core.model import Design, Estimate, Interruption, Job, Node, Tenant
+from dovetail.core.model import Design, Estimate, Interruption, Job, Limit, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
 
@@ -128,6 +129,9 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (1.0, NoMoreNodes(1.0)),
     (0.0, TenantSet(0.0, Tenant("us"))),
     (0.0, TenantSet(0.0, Tenant("us", 12.0, 2.0, (("unit", "physics"),)))),
+    (0.0, TenantSet(0.0, Tenant("us", users=("ann", "bob"), groups=("physics",)))),
+    (0.0, LimitSet(0.0, Limit("*", queued=100.0, priority=inf))),
+    (0.0, LimitSet(0.0, Limit("inf", 1.0, 2.0, 3.0, 4.0, -5.0, 6.0))),
     (7.0, Woke(7.0)),
     (7.0, Start("j", placement((0, 3), (700, 1 << 15)))),
     (7.0, Start("j", placement((0, 1), share=250))),

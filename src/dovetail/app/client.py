@@ -195,6 +195,8 @@ class Client:
 
 def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
     up = f"dovetail --home {quote(named)} up" if named else "dovetail up"
+    if home.mark.exists():
+        up += " --system" if os.geteuid() == 0 else " --system (as root: ask an administrator)"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"no daemon answers at {home.socket}; start one: {up}"
     if isinstance(error, PermissionError):

@@ -16,6 +16,7 @@ from dovetail.core.model import (
     Design,
     Job,
     JobId,
+    Limit,
     Node,
     Placement,
     Seconds,
@@ -60,7 +61,7 @@ class Entry:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Job | Node | Tenant | Design):
+    if isinstance(value, Job | Node | Tenant | Design | Limit):
         return own_fields(value)
     if isinstance(value, Placement):
         return value.row()
@@ -462,6 +463,18 @@ class TenantSet(Entry):
 
 
 @final
+class LimitSet(Entry):
+    """A user may have so much from now on."""
+
+    tag: ClassVar[str] = "limit"
+    fields: ClassVar[tuple[str, ...]] = ("at", "limit")
+
+    def __init__(self, at: Seconds, limit: Limit) -> None:
+        self.at: Final = at
+        self.limit: Final = limit
+
+
+@final
 class StudyOpened(Entry):
     """A user has asked for a study; its trials are submitted as jobs of the group with its id."""
 
@@ -676,6 +689,7 @@ Event: TypeAlias = (
     | NodeLeft
     | NoMoreNodes
     | TenantSet
+    | LimitSet
     | StudyOpened
     | StudyStopped
     | StudyResumed

@@ -22,6 +22,7 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
@@ -60,6 +61,7 @@ from dovetail.core.model import (
     Estimate,
     Interruption,
     Job,
+    Limit,
     Node,
     Option,
     Placement,
@@ -174,7 +176,13 @@ def node_from(data: dict[str, Any]) -> Node:
 def tenant_from(data: dict[str, Any]) -> Tenant:
     data = _with_infinity(data)
     data["labels"] = pairs_from(data.get("labels", ()))
+    data["users"] = tuple(data.get("users", ()))
+    data["groups"] = tuple(data.get("groups", ()))
     return Tenant(**data)
+
+
+def limit_from(data: dict[str, Any]) -> Limit:
+    return Limit(**_with_infinity(data))
 
 
 def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +232,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
     NoMoreNodes.tag: lambda at, _value, _row: NoMoreNodes(at),
     TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
+    LimitSet.tag: lambda at, value, _: LimitSet(at, limit_from(value)),
     StudyOpened.tag: lambda at, value, _: StudyOpened(at, design_from(value)),
     StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
     StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),

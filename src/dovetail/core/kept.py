@@ -84,7 +84,7 @@ ROOM_PASSING: Final = (  # of one decision, or for speed
     *("_lowest", "_single", "first"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
-STATE_PARTS: Final = ("room", "_tracks", "_running", "past", "studies", "unplaceable")
+STATE_PARTS: Final = ("room", "_tracks", "_running", "past", "studies", "unplaceable", "limits")
 STATE_DERIVED: Final = (
     *("_dependants", "_shapes", "_simple_shapes", "_lanes", "_remembers", "waiting_count"),
     "suspended_count",

@@ -409,6 +409,8 @@ class Tenant:
     gpu_quota: float = inf
     weight: float = 1.0
     labels: tuple[tuple[str, str], ...] = field(default=())
+    users: tuple[str, ...] = ()  # who may use it, by name or by a group of theirs;
+    groups: tuple[str, ...] = ()  # where neither is said, everybody
 
     def __post_init__(self) -> None:
         if not (self.gpu_quota >= 0 and 0 < self.weight < inf):
@@ -416,6 +418,26 @@ class Tenant:
                 f"tenant {self.name!r} has quota {self.gpu_quota:g} and weight {self.weight:g}; "
                 "give 0 or more GPUs and a positive weight"
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
+
+
+EVERYBODY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much one user may have; infinity where there is no limit, None where those of EVERYBODY
+    count, and at last what the daemon takes for granted."""
+
+    user: str  # or EVERYBODY
+    queued: float | None = None  # jobs that have not ended
+    running: float | None = None  # of them in line or at work at once
+    gpus: float | None = None  # that these have
+    gpu_hours: float | None = None  # in thirty days
+    priority: float | None = None  # of any job
+    megabytes: float | None = None  # handed in within a day
 
     def __reduce__(self) -> tuple[object, ...]:
         return remade(self)

@@ -16,6 +16,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.journal import (
     design_from,
     job_from,
+    limit_from,
     node_from,
     pairs_from,
     placement_from,
@@ -63,6 +64,7 @@ def take(state: State) -> str:
             "format": FORMAT,
             **{name.lstrip("_"): getattr(state, name) for name in STATE_KEPT},
             "peak_suspended": state.peak_suspended,
+            "limits": [own_fields(limit) for limit in state.limits.values()],
             "cluster": _cluster(state.room),
             "capacity": state.capacity[-1:],
             "unplaceable": state.unplaceable,
@@ -138,6 +140,9 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
         setattr(state, name, saved.get(name.lstrip("_"), getattr(state, name)))
     state._peak_suspended = saved["peak_suspended"]
     state._suspended_since = state.now
+    for row in saved.get("limits", ()):
+        limit = limit_from(row)
+        state.limits[limit.user] = limit
     state.capacity.extend((at, gpus) for at, gpus in saved["capacity"])
     _restore_cluster(state.room, saved["cluster"])
     for row in saved["past"]:

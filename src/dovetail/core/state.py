@@ -18,6 +18,7 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
@@ -139,7 +140,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Requeued | Amended | PolicySet | StudyOpened | StudyStopped | StudyResumed
+        | Released | Requeued | Amended | PolicySet | LimitSet | StudyOpened | StudyStopped
+        | StudyResumed
         | StudyCancelled | CloseStudy | Branch,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
@@ -161,6 +163,9 @@ class State(Lifecycle):
             case PolicySet():
                 self._advance(entry.at)
                 self.policy = entry.policy
+            case LimitSet():
+                self._advance(entry.at)
+                self.limits[entry.limit.user] = entry.limit
             case _:
                 self._record_study(entry)
 

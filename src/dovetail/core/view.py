@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, Protocol, TypeAlias, cast
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import JobId, Seconds, Shape
+from dovetail.core.model import JobId, Limit, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.studies import Studies, StudyTrack
 from dovetail.core.track import FINISHED, Phase, Track
@@ -106,6 +106,7 @@ class View:
             "_unfinished",
             "capacity",
             "complete",
+            "limits",
             "now",
             "past",
             "policy",
@@ -124,6 +125,7 @@ class View:
         self.past: Final[deque[Track]] = deque(maxlen=past)
         self._remembers: Final = past > 0
         self._dependants: dict[JobId, list[Track]] = {}
+        self.limits: Final[dict[str, Limit]] = {}  # of users; no policy looks at them
         self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[ShapeKey, tuple[Shape, str]] = {}  # and why they never fit, if so

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from two_users import open_folder  # noqa: F401
+
 _MAIN = """
 import json, resource, sys
 from pathlib import Path

@@ -87,6 +87,7 @@ TenantName = Annotated[
     AfterValidator(_tenant_name),
     WithJsonSchema(_text(minLength=1, maxLength=LONGEST_NAME)),
 ]
+UserName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 Environment = Annotated[
     dict[str, str],
     PlainValidator(_environment),
@@ -153,6 +154,11 @@ class TenantAsked(_Asked):
         description="GPUs at once; null for no limit.",
     )
     weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER, strict=True)
+
+    users: list[UserName] = Field(default=[], max_length=1000, description="Who may use it.")
+    groups: list[UserName] = Field(
+        default=[], max_length=1000, description="Whose members may; neither said: everybody."
+    )
 
 
 class StudyAsked(_Asked):
@@ -279,6 +285,7 @@ class Health(PolicyTold):
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
     notice: str = Field(description="What the operator should know of the journal.")
+    system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
     threads: str = Field(description="What keeps the daemon from its work; as a rule nothing.")
@@ -386,6 +393,8 @@ class TenantRow(BaseModel):
     gpu_quota: float | None
     weight: float
     gpus: float | None = Field(description="GPUs it holds now.")
+    users: list[str]
+    groups: list[str]
 
 
 class Tenants(BaseModel):

@@ -26,6 +26,7 @@ from dovetail.app.daemon.answers import JobId as JobIdText
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.problems import Answer, problems
+from dovetail.app.daemon.sight import row_for
 from dovetail.app.daemon.submissions import LOG, Submission
 from dovetail.app.spec.jobs import still_due
 from dovetail.core.errors import BadInput
@@ -52,30 +53,29 @@ def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Resp
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))
 def list_jobs(
-    daemon: AskedDaemon, user: Text = None, name: Text = None, limit: Limit = 200
+    daemon: AskedDaemon,
+    caller: Asking,
+    user: Text = None,
+    name: Text = None,
+    limit: Limit = 200,
 ) -> Response:
     """Those that have not ended: first what runs, then the queue. `name` may be a pattern."""
-    return Answer(daemon.service.jobs(user, limit, name))
+    found = daemon.service.jobs(user, limit, name)
+    return Answer({**found, "jobs": [row_for(caller, row) for row in found["jobs"]]})
 
 
 @routes.get("/v1/jobs/{job_id}", response_model=JobDetails, responses=problems(404, 503))
 def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it was told to do is for its owner's eyes, and administrators'."""
     found = daemon.service.job(job_id)
-    if _may_read(found, caller):
-        found["log"] = str(daemon.home.folder(job_id) / LOG)
-    else:
-        found.update(spec=None, workdir=None, log=None)
-    return Answer(found)
-
-
-def _may_read(row: dict[str, Any], caller: Caller) -> bool:
-    return caller.admin or row["user"] == caller.name
+    return Answer(row_for(caller, {**found, "log": str(daemon.home.folder(job_id) / LOG)}))
 
 
 @routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 501, 503))
-def why(job_id: Id, daemon: AskedDaemon) -> Response:
-    """What it waits for, who is ahead, and what would let it start."""
+def why(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What it waits for, who is ahead, and what would let it start. For its owner: it tells what the
+    job reports and of what it failed."""
+    caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
     found = _part("why", "why")
     if found is None:
         return _not_yet("why a job waits")

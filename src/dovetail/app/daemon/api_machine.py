@@ -40,6 +40,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "jobs": {"running": len(state.running), "waiting": state.waiting_count},
             "full": daemon.store.is_full,
             "notice": daemon.store.notice,
+            "system": daemon.home.system,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
             "threads": daemon.world.trouble,
@@ -133,7 +134,9 @@ def tenants(daemon: AskedDaemon) -> Response:
 def set_tenant(asked: TenantAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """A tenant that is known gets the new quota."""
     quota = inf if asked.gpu_quota is None else asked.gpu_quota
-    daemon.service.set_tenant(Tenant(asked.name, quota, asked.weight), caller)
+    users, groups = tuple(asked.users), tuple(asked.groups)
+    tenant = Tenant(asked.name, quota, asked.weight, users=users, groups=groups)
+    daemon.service.set_tenant(tenant, caller)
     return tenants(daemon)
 
 
@@ -144,6 +147,8 @@ def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:
             "gpu_quota": _finite(tenant.gpu_quota),
             "weight": tenant.weight,
             "gpus": view.room.held.get(tenant.name),
+            "users": list(tenant.users),
+            "groups": list(tenant.groups),
         }
         for tenant in view.room.tenants.values()
     ]

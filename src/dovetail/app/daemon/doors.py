@@ -18,7 +18,7 @@ from errno import EMFILE, ENFILE
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, NoReturn
 
-from dovetail.app.daemon.access import peer_uid
+from dovetail.app.daemon.access import peer_of
 from dovetail.app.daemon.refusals import refused
 
 MOST = 2048  # connections, however many descriptors there are: each takes some 40 kB
@@ -126,7 +126,7 @@ def _told(number: int, whose: str, most: int) -> str:
 
 def _whose(connection: socket.socket, address: Any) -> str:
     if connection.family == socket.AF_UNIX:
-        return f"user {peer_uid(connection)}"
+        return f"user {peer_of(connection).uid}"
     host = ip_address(str(address[0]).partition("%")[0])
     if isinstance(host, IPv6Address) and host.ipv4_mapped is None:
         return f"address {IPv6Address(int(host) >> 64 << 64)}/64"  # who has one has them all

@@ -18,8 +18,9 @@ from typing import Any, Final, TypeAlias, final
 from weakref import WeakKeyDictionary
 
 from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
-from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.app.daemon.records import array_of
 from dovetail.app.daemon.spans import Span
 from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import Action, Event, Released, Wake

@@ -16,6 +16,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.limits import Limits
 from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.metrics import Tally
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
@@ -25,6 +26,7 @@ from dovetail.app.daemon.studies import Studies
 from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
+from dovetail.app.daemon.whose import check_private, settle_whose
 from dovetail.app.home import Home
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
@@ -47,6 +49,8 @@ from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
 
+DEFAULT_GROUP = "dovetail"
+NO_ADMINS = "none"
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
@@ -62,7 +66,8 @@ class Settings:
     slots: int | None = None
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
-    group: str | None = None  # whose members may use the system's daemon
+    group: str | None = None  # whose members may use the system's daemon; None: as last time
+    admins: str | None = None  # whose members administer it besides root; None: as last time
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
@@ -74,6 +79,7 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         make_folders(home)
+        check_private(home)
         self.settings: Final = settings
         self.home: Final = home
         self.version: Final = version()
@@ -83,6 +89,12 @@ class Daemon:
             log.warning("%s", self.store.notice)
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
+        self._settle_whose()
+        self.group: Final = settings.group or self.store.meta("group") or DEFAULT_GROUP
+        self.admins: Final = self._admins()
+        if home.system:
+            self.store.set_meta("group", self.group)
+            self.store.set_meta("admins", self.admins or NO_ADMINS)
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store.epoch, self.state.now)
         self.book: Final = Book(home, self.store)
@@ -113,8 +125,10 @@ class Daemon:
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
+        self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            self.limits_of_users,
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
@@ -124,6 +138,7 @@ class Daemon:
         self._lasting.append(self.errands)
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
+        self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
@@ -162,6 +177,19 @@ class Daemon:
             return NO_LIMITS
         self.store.set_meta("power_table", "\n".join(texts))
         return table
+
+    def _settle_whose(self) -> None:
+        try:
+            settle_whose(self.home, self.store, self.state.tracks)
+        except DovetailError:
+            self.reader.close()
+            self.store.close()
+            raise
+
+    def _admins(self) -> str:
+        """The name of the group; "" if root administers alone."""
+        named = self.settings.admins or self.store.meta("admins") or NO_ADMINS
+        return "" if named == NO_ADMINS or not self.home.system else named
 
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""
@@ -216,7 +244,7 @@ class Daemon:
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)
-        self.service.ended(track)
+        self.service.ended(track, self.state)
 
     def _replace_policy(self, error: Exception) -> None:
         self._failures += 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
 
-from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_uid, token_in
+from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_of, token_in
 from dovetail.app.daemon.accounts import group_number
 from dovetail.app.daemon.api import make_app
 from dovetail.app.daemon.doors import Doors, Limits
@@ -22,7 +22,6 @@ from dovetail.core.errors import BadInput
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
 
-DEFAULT_GROUP = "dovetail"
 KEEP_ALIVE_S = 60
 _READ_WITHIN_S = 1.0
 _NOT_YOURS = refused("403 Forbidden", "this daemon is not yours: only its user and root may ask it")
@@ -32,7 +31,8 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
     """Answers until the process ends. `announce` is called once anybody can connect."""
     listen, home = daemon.settings.listen, daemon.home
     token = token_in(home.token) if listen else None
-    access = Access(os.geteuid(), home.system, token)
+    admins = _group(daemon.admins, "--admins") if daemon.admins else None
+    access = Access(os.geteuid(), home.system, token, admins)
     doors = Doors(Limits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([listen_at(listen)] if listen else [])]
     config = Config(
@@ -55,15 +55,16 @@ def _unix_socket(daemon: Daemon) -> socket.socket:
     if not home.system:
         return listen_on(home.socket)
     home.socket.parent.mkdir(mode=0o755, exist_ok=True)
-    return listen_on(home.socket, 0o660, _group(daemon.settings.group or DEFAULT_GROUP))
+    return listen_on(home.socket, 0o660, _group(daemon.group, "--group"))
 
 
-def _group(name: str) -> int:
+def _group(name: str, option: str) -> int:
     found = group_number(name)
     if found is None:
+        purpose = "to open the socket to" if option == "--group" else "of administrators"
         raise BadInput(
-            f"there is no group {name!r} to open the socket to; make it (groupadd {name}), or name "
-            "another with --group"
+            f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
+            f"another with {option}"
         )
     return found
 
@@ -95,7 +96,7 @@ def _guarded_by(access: Access) -> type[Timed]:
             refusal = b""
             if connection.family == socket.AF_UNIX:
                 try:
-                    caller = access.of_peer(peer_uid(connection))
+                    caller = access.of_peer(peer_of(connection))
                     refusal = b"" if caller is not None else _NOT_YOURS
                 except Short as error:
                     refusal = refused("503 Service Unavailable", str(error))

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.daemon.callers import Caller, groups_of
+from dovetail.app.daemon.callers import Caller, user_name
+from dovetail.app.daemon.owners import patiently, rights_of
+from dovetail.app.daemon.records import OF, array_of, record_in
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
 from dovetail.app.spec.launch import argv, scripts, slurm_variables
 from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
-from dovetail.backends.local.runs import Launch
+from dovetail.backends.local.runs import Launch, Owner
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds, Shape
@@ -108,28 +110,42 @@ class Book:
         self._store = store
         self._orders: dict[JobId, Order] = {}
         self._over: list[Path] = []  # environments that nobody needs any more
+        self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
+        """What the members of an array have in common is kept once, under the array's number."""
         job_id = member.job.id
+        array = array_of(job_id)
+        record = self._common(member, submission, caller)
+        if array not in self._members:
+            environment = {**submission.environment, **member.spec.envs}
+            self._write_private(self._home.environment(array), environment)
+            self._store.put_spec(array, json.dumps(record))
+        if member.index is not None:
+            own = {OF: array, "index": member.index}
+            self._store.put_spec(job_id, json.dumps(own))
+            self._members.setdefault(array, set()).add(job_id)
+            record = {**record, **own}
+        self._orders[job_id] = self._order(job_id, record, member.spec)
+
+    @staticmethod
+    def _common(member: Member, submission: Submission, caller: Caller) -> dict[str, Any]:
         without_secrets = member.spec.model_copy(update={"envs": {}})
         record = {
             "spec": dump(without_secrets),
             "workdir": _joined(submission.workdir, member.spec.workdir),
             "umask": submission.umask,
-            "index": member.index,
+            "index": None,
             "uid": caller.uid,
+            "gid": caller.gid,
+            "user": caller.name,
             "name": member.job.name,
         }
         if (at_once := jobs.at_once(submission.spec)) is not None:
             record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
-        self._write_environment(job_id, {**submission.environment, **member.spec.envs})
-        self._store.put_spec(job_id, json.dumps(record))
-        self._orders[job_id] = self._order(job_id, record)
-
-    def _write_environment(self, job_id: str, environment: Mapping[str, str]) -> None:
-        self._write_private(self._home.environment(job_id), environment)
+        return record
 
     @staticmethod
     def _write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -155,7 +171,14 @@ class Book:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
         the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
-        self._over.append(self._home.environment(job_id))
+        array = array_of(job_id)
+        left = self._members.get(array, set())
+        left.discard(job_id)
+        if not left:
+            self._members.pop(array, None)
+            self._over.append(self._home.environment(array))
+        if array != job_id:
+            self._over.append(self._home.environment(job_id))  # an earlier version kept one each
 
     def sweep(self) -> None:
         """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
@@ -170,7 +193,10 @@ class Book:
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
         found = self._home.environments.glob("*.json")
-        known = {*view.tracks, *view.studies.open}
+        for job_id in view.tracks:
+            if array_of(job_id) != job_id:
+                self._members.setdefault(array_of(job_id), set()).add(job_id)
+        known = {*view.tracks, *view.studies.open, *self._members}
         self._over += [path for path in found if path.stem not in known]
         self.sweep()
 
@@ -182,8 +208,7 @@ class Book:
         return found
 
     def record(self, job_id: str) -> dict[str, Any] | None:
-        text = self._store.spec(job_id)
-        return None if text is None else json.loads(text)
+        return record_in(self._store.spec, job_id)
 
     def order_for(self, job_id: JobId) -> Order:
         """Asked for when a job starts, gives way or ends."""
@@ -195,22 +220,18 @@ class Book:
             order = self._orders[job_id] = self._order(job_id, record)
         return order
 
-    def _order(self, job_id: str, record: Mapping[str, Any]) -> Order:
-        spec = read(record["spec"])
-        folder = self._home.folder(job_id)
-        uid: int | None = record["uid"] if self._home.system else None
-        gid, groups = groups_of(uid) if uid is not None else (None, None)
+    def _order(self, job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
+        spec = spec or read(record["spec"])
+        folder, common = self._home.folder(job_id), record.get(OF, job_id)
         launch = Launch(
-            argv=argv(spec, str(folder)),
+            argv=argv(spec, str(self._home.folder(common))),
             cwd=record["workdir"],
-            env_file=self._home.environment(job_id),
+            env_file=self._home.environment(common),
             log=folder / LOG,
             env=self._variables(job_id, spec, record),
             grace_s=spec.checkpoint.grace,
-            uid=uid,
-            gid=gid,
-            groups=groups,
             umask=record["umask"],
+            look_up=lambda: patiently(lambda: self._owner(job_id, record)),
         )
         return Order(
             launch=launch,
@@ -225,6 +246,11 @@ class Book:
             else folder / CHECKPOINTS,
             begins_from=self._checkpoints_of(record.get("begins_from")),
         )
+
+    def _owner(self, job_id: str, record: Mapping[str, Any]) -> Owner | None:
+        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
+        me, shared = os.geteuid(), self._home.system
+        return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
 
     def _checkpoints_of(self, job_id: str | None) -> Path | None:
         return None if job_id is None else self.order_for(JobId(job_id)).checkpoints
@@ -243,12 +269,19 @@ class Book:
         """The scripts of the job, in a folder that its owner can use."""
         folder = self._home.folder(member.job.id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if member.index is not None:  # so that its number is not given again
-            self._home.folder(member.job.id.partition(".")[0]).mkdir(mode=0o700, exist_ok=True)
-        for name, text in scripts(member.spec).items():
-            (folder / name).write_text(text, encoding="utf-8")
+        array = array_of(member.job.id)
+        if array not in self._members:
+            self._write_scripts(self._home.folder(array), member.spec, caller)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
+        if self._home.system:
+            _give_to(caller.uid, folder)
+
+    def _write_scripts(self, folder: Path, spec: JobSpec, caller: Caller) -> None:
+        """Once for an array, whose folder also keeps its number from being given again."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name, text in scripts(spec).items():
+            (folder / name).write_text(text, encoding="utf-8")
         if self._home.system:
             _give_to(caller.uid, folder)
 
@@ -258,11 +291,11 @@ def _joined(folder: str, inside: str) -> str:
 
 
 def _give_to(uid: int, folder: Path) -> None:
-    """A job of another user reads its scripts and writes its reports and checkpoints."""
-    gid, _ = groups_of(uid)
+    """A job of another user reads its scripts and writes its reports and checkpoints. The folder
+    itself stays ours: nobody else can put a link where we write."""
     folder.chmod(0o711)
     for path in _inside(folder):
-        os.chown(path, uid, gid)
+        os.chown(path, uid, -1, follow_symlinks=False)
 
 
 def _inside(folder: Path) -> Iterator[Path]:

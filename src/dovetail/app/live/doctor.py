@@ -73,7 +73,7 @@ def _state_folder(home: Home) -> Finding:
         # A shared daemon's folder is its own; we need no more than its socket.
         state = NOTE if os.access(home.socket, os.W_OK) else BAD
         return Finding("folder", state, f"{folder} is another user's ({folder.stat().st_uid})")
-    if not home.system and stat.S_IMODE(folder.stat().st_mode) & 0o077:
+    if not home.mark.exists() and stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return Finding("folder", BAD, f"{folder} is open to others; try: chmod 700 {folder}")
     return Finding("folder", GOOD, str(folder))
 
@@ -105,7 +105,10 @@ def _daemon(home: Home) -> Iterator[Finding]:
     yield _socket(home)
     if health["version"] != version():
         yield Finding(
-            "daemon", BAD, f"it is version {health['version']}; renew it: dovetail down, then up"
+            "daemon",
+            BAD,
+            f"it is version {health['version']}; renew it: dovetail down, then up"
+            + (" --system" if health["system"] else ""),
         )
     if health["threads"]:
         yield Finding("daemon", BAD, f"{health['threads']}; see {home.log}")

@@ -59,13 +59,22 @@ class DidNotStart(DovetailError):
 )
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
-@click.option("--group", help="With --system: whose members may use it.  [dovetail]")
+@click.option(
+    "--group", help="With --system: whose members may use it.  [as last time, else dovetail]"
+)
+@click.option(
+    "--admins",
+    metavar="GROUP",
+    help="With --system: whose members administer it besides root; none for nobody.  "
+    "[as last time]",
+)
 @click.option("--foreground", is_flag=True, help="Stay here; Ctrl-C stops it.")
 @click.pass_obj
 def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> None:
     """Start the daemon. Jobs of a daemon before it go on."""
-    if asked["group"] and not system:
-        raise click.UsageError("--group goes with --system")
+    for name in ("group", "admins"):
+        if asked[name] and not system:
+            raise click.UsageError(f"--{name} goes with --system")
     named = asked.pop("predictor")
     if named and not asked["policy"]:
         raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
@@ -79,7 +88,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
     running = _health(client)
     if running is not None:
         click.echo(f"Dovetail is up already (process {running['pid']}, {place.socket}).")
-        _say_what_is_not_heeded(asked)
+        _say_what_is_not_heeded(asked, running["system"])
         return
     _prepare(place)
     command = [sys.executable, "-m", "dovetail.app.daemon", _settings(place, asked)]
@@ -114,11 +123,12 @@ def _health(client: Client) -> dict[str, Any] | None:
     return found
 
 
-def _say_what_is_not_heeded(asked: Mapping[str, Any]) -> None:
+def _say_what_is_not_heeded(asked: Mapping[str, Any], system: bool) -> None:
     if asked["policy"]:
         click.echo("To change its policy: dovetail policy set NAME", err=True)
     if any(value is not None for name, value in asked.items() if name != "policy"):
-        click.echo("To start it anew with these options: dovetail down, then up", err=True)
+        anew = f"{command_again()} down, then up{' --system' if system else ''}"
+        click.echo(f"To start it anew with these options: {anew}", err=True)
 
 
 def _prepare(place: Home) -> None:
@@ -240,7 +250,7 @@ def down(home: str | None, cancel: bool) -> None:
     client.post("/v1/stop")
     client.close()
     _wait_until_gone(health["pid"])
-    click.echo(f"Dovetail is down{_told_left(jobs)}.")
+    click.echo(f"Dovetail is down{_told_left(jobs, health['system'])}.")
 
 
 def _stop_by_signal(place: Home) -> None:
@@ -259,11 +269,11 @@ def _stop_by_signal(place: Home) -> None:
     click.echo(f"Dovetail is down; its socket {place.socket} was gone. Its jobs go on.")
 
 
-def _told_left(jobs: Mapping[str, int]) -> str:
+def _told_left(jobs: Mapping[str, int], system: bool) -> str:
     if not (jobs["running"] or jobs["waiting"]):
         return ""
     told = f"; {counted(jobs['running'], 'job')} still running, {jobs['waiting']:,} waiting"
-    return f"{told}: {command_again()} up takes them on again"
+    return f"{told}: {command_again()} up{' --system' if system else ''} takes them on again"
 
 
 def _cancel_all(client: Client, place: Home, jobs: Mapping[str, int]) -> None:

@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -30,8 +30,18 @@ _children: Final[dict[Path, subprocess.Popen[bytes]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """As whom a job runs, and whose its files are."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """What to run, where, as whom. The environment is what `env_file` (JSON) says, then `env`."""
+    """What to run, where, as whom. The environment is what `env_file` (JSON) says, then `env`.
+    `look_up` says as whom when it is about to run, or refuses; None of it: as we are."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -45,13 +55,24 @@ class Launch:
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
+    look_up: Callable[[], Owner | None] | None = None
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
             raise BadInput("there is no command to run; give one after --")
 
+    def with_owner(self) -> Launch:
+        """Ready to be run. It may take a while."""
+        owner = self.look_up() if self.look_up is not None else None
+        if owner is None:
+            return replace(self, look_up=None)
+        return replace(self, look_up=None, uid=owner.uid, gid=owner.gid, groups=owner.groups)
+
     def to_json(self) -> str:
+        if self.look_up is not None:
+            raise ValueError("nobody has looked up as whom it is to run")
         content = {item.name: getattr(self, item.name) for item in fields(self)}
+        del content["look_up"]
         return json.dumps({**content, "env": dict(self.env)}, default=str)
 
 

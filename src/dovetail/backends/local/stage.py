@@ -307,6 +307,7 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
+            launch = launch.with_owner()
             if manners.begins_from is not None:
                 begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
             live = self.live_folder()
