@@ -15,6 +15,7 @@ from typing import Final, cast
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
+from dovetail.app.daemon.errors import Unavailable
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.limits import Limits
 from dovetail.app.daemon.logbook import log_to
@@ -338,6 +339,7 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
+        raise Unavailable("it has ended by itself")  # it should end with the process
     except Exception as error:
         log.error(
             "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)
