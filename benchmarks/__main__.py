@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    families,
     live,
     predicted_cost,
     predictors,
@@ -284,6 +285,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "live": a_live_daemon,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
+    "families": families.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

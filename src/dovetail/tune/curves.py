@@ -17,7 +17,7 @@ Indices: TypeAlias = NDArray[np.intp]
 
 _YOUNG: Final = (4 / 52, 8 / 52, 16 / 52)  # of its steps a trial has made
 _APART: Final = 3.0  # two of many trials, chosen by lot, are a third of all places apart
-_CREDIT: Final = 2.0  # pairs, chosen by lot, that would have to be the other way round
+_CREDIT: Final = 2.0  # pairs that are taken to have kept their order before any is known
 
 
 class Curves:
@@ -99,8 +99,8 @@ class Curves:
     @property
     def constancy(self) -> float:
         """Whether the trials that are done have ended in the order in which they stood when young:
-        1 if they have, -1 if in the opposite one. Pairs that stood far apart count for more, and it
-        is drawn towards 1 as by `_CREDIT` such pairs."""
+        1 if they have, -1 if in the opposite one. Pairs that stood close to each other count for
+        less, and it is drawn towards 1 as by `_CREDIT` pairs."""
         done = (self.ages >= self.steps).nonzero()[0]
         if len(done) < 2:
             return 1.0
@@ -111,9 +111,9 @@ class Curves:
             young = self.lowest[:, max(1, round(share * self.steps) - 1)]
             known = np.sort(young[young < inf])
             place = np.searchsorted(known, young[done]) / max(len(known) - 1, 1)
-            apart = np.subtract.outer(place, place) * _APART / len(_YOUNG) / 2
-            kept += float((apart * higher).sum())
-            told += float(np.abs(apart).sum())
+            apart = np.clip(_APART * np.subtract.outer(place, place), -1, 1)
+            kept += float((apart * higher).sum()) / 2 / len(_YOUNG)
+            told += float(np.abs(apart).sum()) / 2 / len(_YOUNG)
         return kept / told
 
     def _describe(self, row: int, best: list[float], losses: list[float]) -> None:
