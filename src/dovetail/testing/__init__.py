@@ -28,6 +28,7 @@ from dovetail.testing.runs import (
     run_world,
     told_to,
 )
+from dovetail.testing.wild import wild_world
 from dovetail.testing.worlds import World, knowledge, policy_for, random_world, world_of_options
 
 __all__ = [
@@ -58,5 +59,6 @@ __all__ = [
     "run_with_restart",
     "run_world",
     "told_to",
+    "wild_world",
     "world_of_options",
 ]
