@@ -15,6 +15,7 @@ from dovetail.testing.contract import (
     check_restart,
     check_same_again,
     check_service_adds_up,
+    check_snapshot,
 )
 from dovetail.testing.fingerprint import fingerprint
 from dovetail.testing.runs import (
@@ -47,6 +48,7 @@ __all__ = [
     "check_restart",
     "check_same_again",
     "check_service_adds_up",
+    "check_snapshot",
     "fingerprint",
     "job",
     "knowledge",
