@@ -61,8 +61,10 @@ def attributes(file: str, name: str) -> set[str]:
         ("room.py", "Room", (*kept.ROOM_KEPT, *kept.ROOM_DERIVED, *kept.ROOM_PASSING)),
         (
             *("view.py", "View"),
-            (*kept.STATE_KEPT, *kept.STATE_PARTS, *kept.STATE_DERIVED)
-            + (*kept.STATE_OF_LONG_AGO, *kept.STATE_INDEXES),
+            (
+                *(*kept.STATE_KEPT, *kept.STATE_PARTS, *kept.STATE_DERIVED),
+                *(*kept.STATE_OF_LONG_AGO, *kept.STATE_INDEXES),
+            ),
         ),
     ],
 )
