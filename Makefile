@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
-.PHONY: demo test check bench storm clean
+.PHONY: demo test check bench storm fuzz clean
 
 demo: .venv/installed
 	@$(BIN)/dovetail demo
@@ -24,6 +24,10 @@ storm: .venv/installed
 
 bench: .venv/installed .venv-peers/ready
 	$(BIN)/python -m benchmarks
+
+# Every policy in tens of thousands of small worlds that nobody would think of: an hour or so.
+fuzz: .venv/installed
+	DOVETAIL_FUZZ=20000 $(BIN)/python -m pytest tests/contracts/test_wild_worlds.py
 
 .venv/ready: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -21,6 +21,7 @@ from benchmarks import (
     price_and_power,
     retention,
     similarity,
+    study_families,
     tune_live,
     tune_vs_peers,
 )
@@ -286,6 +287,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "retention": retention.measured,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
+    "study_families": study_families.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

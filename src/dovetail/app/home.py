@@ -64,6 +64,10 @@ class Home:
     def environment(self, job_id: str) -> Path:
         return self.environments / f"{job_id}.json"
 
+    def stdin(self, job_id: str) -> Path:
+        """What it reads, if it was given something; two numbers lie beside it."""
+        return self.environments / f"{job_id}.stdin"
+
     def folder(self, job_id: str) -> Path:
         return self.runs / job_id
 

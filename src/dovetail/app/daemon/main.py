@@ -17,6 +17,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import TOLERANCE_S, Clock
 from dovetail.app.daemon.comparing import compare, of_those_without, without_description
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
+from dovetail.app.daemon.errors import Unavailable
 from dovetail.app.daemon.keeping import Keep, keep_of
 from dovetail.app.daemon.ledger import Ledger
 from dovetail.app.daemon.limits import Limits
@@ -72,6 +73,9 @@ class Settings:
     slots: int | None = None
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
+    tls_cert: str | None = None  # with which it is encrypted
+    tls_key: str | None = None  # None: it is in the file of the certificate
+    without_tls: bool = False  # the network is said to be safe
     group: str | None = None  # whose members may use the system's daemon; None: as last time
     admins: str | None = None  # whose members administer it besides root; None: as last time
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
@@ -392,6 +396,7 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
+        raise Unavailable("it has ended by itself")  # it should end with the process
     except Exception as error:
         log.error(
             "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,18 @@ from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.daemon.records import OF, array_of, record_in
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
-from dovetail.app.spec.launch import argv, scripts, slurm_variables
+from dovetail.app.spec.launch import (
+    SLURM_TOOLS,
+    STEPS,
+    TOOLS,
+    argv,
+    scripts,
+    slurm_environment,
+    slurm_tool,
+    slurm_variables,
+)
 from dovetail.app.spec.model import JobSpec, dump, read
+from dovetail.backends.local import keeper, srun
 from dovetail.backends.local.keeper import LAUNCH
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch, Owner
@@ -30,6 +43,7 @@ from dovetail.core.view import View
 
 LOG = "log"
 _UNSAID = "unsaid"  # in the folder of a job whose submission is not in the journal yet
+OUT, ERR = "out", "err"  # of a job that keeps them apart; the log holds both
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,8 @@ class Submission:
     environment: Mapping[str, str]
     workdir: str
     umask: int = 0o022
+    apart: bool = False  # output and errors are wanted each alone, too
+    stdin: bool = False  # its standard input will be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,19 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
+
+
+def check_folder(folder: str, inside: str = "") -> None:
+    """The folder to run in must be there, unless nobody can tell: it may be open to its owner alone."""
+    path = _joined(folder, inside)
+    try:
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    except PermissionError:
+        return
+    except OSError:
+        is_folder = False
+    if not is_folder:
+        raise BadInput(f"workdir: there is no folder {path!r:.200}; make it first, or name another")
 
 
 def as_here(job: Job, room: Room) -> Job:
@@ -122,7 +151,7 @@ class Book:
         array = array_of(job_id)
         record = self._common(member, submission, caller)
         if array not in self._members:
-            environment = {**submission.environment, **member.spec.envs}
+            environment = self._environment_of(member, submission)
             self._write_private(self._home.environment(array), environment)
             self._store.put_spec(array, json.dumps(record))
         if member.index is not None:
@@ -149,7 +178,18 @@ class Book:
             record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
+        record.update({name: True for name in ("apart", "stdin") if getattr(submission, name)})
+        if member.spec.slurm:
+            record.update(submitted_in=submission.workdir, array=submission.spec.array)
         return record
+
+    def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
+        # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
+        heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
+        own = submission.environment
+        if member.spec.slurm:
+            own = slurm_environment(own, str(self._home.folder(array_of(member.job.id))))
+        return {**heard, **own, **member.spec.envs}
 
     @staticmethod
     def _write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -175,6 +215,7 @@ class Book:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
         the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
+        self._over += _parts_of(self._home.stdin(job_id))
         array = array_of(job_id)
         left = self._members.get(array, set())
         left.discard(job_id)
@@ -221,6 +262,8 @@ class Book:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
         known = {*view.tracks, *view.studies.open, *self._members}
         self._over += [path for path in found if path.stem not in known]
+        for path in self._home.environments.glob("*.stdin"):
+            self._over += _parts_of(path) if path.stem not in known else []
         self.sweep()
 
     def environment(self, job_id: str) -> dict[str, Any] | None:
@@ -232,6 +275,9 @@ class Book:
 
     def record(self, job_id: str) -> dict[str, Any] | None:
         return record_in(self._store.spec, job_id)
+
+    def log(self, job_id: str) -> Path:
+        return self._home.folder(job_id) / LOG
 
     def order_for(self, job_id: JobId) -> Order:
         """Asked for when a job starts, gives way or ends."""
@@ -274,6 +320,9 @@ class Book:
             env=self._variables(job_id, spec, record),
             grace_s=spec.checkpoint.grace,
             umask=record["umask"],
+            out=folder / OUT if record.get("apart") else None,
+            err=folder / ERR if record.get("apart") else None,
+            stdin=self._home.stdin(job_id) if record.get("stdin") else None,
             look_up=lambda: patiently(lambda: self._owner(job_id, record)),
         )
         return Order(
@@ -302,8 +351,14 @@ class Book:
         found = {
             "DOVETAIL_JOB_NAME": record["name"],
             "DOVETAIL_SOCKET": str(self._home.socket),
-            **slurm_variables(spec, job_id, record["name"], record["workdir"], record["index"]),
+            **slurm_variables(
+                *(spec, job_id, record["name"]),
+                *(record.get("submitted_in", record["workdir"]), record["index"]),
+                record.get("array"),
+            ),
         }
+        if spec.slurm:
+            found["SLURM_STEPS_FILE"] = str(self._home.folder(job_id) / STEPS)
         if record["index"] is not None:
             found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
         return found
@@ -317,7 +372,7 @@ class Book:
         if array not in self._members:
             self._write_scripts(self._home.folder(array), member.spec, caller.uid)
             self._mark(self._home.folder(array))
-        self._fill(folder, caller.uid)
+        self._fill(folder, member.spec, caller.uid)
 
     def _mark(self, folder: Path) -> None:
         """Until the journal knows of it."""
@@ -331,9 +386,11 @@ class Book:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             spec = read(record["spec"])
             self._write_scripts(self._home.folder(array_of(job_id)), spec, record["uid"])
-            self._fill(folder, record["uid"])
+            self._fill(folder, spec, record["uid"])
 
-    def _fill(self, folder: Path, uid: int) -> None:
+    def _fill(self, folder: Path, spec: JobSpec, uid: int) -> None:
+        if spec.slurm:
+            (folder / STEPS).touch(mode=0o600)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
@@ -344,8 +401,32 @@ class Book:
         folder.mkdir(mode=0o700, exist_ok=True)
         for name, text in scripts(spec).items():
             (folder / name).write_text(text, encoding="utf-8")
+        if spec.slurm:
+            _lay_out_tools(folder / TOOLS)
         if self._home.system:
             _give_to(uid, folder)
+
+
+def _parts_of(stdin: Path) -> list[Path]:
+    return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
+
+
+def _lay_out_tools(folder: Path) -> None:
+    """`srun` for a Slurm script; its user may be another than ours, and runs it."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    first, *others = SLURM_TOOLS
+    tool = folder / first
+    tool.write_text(slurm_tool(_source_of_srun(), sys.executable), encoding="utf-8")
+    for path in (folder, tool):
+        path.chmod(0o755)
+    for name in others:
+        with suppress(FileExistsError):
+            (folder / name).symlink_to(first)
+
+
+@cache
+def _source_of_srun() -> str:
+    return Path(srun.__file__).read_text(encoding="utf-8")
 
 
 def _joined(folder: str, inside: str) -> str:

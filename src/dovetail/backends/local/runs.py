@@ -56,6 +56,9 @@ class Launch:
     umask: int = 0o022
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
     look_up: Callable[[], Owner | None] | None = None
+    out: Path | None = None  # logs of their own for output and errors, both in `log` as well
+    err: Path | None = None
+    stdin: Path | None = None  # see keeper.Feed
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
