@@ -298,8 +298,8 @@ class Span(BaseModel):
 class Forecast(BaseModel):
     made_at: float
     limited: str = Field(description="What it does not take into account.")
-    starts: dict[str, Span]
-    ends: dict[str, Span]
+    starts: dict[str, Span | None] = Field(description="null: unknown.")
+    ends: dict[str, Span | None] = Field(description="null: unknown.")
 
 
 class CostTold(BaseModel):
@@ -326,8 +326,9 @@ class OutcomeTold(BaseModel):
     start: Span | None = Field(description="null: it cannot be told.")
     end: Span | None
     late_s: float | None = Field(description="After its deadline, else after `by`.")
-    in_time: Literal["yes", "likely", "perhaps", "no"] | None = Field(
-        description="For `by`: the whole interval, the expected end, its beginning, or nothing of it."
+    in_time: Literal["yes", "likely", "perhaps", "no", "unknown"] | None = Field(
+        description="For `by`: the whole interval, the expected end, its beginning, nothing of it, "
+        "or nothing is known."
     )
     cost: CostTold | None = Field(description="null: `uncosted` says why.")
     others: OthersTold

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.policy import Chosen, make, services_of
@@ -25,7 +26,7 @@ from dovetail.models.cost import Costs
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import LineScheduler, ListScheduler
-from dovetail.predict.intervals import Belief
+from dovetail.predict.intervals import Belief, Experience
 from dovetail.predict.learned import Learned
 
 MOST_WAITING = 2_000  # jobs that are taken
@@ -61,6 +62,7 @@ class Likeness:
     told: Mapping[JobId, Belief] = field(default_factory=dict)  # by a predictor that learns
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
     power: PowerTable = NO_LIMITS  # how much slower jobs are under power limits
+    experience: Experience | None = None  # that is kept; None: it is gained anew from the past
 
     @property
     def now(self) -> Seconds:
@@ -95,8 +97,9 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         return _as_it_lies(view, policy)
 
     found = service.look(small)
+    experience = _experience_of(service)
     if isinstance(found, Likeness):
-        return found
+        return replace(found, experience=experience)
     line = _in_order(found, policy)
     picked = _picked(line, also)
 
@@ -110,7 +113,16 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         likeness = _likeness(view, now, policy, text, costs, tracks)
         return replace(likeness, left_out=left_out)
 
-    return replace(service.look(large), line=tuple([track.job.id for track in line]))
+    ids = tuple([track.job.id for track in line])
+    return replace(service.look(large), line=ids, experience=experience)
+
+
+_experience: WeakKeyDictionary[Any, Experience] = WeakKeyDictionary()
+
+
+def _experience_of(service: Asked) -> Experience:
+    """Kept as long as the service is: to learn from thousands of jobs takes a while."""
+    return _experience.setdefault(service, Experience())
 
 
 def _likeness(

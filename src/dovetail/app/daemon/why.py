@@ -13,7 +13,7 @@ from typing import Any, Final
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.forecast import Forecast, forecast_with, gpus_of
+from dovetail.app.daemon.forecast import Forecast, forecast_with
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
@@ -28,7 +28,7 @@ from dovetail.app.daemon.wording import (
     shortened,
     span_text,
 )
-from dovetail.core.model import WHOLE_GPU, JobId, Shape
+from dovetail.core.model import WHOLE_GPU, JobId, Shape, gpus_of
 from dovetail.core.room import Pool, Room
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
@@ -279,7 +279,7 @@ class _Case:
             return
         if start is None:
             limited = f": {found['limited']}" if found["limited"] else ""
-            yield from labelled(label, f"it cannot be told when{limited}")
+            yield from labelled(label, f"unknown{limited}")
             return
         text = f"expected {span_text(start, now)}"
         waits_for = found["waits_for"]
@@ -369,7 +369,7 @@ class _Case:
             yield from labelled("progress", found["progress"])
         end = self._forecast.end(track.job.id)
         if end is None:
-            yield from labelled("ends", "it cannot be told when")
+            yield from labelled("ends", "unknown")
         else:
             yield from labelled("ends", f"expected {span_text(end, now)}")
             yield from labelled("", f"that rests on {found['rests_on']}")
