@@ -13,7 +13,7 @@ from math import inf
 from random import Random
 from statistics import NormalDist
 from threading import Lock
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any, Final, TypeAlias, final
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,7 @@ from dovetail.app.daemon.ahead import Release, Watch, run_ahead
 from dovetail.app.daemon.ahead_studies import steps_ahead
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
 from dovetail.app.daemon.service import ARRAY_FULL
+from dovetail.app.daemon.shown import END, START
 from dovetail.app.daemon.spans import Span
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Seconds
@@ -38,7 +39,8 @@ _TURNS_TO_SIMULATE = 20_000
 _FEWEST_SCENARIOS = 2
 _LOW, _HIGH = 0.1, 0.9
 _STEPS_TO_SIMULATE = 800  # of studies, whose rules think
-_FRESH_S = 2.0  # a forecast serves everybody who asks within that time
+_FRESH_S = 2.0  # a forecast serves everybody who asks within that time at most,
+_TIMES_AS_LONG = 20.0  # or within so many times what it took to make
 _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
 _HOUR_S = 3600.0
 _FAR_BEYOND = 10.0  # horizons
@@ -69,6 +71,8 @@ class Forecast:
         default_factory=dict
     )  # expected from now on, if priced
     uncosted: str = ""  # why that cannot be told
+    seen: frozenset[JobId] = frozenset()  # all jobs there were
+    partial: bool = False  # were some left out?
 
     def start(self, job_id: str) -> Span | None:
         """When it starts or goes on; None: it cannot be told."""
@@ -104,37 +108,56 @@ class _Kept:
     def __init__(self) -> None:
         self.lock: Final = Lock()
         self.made_at = -inf
+        self.fresh_s = 0.0
         self.key: tuple[object, ...] = ()
         self.forecast: Forecast | None = None
+
+    def serves(self, policy: str, age: Seconds, ids: Iterable[str]) -> bool:
+        """Is it new enough, of that policy, and does it know of these jobs?"""
+        if self.forecast is None or age >= self.fresh_s or self.key[0] != policy:
+            return False
+        return self.forecast.partial or self.forecast.seen.issuperset(ids)
 
 
 _kept: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
 _kept_lock = Lock()
 
 
-def forecast(service: Asked) -> Forecast:
-    """Of the jobs as they are now, or were a moment ago."""
-    return _keeping(service, lambda: likenesses.take(service))
+def forecast(service: Asked, ids: Iterable[str] = ()) -> Forecast:
+    """Of the jobs as they are now, or were a moment ago; these must be among them."""
+    return _keeping(service, lambda: likenesses.take(service), ids)
 
 
-def forecast_with(service: Asked, likeness: Likeness) -> Forecast:
+def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> Forecast:
     """The same, where somebody has taken a likeness already."""
-    return _keeping(service, lambda: likeness)
+    return _keeping(service, lambda: likeness, (job_id,))
 
 
-def _keeping(service: Asked, take: Callable[[], Likeness]) -> Forecast:
+def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -> Forecast:
     with _kept_lock:
         kept = _kept.setdefault(service, _Kept())
     with kept.lock:
         age = monotonic() - kept.made_at
-        if kept.forecast is not None and age < _FRESH_S and kept.key[0] == service.chosen.text:
+        if kept.serves(service.chosen.text, age, ids):
+            assert kept.forecast is not None
             return kept.forecast
         likeness = take()
         key = (likeness.policy, likeness.still.as_of)
         if kept.forecast is None or key != kept.key or age > _STILL_FRESH_S:
-            kept.forecast = made_of(likeness, service.clock.unix)
+            began = thread_time()
+            kept.forecast = shown(likeness, service.clock.unix)
             kept.key, kept.made_at = key, monotonic()
+            kept.fresh_s = min(_FRESH_S, _TIMES_AS_LONG * (thread_time() - began))
         return kept.forecast
+
+
+def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> Forecast:
+    """Made, and held against what comes of it."""
+    record, state = likeness.record, likeness.state()
+    if record is None:
+        return made_of(likeness, unix)
+    record.judge(state, likeness.policy)
+    return made_of(likeness, unix, notes=True)
 
 
 def made_of(
@@ -143,6 +166,7 @@ def made_of(
     beliefs: Beliefs | None = None,
     scenarios: int | None = None,
     costs: Costs | None = None,
+    notes: bool = False,
 ) -> Forecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
@@ -155,6 +179,7 @@ def made_of(
     soonest = looked.soonest() if unknown else middle
     starts = _spans(state, middle.started, [other.started for other in others], soonest.started)
     ends = _spans(state, middle.ended, [other.ended for other in others], soonest.ended)
+    starts, ends = _as_wide_as_needed(likeness, state, starts, ends, notes)
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
     epoch = unix(0.0)
@@ -170,7 +195,30 @@ def made_of(
         limited="; ".join(_limits(likeness, state, middle, unknown)),
         spent={} if charges is None else charges.figures(),
         uncosted=middle.uncosted or middle.cut_short or (_UNKNOWN_COST if unknown else ""),
+        seen=frozenset(state.tracks),
+        partial=likeness.left_out > 0,
     )
+
+
+def _as_wide_as_needed(
+    likeness: Likeness,
+    state: State,
+    starts: dict[JobId, Span],
+    ends: dict[JobId, Span],
+    notes: bool,
+) -> tuple[dict[JobId, Span], dict[JobId, Span]]:
+    """Of jobs that wait; how long those that run take yet is judged by what jobs took."""
+    record, now = likeness.record, likeness.now
+    if record is None:
+        return starts, ends
+    if notes:
+        record.note(state, starts, ends)
+    waiting = {job_id for job_id, track in state.tracks.items() if track.placement is None}
+    wide = [
+        {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
+        for which, spans in ((START, starts), (END, ends))
+    ]
+    return wide[0], wide[1]
 
 
 @final

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.policy import Chosen, make, services_of
+from dovetail.app.daemon.shown import Record
 from dovetail.core import still as stills
 from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
@@ -63,6 +64,7 @@ class Likeness:
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
     power: PowerTable = NO_LIMITS  # how much slower jobs are under power limits
     experience: Experience | None = None  # that is kept; None: it is gained anew from the past
+    record: Record | None = None  # of what was said before, and how far off it was
 
     @property
     def now(self) -> Seconds:
@@ -97,9 +99,9 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         return _as_it_lies(view, policy)
 
     found = service.look(small)
-    experience = _experience_of(service)
+    experience, record = _learned_by(service)
     if isinstance(found, Likeness):
-        return replace(found, experience=experience)
+        return replace(found, experience=experience, record=record)
     line = _in_order(found, policy)
     picked = _picked(line, also)
 
@@ -114,15 +116,15 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         return replace(likeness, left_out=left_out)
 
     ids = tuple([track.job.id for track in line])
-    return replace(service.look(large), line=ids, experience=experience)
+    return replace(service.look(large), line=ids, experience=experience, record=record)
 
 
-_experience: WeakKeyDictionary[Any, Experience] = WeakKeyDictionary()
+_learned: WeakKeyDictionary[Any, tuple[Experience, Record]] = WeakKeyDictionary()
 
 
-def _experience_of(service: Asked) -> Experience:
+def _learned_by(service: Asked) -> tuple[Experience, Record]:
     """Kept as long as the service is: to learn from thousands of jobs takes a while."""
-    return _experience.setdefault(service, Experience())
+    return _learned.setdefault(service, (Experience(), Record()))
 
 
 def _likeness(

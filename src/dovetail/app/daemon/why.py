@@ -60,7 +60,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     track = state.tracks.get(JobId(job_id))
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
-    forecast = forecast_with(service, likeness)
+    forecast = forecast_with(service, likeness, job_id)
     asked = _Case(service, likeness, state, track, forecast)
     return asked.waits() if track.placement is None else asked.runs()
 
