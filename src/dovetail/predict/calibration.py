@@ -87,6 +87,8 @@ class Band:
 
 
 _LATEST_SHOWN = 300
+_PACE_SHOWN = 0.01  # how much one of them moves what is aimed at: a day has a few hundred
+_LEAST_SHOWN = 0.02  # that is aimed at
 # What stands for jobs that have not ended yet: tails as heavy as those of Student's t with three degrees
 # of freedom, at the middles of ten parts of equal chance.
 _BEFOREHAND: Final = (-2.353, -1.250, -0.765, -0.424, -0.137, 0.137, 0.424, 0.765, 1.250, 2.353)
@@ -102,10 +104,12 @@ class Reach(NamedTuple):
 @final
 class Shown:
     """How far the answers of one sort were off, in the deviations that they themselves told: the
-    interval reaches as far as the latest of them would have needed (conformal prediction)."""
+    interval reaches as far as the latest of them would have needed (conformal prediction). Where they
+    drift, more lie beyond than was aimed at, and less is aimed at, as in `Side`."""
 
     def __init__(self, tail: float) -> None:
         self._tail: Final = tail
+        self._aims: Final = [tail, tail]  # below, above
         self._latest: Final[deque[float]] = deque()
         self._sorted: Final[list[float]] = list(_BEFOREHAND)
 
@@ -114,6 +118,11 @@ class Shown:
         return len(self._latest)
 
     def judge(self, off: float) -> None:
+        low, high = self.reach()
+        if self.judged >= ENOUGH:
+            for side, missed in enumerate((off < low, off > high)):
+                aim = self._aims[side] + _PACE_SHOWN * (self._tail - missed)
+                self._aims[side] = min(max(aim, _LEAST_SHOWN), self._tail)
         self._latest.append(off)
         insort(self._sorted, off)
         if len(self._latest) > _LATEST_SHOWN:
@@ -121,5 +130,5 @@ class Shown:
 
     def reach(self) -> Reach:
         number = len(self._sorted)
-        beyond = min(ceil((1 - self._tail) * (number + 1)), number) - 1
-        return Reach(min(self._sorted[number - 1 - beyond], 0.0), max(self._sorted[beyond], 0.0))
+        below, above = [min(ceil((1 - aim) * (number + 1)), number) - 1 for aim in self._aims]
+        return Reach(min(self._sorted[number - 1 - below], 0.0), max(self._sorted[above], 0.0))

@@ -224,6 +224,15 @@ class JobRow(BaseModel):
     deadline: float | None
     after: list[str]
     group: str
+    trial: int | None = Field(
+        default=None, description="Which one of the study that `group` names."
+    )
+    alike: list[str] = Field(
+        default=[], description="Digests of what it runs, from the very command to its script."
+    )
+    amount: float | None = Field(
+        default=None, description="Epochs or steps that its command names."
+    )
 
 
 class JobDetails(JobRow):
