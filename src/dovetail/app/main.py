@@ -20,6 +20,7 @@ _SECTIONS = {
         "doctor": (f"{_LIVE}.doctor", "doctor", "Say what is missing here, and how to get it."),
         "policy": (f"{_LIVE}.policy", "policy", "Say who decides; change it while jobs run."),
         "tenant": (f"{_LIVE}.policy", "tenant", "List tenants and set their quotas."),
+        "limit": (f"{_LIVE}.limit", "limit", "List what users may have, and set it."),
         "nodes": (f"{_LIVE}.history", "nodes", "List the GPUs and who has them."),
         "top": (f"{_LIVE}.top", "top", "Watch it all in the terminal."),
     },

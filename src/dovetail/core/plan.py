@@ -45,6 +45,10 @@ class Plan:
         self.started.append(track)
         self._actions.append(Start(track.job.id, placement))
 
+    def reserve(self, placement: Placement, track: Track) -> None:
+        """Nobody else is to start there in this plan: these GPUs are kept for the job."""
+        self.room.draft_take(placement, track.shape)
+
     def limit(self, track: Track, watts: int) -> None:
         """Let a running job's GPUs draw so many watts each from now on; it goes on meanwhile."""
         assert track.placement is not None

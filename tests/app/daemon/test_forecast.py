@@ -11,8 +11,8 @@ import pytest
 from dovetail.app.daemon import forecast as forecasts
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.forecast import Forecast, made_of
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Likeness
-from dovetail.app.daemon.service import ARRAY_FULL
 from dovetail.core import snapshot, still
 from dovetail.core.entries import Held, NodeJoined, Occupied, Pinned, Start, Submitted
 from dovetail.core.loop import run

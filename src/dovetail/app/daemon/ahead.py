@@ -9,8 +9,9 @@ from time import thread_time
 from typing import Final, final
 
 from dovetail.app.daemon.ahead_studies import TurnsAhead
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Likeness
-from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.app.daemon.records import array_of
 from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import Action, Event, Released, Wake
 from dovetail.core.loop import run

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.ahead import Release, Watch, run_ahead
 from dovetail.app.daemon.ahead_studies import steps_ahead
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
-from dovetail.app.daemon.service import ARRAY_FULL
 from dovetail.app.daemon.shown import END, START
 from dovetail.app.daemon.spans import Span
 from dovetail.core.errors import BadInput

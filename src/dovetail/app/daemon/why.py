@@ -14,6 +14,7 @@ from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
 from dovetail.app.daemon.forecast import Forecast, forecast_with
+from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
@@ -103,7 +104,8 @@ class _Case:
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
         may_change = reason.tier in (QUOTA, CLUSTER, ROOM, HOST, BEHIND)
         changes = [change.row() for change in trial.found()] if may_change else []
-        if reason.tier == HELD and trial.starts(released=True):
+        limited = track.held.startswith(LIMITED)
+        if reason.tier == HELD and not limited and trial.starts(released=True):
             changes = [{"change": "if it were resumed", "field": "resume", "value": True}]
         start = self._forecast.start(track.job.id) if not track.held else None
         found = {
@@ -147,6 +149,9 @@ class _Case:
         never = state.unplaceable.get(track.job.id)
         if never:
             return Reason(NEVER, never)
+        if track.stranded:
+            text = f"{track.stranded}; it waits until there is a node again that can run it"
+            return Reason(CLUSTER, text)
         study = state.studies.of(track)
         if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
             return Reason(TURN, turn_text(state, study, track))
@@ -275,7 +280,7 @@ class _Case:
         track, now = self._track, self._now
         label = "goes on" if track.resumed else "starts"
         if track.held:
-            yield from labelled(label, "not before it is let go; see `dovetail resume`")
+            yield from labelled(label, _held_until(track))
             return
         if start is None:
             limited = f": {found['limited']}" if found["limited"] else ""
@@ -498,3 +503,9 @@ def _screen(lines: Iterable[str]) -> str:
     if len(kept) > MOST_LINES:
         kept = [*kept[: MOST_LINES - 1], "…"]
     return "\n".join(kept)
+
+
+def _held_until(track: Track) -> str:
+    if track.held.startswith(LIMITED):
+        return "not before the limit allows; see `dovetail limit`"
+    return "not before it is let go; see `dovetail resume`"

@@ -1,0 +1,249 @@
+"""Families of small instances that differ in what costs something, drawn by chance.
+
+A family is a function from a seed to an `Experiment`. What holds on one is said for others of its kind
+only if it was settled on other seeds than it is judged on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from dovetail.app.experiment import Experiment, with_interruption_cost
+from dovetail.core.model import Job, JobId, Node, Option, Tenant
+from dovetail.models.cost import Costs, NodeRates, rates_of
+from dovetail.models.hourly import Hourly
+from dovetail.models.workload import Arrival
+from dovetail.traces.instances import timed_job
+from dovetail.traces.scenarios import Scenario, draw
+
+Family = Callable[[int], Experiment]
+AUTHORS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")
+RENTED = ("high", "mixed", "low", "exponential:50000")
+PRICE = 0.2  # money per kWh
+BIG, SMALL = ("A100", 8, 400.0, 300.0), ("T4", 4, 100.0, 70.0)  # GPUs, watts when on, per busy GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Jobs without options: how much they ask of the GPUs, and what they say of themselves."""
+
+    jobs: int = 80
+    load: float = 0.7  # part of the GPUs that they need, at speed 1
+    sizes: Sequence[int] = (1, 1, 1, 2, 4)
+    shares: Sequence[int] = (1000,)
+    due: tuple[float, float] | None = (1.5, 5.0)  # after so many times what it takes
+    late: tuple[float, float] | None = None  # money a second
+    priorities: Sequence[float] = (0.0,)
+    tenants: Sequence[str] = ("",)
+    kinds: Sequence[tuple[str, ...]] = ((),)
+
+
+def nodes_of(*kinds: tuple[str, int, float, float], count: int = 2) -> list[Node]:
+    return [
+        Node(f"{kind}-{i}", gpus, kind, idle_watts=idle, gpu_watts=busy)
+        for kind, gpus, idle, busy in kinds
+        for i in range(count)
+    ]
+
+
+def drawn(chance: Random, load: Load, nodes: Sequence[Node]) -> list[Arrival]:
+    """Lengths are spread over two orders of magnitude; arrivals are Poisson."""
+    lengths = [min(chance.lognormvariate(7.5, 1.1), 40_000.0) for _ in range(load.jobs)]
+    sizes = [chance.choice(load.sizes) for _ in range(load.jobs)]
+    shares = [chance.choice(load.shares) if size == 1 else 1000 for size in sizes]
+    work = sum(s * g * part / 1000 for s, g, part in zip(lengths, sizes, shares, strict=True))
+    gap_s = work / (sum(node.gpus for node in nodes) * load.load) / load.jobs
+    arrivals, at = [], 0.0
+    for number, (seconds, gpus, share) in enumerate(zip(lengths, sizes, shares, strict=True)):
+        job = Job(
+            JobId(f"j{number}"),
+            gpus=gpus,
+            share=share,
+            kinds=chance.choice(load.kinds),
+            tenant=chance.choice(load.tenants),
+            priority=chance.choice(load.priorities),
+            deadline=None if load.due is None else at + seconds * chance.uniform(*load.due),
+            late_cost_per_s=None if load.late is None else chance.uniform(*load.late),
+        )
+        arrivals.append(Arrival(at, job, seconds))
+        at += chance.expovariate(1.0 / gap_s)
+    return arrivals
+
+
+def priced(nodes: Sequence[Node], price: float = PRICE) -> Costs:
+    return Costs(rates_of(nodes), Hourly([price], "price"))
+
+
+# --------------------------------------------------------------------------------------- the families
+
+
+def of_the_authors(seed: int) -> Experiment:
+    instance = draw(Scenario(5, 50, AUTHORS[seed % len(AUTHORS)], seed))
+    return Experiment(instance.trace.arrivals, instance.nodes, costs=instance.costs)
+
+
+def rented(seed: int) -> Experiment:
+    instance = draw(Scenario(3, 30, RENTED[seed % len(RENTED)], seed, "datacenter"))
+    return Experiment(instance.trace.arrivals, instance.nodes, costs=instance.costs)
+
+
+def scaling(seed: int) -> Experiment:
+    return _scaling(Random(f"scaling/{seed}"), (450.0, 900.0, 1800.0, 3600.0), 9.0)
+
+
+def scaling_in_overload(seed: int) -> Experiment:
+    return _scaling(Random(f"scaling in overload/{seed}"), (100.0, 150.0, 250.0), 3.0)
+
+
+def _scaling(chance: Random, gaps: Sequence[float], laxest: float) -> Experiment:
+    """Every job runs on 1 to 7 GPUs of three kinds of unequal speed and power."""
+    sizes = {"AAA": 3, "BBB": 5, "CCC": 7}
+    speeds = {kind: chance.uniform(0.7, 1.5) for kind in sizes}
+    rates = {kind: NodeRates(per_hour=_growing(chance, gpus)) for kind, gpus in sizes.items()}
+    nodes = [Node(f"n{i}", sizes[kind], kind) for i, kind in enumerate([*sizes, "AAA", "BBB"])]
+    gap_s = chance.choice(gaps)
+    arrivals, at = [], 0.0
+    for number in range(60):
+        seconds = min(chance.lognormvariate(9.0, 1.0), 60_000.0)
+        grows = chance.uniform(0.3, 0.95)
+        options = [
+            Option(kind, gpus, seconds / (speeds[kind] * gpus**grows))
+            for kind, most in sizes.items()
+            for gpus in range(1, most + 1)
+            if gpus == 1 or chance.random() < 0.8
+        ]
+        times = [option.seconds for option in options]
+        due = at + chance.choice([chance.uniform(1.1, laxest) * min(times), 3 * max(times)])
+        late = chance.uniform(0.0001, 0.01)
+        job = timed_job(f"j{number}", options, options, deadline=due, late_cost_per_s=late)
+        arrivals.append(Arrival(at, job, job.options[0].seconds))
+        at += chance.expovariate(1.0 / gap_s)
+    return Experiment(arrivals, nodes, costs=Costs(rates))
+
+
+def _growing(chance: Random, gpus: int) -> tuple[float, ...]:
+    """Money per hour of a node with 0, 1, 2, … busy GPUs."""
+    first, power = chance.uniform(0.03, 0.1), chance.uniform(0.5, 0.9)
+    return (0.0, *[first * k**power for k in range(1, gpus + 1)])
+
+
+def unequal_kinds(seed: int) -> Experiment:
+    """Jobs without options on kinds whose speeds nobody tells."""
+    chance = Random(f"unequal/{seed}")
+    nodes = nodes_of(BIG, SMALL, ("V100", 4, 250.0, 200.0))
+    speeds = {"T4": chance.uniform(0.2, 0.6), "V100": chance.uniform(0.4, 1.0), "A100": 1.0}
+    late = chance.choice([None, (1e-4, 1e-3)])
+    load = Load(load=chance.choice([0.3, 0.5]), due=(2.0, 6.0), late=late)
+    arrivals = drawn(chance, load, nodes)
+    return Experiment(arrivals, nodes, kind_speeds=speeds, costs=priced(nodes))
+
+
+def without_prices(seed: int) -> Experiment:
+    """Energy costs nothing; lateness does, by priority."""
+    chance = Random(f"no prices/{seed}")
+    nodes = [Node(f"n{i}", 4) for i in range(3)]
+    load = Load(150, chance.choice([0.8, 1.2, 2.0]), due=(1.1, 3.0), priorities=(1, 2, 3, 4, 5))
+    return Experiment(drawn(chance, load, nodes), nodes)
+
+
+def without_deadlines(seed: int) -> Experiment:
+    chance = Random(f"no deadlines/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    load = Load(load=chance.choice([0.3, 0.6, 0.9]), due=None)
+    return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
+
+
+def overload(seed: int) -> Experiment:
+    chance = Random(f"overload/{seed}")
+    nodes = nodes_of(BIG, SMALL, count=1)
+    load = Load(150, chance.choice([1.3, 1.8, 2.5]), due=(1.2, 4.0), late=(1e-4, 1e-3))
+    return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
+
+
+def busy(seed: int) -> Experiment:
+    """As much work as there are GPUs, for a while."""
+    chance = Random(f"busy/{seed}")
+    nodes = nodes_of(BIG, SMALL, count=1)
+    load = Load(100, chance.choice([0.9, 1.4, 2.0]), late=(1e-4, 1e-3))
+    return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
+
+
+def costly_interruption(seed: int) -> Experiment:
+    chance = Random(f"interruption/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    load = Load(jobs=120, load=chance.choice([0.6, 0.9, 1.3]), late=(1e-4, 1e-3))
+    save_s, restore_s = chance.choice([(30.0, 60.0), (120.0, 300.0), (0.0, 900.0)])
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), save_s, restore_s)
+    return Experiment(arrivals, nodes, costs=priced(nodes))
+
+
+def tenants(seed: int) -> Experiment:
+    """Quotas, nodes of one's own, interruption that costs; lateness has no price."""
+    chance = Random(f"tenants/{seed}")
+    own = [Node("own", 8, "A100", tenant="nlp", idle_watts=400.0, gpu_watts=300.0)]
+    nodes = [*nodes_of(BIG, SMALL), *own]
+    load = Load(
+        jobs=120,
+        load=chance.choice([0.5, 0.8]),
+        tenants=("vision", "nlp", "", ""),
+        kinds=((), (), ("A100",), ("T4",)),
+    )
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), 30.0, 60.0)
+    quotas = [Tenant("vision", 8), Tenant("nlp")]
+    return Experiment(arrivals, nodes, quotas, costs=priced(nodes))
+
+
+def gangs_and_shares(seed: int) -> Experiment:
+    """Jobs over several nodes, and jobs on a part of a GPU."""
+    chance = Random(f"gangs/{seed}")
+    nodes = nodes_of(BIG, count=4)
+    load = Load(load=0.6, sizes=(1, 1, 1, 2, 8, 16), shares=(1000, 500, 250), late=(1e-4, 1e-3))
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), 10.0, 30.0)
+    return Experiment(arrivals, nodes, costs=priced(nodes), across_nodes=0.8)
+
+
+def by_the_hour(seed: int) -> Experiment:
+    """Energy that is cheap at night."""
+    chance = Random(f"hours/{seed}")
+    nodes = nodes_of(BIG, count=3)
+    load = Load(load=chance.choice([0.3, 0.6]), due=(2.0, 12.0), late=(1e-4, 1e-3))
+    price = Hourly([0.1] * 7 + [0.3] * 12 + [0.2] * 5, "price")
+    costs = Costs(rates_of(nodes), price)
+    return Experiment(drawn(chance, load, nodes), nodes, costs=costs)
+
+
+def nothing_counts(seed: int) -> Experiment:
+    """No price, no watts, no deadlines: how long jobs take is all there is."""
+    chance = Random(f"nothing/{seed}")
+    nodes = [Node(f"n{i}", 8) for i in range(2)]
+    load = Load(load=chance.choice([0.6, 0.9, 1.2]), due=None)
+    return Experiment(drawn(chance, load, nodes), nodes)
+
+
+def only_deadlines(seed: int) -> Experiment:
+    """No price, no watts: how late jobs are is all there is."""
+    chance = Random(f"deadlines/{seed}")
+    nodes = [Node(f"n{i}", 4) for i in range(3)]
+    load = Load(150, chance.choice([0.8, 1.2, 2.0]), due=(1.1, 3.0))
+    return Experiment(drawn(chance, load, nodes), nodes)
+
+
+FAMILIES: Mapping[str, Family] = {
+    "the authors'": of_the_authors,
+    "rented nodes": rented,
+    "scaling jobs": scaling,
+    "scaling in overload": scaling_in_overload,
+    "unequal kinds": unequal_kinds,
+    "no prices": without_prices,
+    "no deadlines": without_deadlines,
+    "busy": busy,
+    "overload": overload,
+    "costly interruption": costly_interruption,
+    "tenants": tenants,
+    "gangs and shares": gangs_and_shares,
+    "price by the hour": by_the_hour,
+    "only deadlines": only_deadlines,
+    "nothing counts": nothing_counts,
+}
