@@ -48,6 +48,11 @@ class Home:
         return self.state / "power.json"
 
     @property
+    def archive(self) -> Path:
+        """What the journal no longer holds, as compressed lines of JSON."""
+        return self.state / "archive"
+
+    @property
     def mark(self) -> Path:
         """There if it is everybody's: the journal knows, but not everybody may read that."""
         return self.state / "system"

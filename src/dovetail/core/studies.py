@@ -308,13 +308,6 @@ class Studies:
             f"{track.job.last_step}"
         )
 
-    def named(self, name: str) -> StudyTrack | None:
-        """By its id or its name."""
-        found = self.open.get(name)
-        if found is not None:
-            return found
-        return next((study for study in self.open.values() if study.design.name == name), None)
-
     def close(self, study: StudyTrack, at: Seconds, reason: str) -> None:
         design = self.open.pop(study.id).design
         self.closed.append(Closed(design.id, design.name, design.user, study.opened_at, at, reason))

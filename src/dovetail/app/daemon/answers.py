@@ -204,6 +204,7 @@ class Report(BaseModel):
     at: FiniteFloat
     step: float | None
     metrics: dict[str, float | str]
+    left_out: int = Field(default=0, description="Reports that were put together with others.")
 
 
 class GivingWay(BaseModel):
@@ -259,8 +260,13 @@ class PolicyTold(BaseModel):
     trouble: str = Field(description="Why the one that was asked for does not decide, if so.")
 
 
+class Acknowledged(BaseModel):
+    notices: list[str] = Field(description="Those that are known now, and no longer shown.")
+
+
 class Jobs(PolicyTold):
     jobs: list[JobRow]
+    notices: int = Field(description="How many nobody has acknowledged; see /v1/health.")
     total: int
     running: int
     waiting: int
@@ -298,7 +304,8 @@ class Health(PolicyTold):
     pid: int
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
-    notice: str = Field(description="What the operator should know of the journal.")
+    keep: str = Field(description="How long what is over is kept.")
+    notices: list[str] = Field(description="What nobody has acknowledged yet; as a rule nothing.")
     system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")

@@ -22,6 +22,7 @@ from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound,
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
 from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
 from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.records import array_of, record_in
 from dovetail.app.daemon.rows import row_of
@@ -72,6 +73,7 @@ class Parts:
     chosen: Chosen
     clock: Clock
     limits: Limits
+    notices: Notices
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
@@ -275,8 +277,25 @@ class Service:
         return self._each(ids, caller, "cancel", self._cancelled)
 
     @staticmethod
-    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event | None:
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event:
         return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def cancel_all(self, caller: Caller) -> None:
+        """Everybody's, as they are at that moment: one that ends meanwhile is no mistake."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
+
+        self.change(change)
+
+    def keep_meta(self, key: str, value: str) -> None:
+        """Something to remember beside the jobs."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, value)
+            return [], None
+
+        self.change(change)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)
@@ -464,6 +483,7 @@ class Service:
                 "total": len(chosen),
                 "running": len(view.running),
                 "waiting": len(view.tracks) - len(view.running),
+                "notices": len(self._parts.notices.all),
                 **self.policy(),
             }
 

@@ -72,7 +72,8 @@ class Studies:
         first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
-            if (other := view.studies.named(spec.title)) is not None:
+            other = _open(spec.title, caller, view)
+            if other is not None and other.design.user == caller.name:
                 raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
             allowed = plan.within(self._parts.limits, spec, first[0], caller, view)
@@ -142,16 +143,18 @@ class Studies:
         return {"studies": told, "more": len(closed[limit:])}
 
     def one(self, name: str, caller: Caller) -> dict[str, Any]:
-        """By its id or name; of several that had the name, the open one, else the last."""
+        """By its id or name; of several that had the name, the caller's own before others', the open
+        one, else the last."""
 
         def look(view: View, now: Seconds) -> Look | str | None:
-            study = view.studies.named(name)
+            study = _open(name, caller, view)
             if study is not None:
                 return self._look(study, view, now)
             closed = _closed_lately(name, view)
             return closed.id if closed else None
 
-        found = self._service.look(look) or self._past.find(name)
+        own = self._service.look(look)
+        found = own if isinstance(own, Look) else self._past.find(name, caller.name) or own
         if isinstance(found, Look):
             page: dict[str, Any] | None = self._with_hint(
                 page_of_study(found, self._parts.clock), found.study.design.metric
@@ -226,10 +229,10 @@ class Studies:
         return row_in(self.one(study_id, caller))
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
-        study = view.studies.named(name)
+        study = _open(name, caller, view)
         if study is None:
             closed = _closed_lately(name, view)
-            if closed or self._past.find(name):
+            if closed or self._past.find(name, caller.name):
                 why = f": {closed.reason}" if closed else ""
                 raise Conflict(f"study {name!r} is closed already{why}")
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
@@ -244,6 +247,14 @@ class Studies:
 def ready_for(slots: int) -> int:
     """So many trials that were never started there should be, so that no slot waits for settings."""
     return max(_LEARNED_AHEAD, slots)
+
+
+def _open(name: str, caller: Caller, view: View) -> StudyTrack | None:
+    """By its id, or by its name: each user has names of their own, and sees theirs first."""
+    if name in view.studies.open:
+        return view.studies.open[name]
+    found = [study for study in view.studies.open.values() if study.design.name == name]
+    return min(found, key=lambda study: study.design.user != caller.name, default=None)
 
 
 def _closed_lately(name: str, view: View) -> Closed | None:

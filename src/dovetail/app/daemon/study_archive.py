@@ -22,8 +22,8 @@ def _page_key(study_id: str) -> str:
     return f"{study_id}.page"
 
 
-def _name_key(name: str) -> str:
-    return f"study called {name}"
+def _name_key(name: str, user: str = "") -> str:
+    return f"study called {name} by {user}" if user else f"study called {name}"
 
 
 class Past:
@@ -39,10 +39,13 @@ class Past:
         page: dict[str, Any] = json.loads(text)
         return page
 
-    def find(self, name: str) -> str | None:
-        """The id of the one with that id or name; of several that had the name, the last."""
-        is_id = self._reader.spec(_page_key(name)) is not None
-        return name if is_id else self._reader.meta(_name_key(name))
+    def find(self, name: str, user: str) -> str | None:
+        """The id of the one with that id or name; of several that had the name, the user's own before
+        others', and the last."""
+        if self._reader.spec(_page_key(name)) is not None:
+            return name
+        own = self._reader.meta(_name_key(name, user))
+        return own or self._reader.meta(_name_key(name))
 
     def last_first(self, lately: Sequence[str], opened: Sequence[str]) -> list[str]:
         """The ids of all: those that closed lately in that order, then the others as they were opened,
@@ -76,6 +79,7 @@ class Archive:
         page["last_words"] = self._last_words(study)
         self._store.put_spec(_page_key(study.id), json.dumps(page))
         self._store.set_meta(_name_key(study.design.name), study.id)
+        self._store.set_meta(_name_key(study.design.name, study.design.user), study.id)
 
     def _last_words(self, study: StudyTrack) -> str:
         """Where nothing was ever reported, the log of the last trial that failed knows why."""

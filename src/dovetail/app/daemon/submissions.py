@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import sys
 import threading
@@ -31,6 +32,7 @@ from dovetail.app.spec.launch import (
 )
 from dovetail.app.spec.model import JobSpec, dump, read
 from dovetail.backends.local import keeper, srun
+from dovetail.backends.local.keeper import LAUNCH
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch, Owner
 from dovetail.backends.store import Store
@@ -40,6 +42,7 @@ from dovetail.core.room import Room
 from dovetail.core.view import View
 
 LOG = "log"
+_UNSAID = "unsaid"  # in the folder of a job whose submission is not in the journal yet
 OUT, ERR = "out", "err"  # of a job that keeps them apart; the log holds both
 
 
@@ -139,6 +142,7 @@ class Book:
         self._store = store
         self._orders: dict[JobId, Order] = {}
         self._over: list[Path] = []  # environments that nobody needs any more
+        self._unsaid: list[Path] = []  # marks in folders whose jobs are about to be in the journal
         self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
@@ -221,6 +225,25 @@ class Book:
         if array != job_id:
             self._over.append(self._home.environment(job_id))  # an earlier version kept one each
 
+    def settle(self) -> None:
+        """The journal is on disk: the jobs that were just taken on are known."""
+        unsaid, self._unsaid = self._unsaid, []
+        for mark in unsaid:
+            mark.unlink(missing_ok=True)
+
+    def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
+        """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
+        marked = [job_id for job_id in folders if (self._home.folder(job_id) / _UNSAID).exists()]
+        never = {
+            job_id for job_id in marked if job_id not in view.tracks and not self.knows(job_id)
+        }
+        for job_id in marked:
+            if job_id in never:
+                shutil.rmtree(self._home.folder(job_id), ignore_errors=True)
+            else:
+                (self._home.folder(job_id) / _UNSAID).unlink(missing_ok=True)
+        return never
+
     def sweep(self) -> None:
         """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
         waits for it to be done."""
@@ -261,10 +284,30 @@ class Book:
         order = self._orders.get(job_id)
         if order is None:
             record = self.record(job_id)
-            if record is None:
+            found = self._as_launched(job_id) if record is None else self._order(job_id, record)
+            if found is None:
                 raise LookupError(f"job {job_id} was never submitted")
-            order = self._orders[job_id] = self._order(job_id, record)
+            order = self._orders[job_id] = found
         return order
+
+    def knows(self, job_id: str) -> bool:
+        """Was it ever submitted, as far as the journal and the run folders go?"""
+        try:
+            self.order_for(JobId(job_id))
+        except LookupError:
+            return False
+        return True
+
+    def _as_launched(self, job_id: str) -> Order | None:
+        """What the journal has lost the run folder may know: as it was last launched."""
+        folder = self._home.folder(job_id)
+        launched = sorted(folder.glob(f"[0-9]*/{LAUNCH}"), key=lambda path: int(path.parent.name))
+        if not launched:
+            return None
+        launch = Launch.from_json(launched[-1].read_text("utf-8"))
+        if self._home.system and launch.uid is None:
+            return None  # nobody knows any more whose it is
+        return Order(launch, folder / CHECKPOINTS, launch.grace_s, True, False, False)
 
     def _order(self, job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
         spec = spec or read(record["spec"])
@@ -325,16 +368,35 @@ class Book:
         folder = self._home.folder(member.job.id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         array = array_of(member.job.id)
+        self._mark(folder)
         if array not in self._members:
-            self._write_scripts(self._home.folder(array), member.spec, caller)
-        if member.spec.slurm:
+            self._write_scripts(self._home.folder(array), member.spec, caller.uid)
+            self._mark(self._home.folder(array))
+        self._fill(folder, member.spec, caller.uid)
+
+    def _mark(self, folder: Path) -> None:
+        """Until the journal knows of it."""
+        (folder / _UNSAID).touch(mode=0o600)
+        self._unsaid.append(folder / _UNSAID)
+
+    def prepare_again(self, job_id: str) -> None:
+        """Its folder was lost before it ever ran."""
+        record, folder = self.record(job_id), self._home.folder(job_id)
+        if record is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            spec = read(record["spec"])
+            self._write_scripts(self._home.folder(array_of(job_id)), spec, record["uid"])
+            self._fill(folder, spec, record["uid"])
+
+    def _fill(self, folder: Path, spec: JobSpec, uid: int) -> None:
+        if spec.slurm:
             (folder / STEPS).touch(mode=0o600)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
-            _give_to(caller.uid, folder)
+            _give_to(uid, folder)
 
-    def _write_scripts(self, folder: Path, spec: JobSpec, caller: Caller) -> None:
+    def _write_scripts(self, folder: Path, spec: JobSpec, uid: int) -> None:
         """Once for an array, whose folder also keeps its number from being given again."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for name, text in scripts(spec).items():
@@ -342,7 +404,7 @@ class Book:
         if spec.slurm:
             _lay_out_tools(folder / TOOLS)
         if self._home.system:
-            _give_to(caller.uid, folder)
+            _give_to(uid, folder)
 
 
 def _parts_of(stdin: Path) -> list[Path]:

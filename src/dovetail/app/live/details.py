@@ -99,7 +99,9 @@ def _progress(report: Mapping[str, Any] | None, now: float) -> str:
         f"{name} {value if isinstance(value, str) else format(value, '.6g')}"
         for name, value in report["metrics"].items()
     ]
-    return f"{', '.join(told)} ({ago(report['at'], now)})"
+    thinned = report.get("left_out", 0)
+    fewer = f"; {thinned:,} reports were put together with others" if thinned else ""
+    return f"{', '.join(told)} ({ago(report['at'], now)}{fewer})"
 
 
 def _told(row: Row) -> Iterator[tuple[str, str]]:

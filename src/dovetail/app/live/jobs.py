@@ -10,7 +10,15 @@ from typing import Any
 import click
 
 from dovetail.app.client import Client, Refused
-from dovetail.app.live.listing import Column, clean, has_colours, ids_text, is_terminal, table
+from dovetail.app.live.listing import (
+    Column,
+    clean,
+    counted,
+    has_colours,
+    ids_text,
+    is_terminal,
+    table,
+)
 from dovetail.app.live.reach import (
     MOST_ROWS,
     WANTED,
@@ -81,6 +89,9 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
         click.echo(f"… and {more}", err=True)
     if found["trouble"]:
         click.echo(f"dovetail: {found['trouble']}", err=True)
+    if found["notices"]:
+        told = counted(found["notices"], "notice")
+        click.echo(f"dovetail: {told} that nobody has acknowledged: dovetail doctor", err=True)
 
 
 def summary(found: dict[str, Any]) -> str:

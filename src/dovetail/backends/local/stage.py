@@ -17,7 +17,7 @@ from typing import Final
 from dovetail.backends.local import ladder
 from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
-from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
+from dovetail.backends.local.lives import LIVE, REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
 from dovetail.backends.local.pacing import Paces
 from dovetail.backends.local.power import PowerLimits
@@ -88,14 +88,6 @@ class Stage:
         self.paces: Final = Paces(runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
         self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
-
-    def knows(self, job_id: JobId) -> bool:
-        """Was it ever submitted, as far as the journal goes?"""
-        try:
-            self.order_for(job_id)
-        except LookupError:
-            return False
-        return True
 
     # ----------------------------------------------------------------------------- what is wanted
 
@@ -365,7 +357,7 @@ class Stage:
         return self.runs / job_id
 
     def live_folder(self) -> Path:
-        return self.runs / "live"
+        return self.runs / LIVE
 
     def run_of(self, track: Track) -> Run:
         return Run(self.folder(track.job.id) / str(track.run))

@@ -27,6 +27,7 @@ from dovetail.backends.local.output import Found, Matcher, Reader
 from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.shortage import is_short, patiently
+from dovetail.backends.local.thinning import Report, Thinner
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
@@ -42,13 +43,6 @@ _MOST_METRICS = 100
 _LARGEST_STEP = 2.0**53  # beyond, counting by one is lost in rounding
 
 log = logging.getLogger("dovetail.local")
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    step: float | None
-    metrics: dict[str, float | str]
-    upto: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +77,7 @@ class _Watched:
         self.printed = max(-upto, 0)  # and its output
         self.step = step  # its last one
         self.log_as_read: tuple[int, int] | None = None
+        self.thinner: Final = Thinner()
         self.reader: Final = Reader(tells.sought) if tells.sought and not tells.pattern else None
         # Both are read until one of them holds the first report; but what is printed for people may
         # be printed by who then reports in earnest.
@@ -211,13 +206,25 @@ class Watcher:
         """All that it reported comes before its end."""
         while patiently(lambda: self._read(job_id, watched, is_over=True), f"job {job_id}'s end"):
             pass
+        if rest := list(watched.thinner.rest()):
+            self._post(Told(job_id, rest))
         self._post(Ended(job_id, watched.run))
+
+    def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[Report]) -> None:
+        """What is to be kept of them, and of earlier ones that waited for that."""
+        was_thinning = watched.thinner.is_thinning
+        if kept := list(watched.thinner.kept(reports, monotonic())):
+            self._post(Told(job_id, kept))
+        if watched.thinner.is_thinning and not was_thinning:
+            log.warning("job %s reports more than is kept: some are put together", job_id)
 
     def _read(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> bool:
         """Take what is new; true if there may be more at once."""
         more = watched.reads_reports and self._read_reports(job_id, watched)
         if watched.reads_output:
             more = self._read_output(job_id, watched, is_over) or more
+        if watched.thinner.is_thinning:
+            self._tell(job_id, watched, ())
         return more
 
     def _read_reports(self, job_id: JobId, watched: _Watched) -> bool:
@@ -238,7 +245,7 @@ class Watcher:
         watched.reported = upto
         if reports:
             watched.reads_output = False
-            self._post(Told(job_id, reports))
+            self._tell(job_id, watched, reports)
         return progressed
 
     def _read_output(self, job_id: JobId, watched: _Watched, is_over: bool) -> bool:
@@ -258,7 +265,7 @@ class Watcher:
         for batch in _batches(lines):
             if found := self._found(job_id, watched, batch):
                 watched.reads_reports = watched.reader is not None
-                self._post(Told(job_id, _counted(watched, found)))
+                self._tell(job_id, watched, _counted(watched, found))
         return progressed
 
     def _found(
