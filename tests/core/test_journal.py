@@ -103,6 +103,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Failed(2.5, "j", "exit code 3", 0.0, 3)),
     (2.5, Reported(2.5, "j", 12, {"loss": 0.5, "best": "NaN"}, 160)),
     (2.5, Reported(2.5, "j", None, {}, 16)),
+    (2.5, Reported(2.5, "j", 7, {"loss": 0.5}, 16, 12)),
     (2.5, Saved(2.5, "j", "freeze", 0.004, 1 << 40, True)),
     (2.5, Restored(2.5, "j", "freeze", 0.001)),
     (2.5, Pinned(2.5, "j", "it holds more than host memory has room for")),

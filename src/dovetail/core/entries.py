@@ -188,10 +188,10 @@ class Paced(Entry):
 class Reported(Entry):
     """The job itself told how far it is. `upto` is where the next report begins in its file, so that
     each one is taken exactly once, whoever dies in between; below zero: where it begins in what the
-    job prints, for one that reports there."""
+    job prints, for one that reports there. `left_out`: so many before it were put together with it."""
 
     tag: ClassVar[str] = "reported"
-    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto")
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto", "left_out")
 
     def __init__(
         self,
@@ -200,6 +200,7 @@ class Reported(Entry):
         step: float | None,
         metrics: Mapping[str, float | str],
         upto: int = 0,
+        left_out: int | None = None,
     ) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
@@ -208,6 +209,7 @@ class Reported(Entry):
             metrics  # JSON has no NaN: what is not a finite number is told as text
         )
         self.upto: Final = upto
+        self.left_out: Final = left_out  # None: none
 
 
 @final

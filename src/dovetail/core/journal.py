@@ -209,7 +209,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Cancelled.tag: lambda at, value, row: Cancelled(at, value, row["reason"]),
     Paced.tag: lambda at, value, row: Paced(at, value, row["speed"]),
     Reported.tag: lambda at, value, row: Reported(
-        at, value, row.get("step"), row["metrics"], row["upto"]
+        at, value, row.get("step"), row["metrics"], row["upto"], row.get("left_out")
     ),
     Saved.tag: lambda at, value, row: Saved(
         at, value, row["rung"], row["seconds"], row["bytes"], row["parked"], row["lost_s"]

@@ -210,6 +210,7 @@ class State(Lifecycle):
             track.metrics = {**track.metrics, **entry.metrics}
         track.reported_at = self.now
         track.reported_upto = entry.upto
+        track.reports_left_out += entry.left_out or 0
         for index in self._on_report:
             index.reports(track, entry)
 

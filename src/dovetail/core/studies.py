@@ -22,6 +22,7 @@ PAUSED: Final = "paused"  # has run, waits with its progress kept
 DONE: Final = "done"
 STOPPED: Final = "stopped"
 FAILED: Final = "failed"
+UNREPORTED: Final = "it ended without reporting"  # how the reason begins
 OVER: Final = (DONE, STOPPED, FAILED)
 
 Settings: TypeAlias = tuple[tuple[str, Setting], ...]
@@ -265,7 +266,7 @@ class StudyTrack:
         if trial.points:
             return DONE, ""
         told = ", ".join(sorted(track.metrics)) or "nothing"
-        return FAILED, f"it ended without reporting {self.design.metric!r}; it reported {told}"
+        return FAILED, f"{UNREPORTED} {self.design.metric!r}; it reported {told}"
 
 
 def _is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:
@@ -306,13 +307,6 @@ class Studies:
             f"to step {last.step:g}; a trial must end after DOVETAIL_STEPS steps, there "
             f"{track.job.last_step}"
         )
-
-    def named(self, name: str) -> StudyTrack | None:
-        """By its id or its name."""
-        found = self.open.get(name)
-        if found is not None:
-            return found
-        return next((study for study in self.open.values() if study.design.name == name), None)
 
     def close(self, study: StudyTrack, at: Seconds, reason: str) -> None:
         design = self.open.pop(study.id).design

@@ -20,6 +20,7 @@ from dovetail.traces.cells import (
     shown,
     whole,
 )
+from dovetail.traces.spreadsheets import unescaped
 
 REQUIRED = ("submit_s", "duration_s")
 
@@ -36,7 +37,7 @@ def _share(text: str) -> int:
 
 def options(text: str) -> tuple[Option, ...]:
     """`V100:1=7200|V100:2=70m`: GPU kind, number, and how long all of the job takes there."""
-    return tuple([_option(part.strip()) for part in text.split("|")])
+    return tuple([_option(part.strip()) for part in unescaped(text.strip()).split("|")])
 
 
 def _option(text: str) -> Option:

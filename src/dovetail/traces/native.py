@@ -20,6 +20,7 @@ from dovetail.traces.cells import (
     distinct_column,
     duration,
     durations,
+    own_text,
 )
 from dovetail.traces.columns import (
     ASKED,
@@ -44,7 +45,7 @@ def native(header: Header, context: Context) -> MakeArrival:
         )
     spelled, header = header, resolved(header)
     context.notes.extend(notes(spelled, header))
-    job_id = distinct_column(header, "job_id", str.strip) if "job_id" in header else None
+    job_id = distinct_column(header, "job_id", own_text) if "job_id" in header else None
     submitted, lasting = _times(header, context)
     asked = _asked(header, context)
     fate = _fate(header, context)

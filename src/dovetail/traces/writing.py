@@ -14,6 +14,7 @@ from dovetail.core.model import WHOLE_GPU, Estimate, Interruption
 from dovetail.models.workload import Arrival
 from dovetail.traces.columns import ASKED, COLUMNS
 from dovetail.traces.source import STDIN
+from dovetail.traces.spreadsheets import escaped
 
 Value = str | int | float | None | tuple[str, ...] | tuple[float, ...]
 Get = Callable[[Arrival], Value]
@@ -110,7 +111,8 @@ def _is_used(name: str, jobs: Iterable[Arrival]) -> bool:
 
 
 def _cell(value: Value) -> str | int | float | None:
-    return _joined(value) if isinstance(value, tuple) else cast("str | int | float", _short(value))
+    own = _joined(value) if isinstance(value, tuple) else cast("str | int | float", _short(value))
+    return escaped(own) if isinstance(own, str) else own
 
 
 def _joined(values: tuple[str, ...] | tuple[float, ...]) -> str:

@@ -18,7 +18,7 @@ from dovetail.app.daemon.why import why
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from live_box import ME, Box, box
-from study_box import TRAIN, closed, open_study, page, steps_told
+from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
 WITH_PBT = pytest.mark.skipif(find_spec("dovetail.tune.rules.pbt") is None, reason="without pbt")
 
@@ -197,6 +197,20 @@ def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
     assert seen["best"]["settings"] == {}
     assert all(trial["settings"] == {} for trial in seen["trials"])
     assert page(here)["best"]["settings"]
+
+
+def test_nobody_takes_or_shadows_the_name_of_anothers_study(here: Box) -> None:
+    eve = Caller(ME.uid, "eve", admin=False)
+    own = open_study(here, steps=100)
+    assert page(here)["user"] == ME.name
+    assert opened(here, eve, steps=100)["name"] == "digits"
+    assert page(here)["trials"][0]["job"] == own[0]
+    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    here.daemon.studies.cancel("digits", eve)
+    assert page(here)["state"] == "open"
+    here.daemon.studies.cancel("digits", ME)
+    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    assert page(here)["user"] == ME.name
 
 
 def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:

@@ -4,12 +4,12 @@ On a box of one user there are no limits."""
 
 from __future__ import annotations
 
-import grp
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import NotAllowed
 from dovetail.core.errors import BadInput
@@ -150,10 +150,8 @@ def may_use(caller: Caller, tenant: Tenant) -> bool:
 
 def number_of_group(name: str) -> int:
     """-1, which no process has, for a group that is not there."""
-    try:
-        return grp.getgrnam(name).gr_gid
-    except KeyError:
-        return -1
+    found = accounts.group_number(name)
+    return -1 if found is None else found
 
 
 def narrowed(job: Job, gpus: float) -> Job:

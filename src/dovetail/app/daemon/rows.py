@@ -101,6 +101,7 @@ def last_report_of(track: Track, clock: Clock) -> dict[str, Any] | None:
         "at": clock.unix(track.reported_at),
         "step": track.step,
         "metrics": dict(track.metrics),
+        "left_out": track.reports_left_out,
     }
 
 

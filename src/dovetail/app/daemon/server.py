@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
@@ -16,6 +17,7 @@ from dovetail.app.daemon.api import make_app
 from dovetail.app.daemon.doors import Doors, Limits
 from dovetail.app.daemon.refusals import refused
 from dovetail.app.daemon.timed import Timed
+from dovetail.app.daemon.tls import context_for
 from dovetail.backends.local.shortage import Short, raise_limit
 from dovetail.core.errors import BadInput
 
@@ -29,12 +31,16 @@ _NOT_YOURS = refused("403 Forbidden", "this daemon is not yours: only its user a
 
 def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
     """Answers until the process ends. `announce` is called once anybody can connect."""
-    listen, home = daemon.settings.listen, daemon.home
+    settings, home = daemon.settings, daemon.home
+    listen, tls = settings.listen, None
     token = token_in(home.token) if listen else None
     admins = _group(daemon.admins, "--admins") if daemon.admins else None
     access = Access(os.geteuid(), home.system, token, admins)
     doors = Doors(Limits(raise_limit()), access.is_admin)
-    sockets = [_unix_socket(daemon), *([listen_at(listen)] if listen else [])]
+    sockets = [_unix_socket(daemon)]
+    if listen:
+        sockets.append(listen_at(listen))
+        tls = context_for(sockets[-1], settings.tls_cert, settings.tls_key, settings.without_tls)
     config = Config(
         make_app(daemon, access, doors.limits),
         http=_guarded_by(access),
@@ -47,7 +53,7 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
-    QuietServer(config, announce).run([doors.listening(own) for own in sockets])
+    QuietServer(config, announce, tls).run([doors.listening(own) for own in sockets])
 
 
 def _unix_socket(daemon: Daemon) -> socket.socket:
@@ -72,9 +78,18 @@ def _group(name: str, option: str) -> int:
 class QuietServer(Server):
     """Uvicorn looks ten times a second whether it shall stop. Ours ends with its process."""
 
-    def __init__(self, config: Config, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: Config, announce: Callable[[], None], tls: SSLContext | None
+    ) -> None:
         super().__init__(config)
         self._announce = announce
+        self._tls = tls
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """TLS is for the network alone: on the Unix socket the kernel says who is there."""
+        for own in sockets or ():
+            self.config.ssl = None if own.family == socket.AF_UNIX else self._tls
+            await super().startup([own])
 
     async def main_loop(self) -> None:
         await self.on_tick(0)

@@ -30,7 +30,7 @@ _DESIGN = frozenset(
 _OPEN = frozenset(
     (
         *("at", "on", "lost_s", "exit_code", "speed", "step", "upto", "rung", "seconds", "bytes"),
-        *("parked", "unneeded", "source"),
+        *("parked", "unneeded", "source", "left_out"),
     )
 )
 _EMPTY: Mapping[str, Any] = {"reason": "", "metrics": {}, "settings": []}  # a reader expects them

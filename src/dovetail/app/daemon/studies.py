@@ -17,7 +17,7 @@ from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.sight import study_for
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
-from dovetail.app.daemon.submissions import Submission
+from dovetail.app.daemon.submissions import Submission, check_folder
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -68,10 +68,12 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
+        check_folder(opening.workdir, spec.workdir)
         first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
-            if (other := view.studies.named(spec.title)) is not None:
+            other = _open(spec.title, caller, view)
+            if other is not None and other.design.user == caller.name:
                 raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
             allowed = plan.within(self._parts.limits, spec, first[0], caller, view)
@@ -135,24 +137,28 @@ class Studies:
         looks, lately = self._service.look(look)
         closed = self._past.last_first(lately, [own.study.id for own in looks])
         pages = (self._past.page(study_id) for study_id in closed[:limit])
-        rows = [row_of_study(own) for own in looks]
+        rows = [self._with_hint(row_of_study(own), own.study.design.metric) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
         told = [study_for(caller, row) for row in rows]
         return {"studies": told, "more": len(closed[limit:])}
 
     def one(self, name: str, caller: Caller) -> dict[str, Any]:
-        """By its id or name; of several that had the name, the open one, else the last."""
+        """By its id or name; of several that had the name, the caller's own before others', the open
+        one, else the last."""
 
         def look(view: View, now: Seconds) -> Look | str | None:
-            study = view.studies.named(name)
+            study = _open(name, caller, view)
             if study is not None:
                 return self._look(study, view, now)
             closed = _closed_lately(name, view)
             return closed.id if closed else None
 
-        found = self._service.look(look) or self._past.find(name)
+        own = self._service.look(look)
+        found = own if isinstance(own, Look) else self._past.find(name, caller.name) or own
         if isinstance(found, Look):
-            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+            page: dict[str, Any] | None = self._with_hint(
+                page_of_study(found, self._parts.clock), found.study.design.metric
+            )
         else:
             page = None if found is None else self._past.page(found)
         if page is None:
@@ -172,6 +178,16 @@ class Studies:
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
+
+    def _with_hint(self, told: dict[str, Any], metric: str) -> dict[str, Any]:
+        """Where no trial was ever heard: what one has printed meanwhile."""
+        quiet = told["quiet"]
+        if quiet is not None and quiet["usual_s"] is None:
+            from dovetail.app.daemon.study_hint import hint
+
+            found = hint(self._parts.book.log(quiet["job"]), metric)
+            quiet.update(printed=list(found.lines), pattern=found.pattern)
+        return told
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 
@@ -213,10 +229,10 @@ class Studies:
         return row_in(self.one(study_id, caller))
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
-        study = view.studies.named(name)
+        study = _open(name, caller, view)
         if study is None:
             closed = _closed_lately(name, view)
-            if closed or self._past.find(name):
+            if closed or self._past.find(name, caller.name):
                 why = f": {closed.reason}" if closed else ""
                 raise Conflict(f"study {name!r} is closed already{why}")
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
@@ -231,6 +247,14 @@ class Studies:
 def ready_for(slots: int) -> int:
     """So many trials that were never started there should be, so that no slot waits for settings."""
     return max(_LEARNED_AHEAD, slots)
+
+
+def _open(name: str, caller: Caller, view: View) -> StudyTrack | None:
+    """By its id, or by its name: each user has names of their own, and sees theirs first."""
+    if name in view.studies.open:
+        return view.studies.open[name]
+    found = [study for study in view.studies.open.values() if study.design.name == name]
+    return min(found, key=lambda study: study.design.user != caller.name, default=None)
 
 
 def _closed_lately(name: str, view: View) -> Closed | None:

@@ -52,7 +52,10 @@ class Teller:
         if told.job_id not in self._stage.view.tracks:
             return []
         events: list[Event] = [
-            Reported(now, told.job_id, report.step, report.metrics, report.upto)
+            Reported(
+                *(now, told.job_id, report.step, report.metrics, report.upto),
+                left_out=report.left_out or None,
+            )
             for report in told.reports
         ]
         steps = [report.step for report in told.reports if report.step is not None]

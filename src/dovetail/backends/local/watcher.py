@@ -2,7 +2,7 @@
 
 One thread that sleeps until a watched process ends; while jobs run it also looks at their report
 files ten times a second, and at their output where that may hold reports. A job is heard in one of
-the two: where its first report was, or in its output if it has a pattern for it. What the watcher
+the two: in its report file from the first report there on, else in its output. What the watcher
 sees goes into the world's inbox; it decides nothing. When something goes wrong it says so and looks
 again: as long as the daemon lives, somebody watches.
 """
@@ -23,9 +23,11 @@ from time import monotonic, sleep
 from typing import Any, Final
 
 from dovetail.backends.local import output
-from dovetail.backends.local.output import Found, Matcher
+from dovetail.backends.local.output import Found, Matcher, Reader
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.shortage import is_short, patiently
+from dovetail.backends.local.thinning import Report, Thinner
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
@@ -41,13 +43,6 @@ _MOST_METRICS = 100
 _LARGEST_STEP = 2.0**53  # beyond, counting by one is lost in rounding
 
 log = logging.getLogger("dovetail.local")
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    step: float | None
-    metrics: dict[str, float | str]
-    upto: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +64,7 @@ class Tells:
     reports: Path
     log: Path | None = None  # if its output is looked at, too
     pattern: str = ""  # for it
+    sought: Sought | None = None  # else, of a trial: the metric
 
 
 class _Watched:
@@ -81,8 +77,11 @@ class _Watched:
         self.printed = max(-upto, 0)  # and its output
         self.step = step  # its last one
         self.log_as_read: tuple[int, int] | None = None
-        # Both are read until one of them holds the first report.
-        self.reads_reports = upto >= 0 and not tells.pattern
+        self.thinner: Final = Thinner()
+        self.reader: Final = Reader(tells.sought) if tells.sought and not tells.pattern else None
+        # Both are read until one of them holds the first report; but what is printed for people may
+        # be printed by who then reports in earnest.
+        self.reads_reports = (upto >= 0 or self.reader is not None) and not tells.pattern
         self.reads_output = upto <= 0 and tells.log is not None
 
 
@@ -207,13 +206,25 @@ class Watcher:
         """All that it reported comes before its end."""
         while patiently(lambda: self._read(job_id, watched, is_over=True), f"job {job_id}'s end"):
             pass
+        if rest := list(watched.thinner.rest()):
+            self._post(Told(job_id, rest))
         self._post(Ended(job_id, watched.run))
+
+    def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[Report]) -> None:
+        """What is to be kept of them, and of earlier ones that waited for that."""
+        was_thinning = watched.thinner.is_thinning
+        if kept := list(watched.thinner.kept(reports, monotonic())):
+            self._post(Told(job_id, kept))
+        if watched.thinner.is_thinning and not was_thinning:
+            log.warning("job %s reports more than is kept: some are put together", job_id)
 
     def _read(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> bool:
         """Take what is new; true if there may be more at once."""
         more = watched.reads_reports and self._read_reports(job_id, watched)
         if watched.reads_output:
             more = self._read_output(job_id, watched, is_over) or more
+        if watched.thinner.is_thinning:
+            self._tell(job_id, watched, ())
         return more
 
     def _read_reports(self, job_id: JobId, watched: _Watched) -> bool:
@@ -234,7 +245,7 @@ class Watcher:
         watched.reported = upto
         if reports:
             watched.reads_output = False
-            self._post(Told(job_id, reports))
+            self._tell(job_id, watched, reports)
         return progressed
 
     def _read_output(self, job_id: JobId, watched: _Watched, is_over: bool) -> bool:
@@ -244,7 +255,8 @@ class Watcher:
             return False
         start, data = output.read(watched.tells.log, watched.printed, _BYTES_AT_ONCE)
         is_full = len(data) == _BYTES_AT_ONCE
-        lines, upto = output.whole_lines(data, start, is_all=is_over and not is_full)
+        split = output.drawn_lines if watched.reader else output.whole_lines
+        lines, upto = split(data, start, is_over and not is_full)
         if is_full and not lines:  # a line without end: its end will do
             upto = start + len(data) - output.LONGEST_LINE
         progressed = upto > watched.printed
@@ -252,13 +264,15 @@ class Watcher:
         watched.log_as_read = None if progressed else as_is
         for batch in _batches(lines):
             if found := self._found(job_id, watched, batch):
-                watched.reads_reports = False
-                self._post(Told(job_id, _counted(watched, found)))
+                watched.reads_reports = watched.reader is not None
+                self._tell(job_id, watched, _counted(watched, found))
         return progressed
 
     def _found(
         self, job_id: JobId, watched: _Watched, lines: Sequence[tuple[str, int]]
     ) -> Sequence[Found]:
+        if watched.reader is not None:
+            return watched.reader.found(lines)
         if not watched.tells.pattern:
             return output.from_json(lines)
         if not watched.reads_output:
@@ -287,11 +301,15 @@ def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, i
 
 
 def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
-    """Where a line does not say which step it was, it was the next one."""
+    """Where a line does not say which step it was, it was the next one that is due."""
+    sought = watched.tells.sought
     reports = []
     for one in found:
-        watched.step = one.step if one.step is not None else watched.step + 1
-        reports.append(Report(watched.step, one.metrics, -one.upto))
+        is_step = sought is None or sought.metric in one.metrics
+        every = 0 if not is_step else 1 if sought is None else sought.every
+        step = one.step if one.step is not None else watched.step + every
+        watched.step = step if is_step else watched.step
+        reports.append(Report(step, one.metrics, -one.upto))
     return reports
 
 
