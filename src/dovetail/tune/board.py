@@ -7,7 +7,7 @@ from math import ceil, inf
 from typing import Final, final
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import WHOLE_GPU, Design, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Design, Node, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.studies import Point, StudyTrack, TrialTrack
 from dovetail.core.track import Track
@@ -200,9 +200,21 @@ def most_at_once(room: Room, shape: Shape) -> int:
     number = 0
     for pool in room.eligible(shape):
         for n in pool.members:
-            if room.open[n] and shape.gpus:
-                number += room.nodes[n].gpus // shape.gpus * (WHOLE_GPU // shape.share)
+            if room.open[n]:
+                number += _most_on(room.nodes[n], shape)
     return max(number, 1)
+
+
+def _most_on(node: Node, shape: Shape) -> int:
+    """By what it has least of."""
+    most = [
+        int(has // needs)
+        for has, needs in ((node.cpus, shape.cpus), (node.memory_gb, shape.memory_gb))
+        if needs > 0 and has < inf
+    ]
+    if shape.gpus:
+        most.append(node.gpus // shape.gpus * (WHOLE_GPU // shape.share))
+    return min(most, default=0)
 
 
 @final

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.core.entries import Submitted
 from dovetail.tune.rules import Copy, Verdict
+from dovetail.tune.sampling import NAMES
 from dovetail.tune.study import Study, Trial
-from live_box import Box, box
+from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, opened, page, steps_told
+
+needs_optuna = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("optuna", "cmaes", "torch", "scipy")),
+    reason="without what the learning samplers need",
+)
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ def test_a_trial_takes_over_the_weights_of_another_as_a_new_job(here: Box) -> No
     assert here.job(jobs[1])["phase"] == "cancelled"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("optuna") is None, reason="without optuna")
+@needs_optuna
 def test_a_learning_sampler_names_trials_one_after_the_other(here: Box) -> None:
     jobs = open_study(here, sampler="tpe", trials=6, steps=1, pace=0.05, policy="fifo")
     assert len(jobs) == 2
@@ -98,3 +105,48 @@ def test_a_learning_sampler_names_trials_one_after_the_other(here: Box) -> None:
     assert len(found["trials"]) == 6
     assert found["done"] == 6
     assert len({trial["settings"]["lr"] for trial in found["trials"]}) == 6
+
+
+def running(here: Box, name: str) -> int:
+    return sum(trial["state"] == "running" for trial in page(here, name)["trials"])
+
+
+@needs_optuna
+@pytest.mark.parametrize("slots", [1, 2, 4, 8])
+def test_every_sampler_keeps_all_slots_busy_before_any_trial_has_ended(
+    tmp_path: Path, slots: int
+) -> None:
+    with box(tmp_path / "box", policy="fifo-skip", slots=slots) as here:
+        for sampler in NAMES:
+            open_study(
+                here, script="import time; time.sleep(600)", name=sampler, sampler=sampler,
+                trials=20, steps=1, policy="default", space={"lr": {"int": [1, 20]}},
+            )  # fmt: skip
+            here.wait_for(lambda: running(here, sampler) == slots, 30)  # noqa: B023
+            here.daemon.studies.cancel(sampler, ME)
+            here.wait_for(lambda: running(here, sampler) == 0, 30)  # noqa: B023
+
+
+@needs_optuna
+def test_a_learning_sampler_names_the_next_when_one_has_started_not_when_one_has_ended(
+    here: Box,
+) -> None:
+    script = "import time; time.sleep(600)"
+    open_study(here, script=script, sampler="tpe", trials=6, steps=1, policy="fifo")
+    here.wait_for(lambda: len(page(here)["trials"]) == 4)  # two run, as many are ready
+    assert running(here, "digits") == 2
+
+
+@needs_optuna
+def test_a_learning_sampler_names_no_more_trials_than_were_asked_for(here: Box) -> None:
+    open_study(here, sampler="tpe", trials=1, steps=1, pace=0.02, policy="fifo")
+    assert len(closed(here)["trials"]) == 1
+
+
+@needs_optuna
+def test_ending_all_jobs_ends_a_study_that_would_name_others_in_their_place(here: Box) -> None:
+    script = "import time; time.sleep(600)"
+    open_study(here, script=script, sampler="tpe", trials=20, steps=1, policy="fifo")
+    here.wait_for(lambda: running(here, "digits") == 2)
+    here.daemon.stop_and_end_jobs()
+    assert sum(isinstance(entry, Submitted) for entry in here.journal()) <= 4

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.intake import PER_JOB
+from dovetail.app.daemon.limits import Limits, most_gpus
 from dovetail.app.daemon.studies import Opening
-from dovetail.app.daemon.submissions import Member, why_never
+from dovetail.app.daemon.submissions import Member, shape_of, why_never
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import dump
 from dovetail.app.spec.study import StudySpec, expand, read_study
@@ -19,6 +22,7 @@ from dovetail.core.model import Design, JobId, Seconds
 from dovetail.core.studies import Settings
 from dovetail.core.view import View
 from dovetail.tune import sampling
+from dovetail.tune.board import most_at_once
 from dovetail.tune.live import make_rule
 from dovetail.tune.phases import stage_tree
 from dovetail.tune.study import Trial
@@ -102,6 +106,11 @@ def settings_for(spec: StudySpec, number: int, past: Sequence[Trial] = ()) -> Se
     return tuple(suggest(spec.space, number, past).items())
 
 
+def by_chance(spec: StudySpec, number: int) -> Settings:
+    """Some settings of the space, whatever its sampler."""
+    return settings_for(spec.model_copy(update={"sampler": "random"}), number)
+
+
 def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, clock: Clock) -> Design:
     due = spec_jobs.still_due(spec.deadline, clock.unix(now))
     hours = spec.budget.gpu_hours
@@ -126,6 +135,28 @@ def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, cloc
     )
 
 
+def within(limits: Limits, spec: StudySpec, turn: Turn, caller: Caller, view: View) -> StudySpec:
+    """The study as its user may have it: for a tenant of theirs, and with no more trials at once
+    than may be at work."""
+    if not limits.shared:
+        return spec
+    limits.check_number(spec.planned, caller.name, view)
+    job = spec_jobs.to_job(expand(spec, dict(turn.settings), turn.number), "0", caller.name, 0.0)
+    (allowed,) = limits.checked([job], caller, view)
+    bounds = limits.of(caller.name, view)
+    most = min(bounds.running, bounds.gpus // most_gpus(allowed) if allowed.gpus else inf)
+    at_once = spec.at_once if spec.at_once is not None else inf
+    fewest = min(at_once, max(most, 1))
+    update = {"tenant": allowed.tenant, "at_once": None if fewest == inf else int(fewest)}
+    return spec.model_copy(update=update)
+
+
+def size_of(opening: Opening, spec: StudySpec) -> float:
+    """Bytes that are written for it: each trial has a description and an environment of its own."""
+    environment = sum(len(name) + len(value) for name, value in opening.environment.items())
+    return spec.planned * (len(json.dumps(dump(spec))) + environment + PER_JOB)
+
+
 def member_of(
     spec: StudySpec,
     design: Design,
@@ -142,7 +173,15 @@ def member_of(
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
     last = turn.steps if turn.steps < spec.steps else None
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after, last_step=last)
+    asked = replace(
+        asked,
+        trial=turn.number,
+        settings=turn.settings,
+        after=after,
+        last_step=last,
+        alike=(),  # trials go by their study
+        amount=None,
+    )
     return Member(asked, job, None, parent)
 
 
@@ -155,6 +194,15 @@ def check_room(
         raise BadInput(f"resources: no trial could ever start: {why}")
 
 
+def slots_for(spec: StudySpec, caller: Caller, view: View, now: Seconds, clock: Clock) -> int:
+    """How many of its trials could run at once on the empty machine."""
+    turn = Turn(0, by_chance(spec, 0), spec.steps)
+    design = design_of(spec, "", caller, now, clock)
+    shape = shape_of(member_of(spec, design, turn, "0", None, now, clock).job, view)
+    most = most_at_once(view.room, shape)
+    return min(most, spec.at_once or most)
+
+
 def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
     """What trials that are submitted later need to know; variables may be secrets."""
     return {
@@ -163,6 +211,8 @@ def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
         "workdir": opening.workdir,
         "umask": opening.umask,
         "uid": caller.uid,
+        "gid": caller.gid,
+        "groups": caller.groups,
     }
 
 
@@ -170,4 +220,8 @@ def reopened(design: Design, kept: Mapping[str, Any]) -> tuple[StudySpec, Openin
     """As it was when the study was opened."""
     given = {**json.loads(design.spec), "envs": kept["envs"]}
     opening = Opening(given, kept["environment"], kept["workdir"], kept["umask"])
-    return read_study(given), opening, Caller(kept["uid"], design.user, admin=False)
+    return (
+        read_study(given),
+        opening,
+        Caller(kept["uid"], design.user, False, tuple(kept.get("groups", ()))),
+    )
