@@ -223,6 +223,8 @@ def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
         up += " --system" if os.geteuid() == 0 else " --system (as root: ask an administrator)"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"no daemon answers at {home.socket}; start one: {up}"
+    if isinstance(error, PermissionError) and home.mark.exists():
+        return f"the socket {home.socket} is open to its group alone; ask to be put into it"
     if isinstance(error, PermissionError):
         return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
     return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from shlex import quote
 from typing import Any
@@ -128,11 +128,10 @@ def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, 
         found = client.get("/v1/forecast", ids=",".join(waiting))
     except Refused:
         return rows
-    return [
-        {
-            **row,
-            "expected_start": found["starts"].get(row["id"]),
-            "expected_end": found["ends"].get(row["id"]),
-        }
-        for row in rows
-    ]
+    return [{**row, **_expected(row["id"], found)} for row in rows]
+
+
+def _expected(job_id: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """None: it is unknown; not there: nothing was said of it."""
+    spans = {"expected_start": found["starts"], "expected_end": found["ends"]}
+    return {name: told[job_id] for name, told in spans.items() if job_id in told}
