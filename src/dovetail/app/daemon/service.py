@@ -194,6 +194,7 @@ class Service:
         def look(view: View, now: Seconds) -> Job:
             found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
             job = self._with_known_others(found[0], view).job
+            (job,) = self._parts.limits.checked([job], caller, view)
             check_it_could_run(job, view)
             return job
 
@@ -450,7 +451,9 @@ class Service:
                 "queued": len(tracks),
                 "running": len(at_work),
                 "gpus": sum(track.holds for track in at_work),
-                "gpu_hours": self.admission.hours(user, view, now),
+                "gpu_hours": None
+                if limits["gpu_hours"] is None
+                else self.admission.hours(user, view, now),
                 "megabytes": self.intake.used(user, view, now) / 1e6,
             }
         return {"user": user, **limits, "used": used}
