@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    frugal_families,
     live,
     predicted_cost,
     predictors,
@@ -280,6 +281,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "million": a_million_jobs,
     "plans": large_plans,
     "price_and_power": price_and_power.measured,
+    "frugal_families": frugal_families.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
