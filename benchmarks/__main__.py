@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    forecasts,
     live,
     predicted_cost,
     predictors,
@@ -283,6 +284,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
+    "forecasts": forecasts.measured,
     "live": a_live_daemon,
     "retention": retention.measured,
     "similarity": similarity.measured,
