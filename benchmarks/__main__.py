@@ -19,7 +19,9 @@ from benchmarks import (
     predicted_cost,
     predictors,
     price_and_power,
+    retention,
     similarity,
+    study_families,
     tune_live,
     tune_vs_peers,
 )
@@ -282,8 +284,10 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "queueing": queueing_theory,
     "predictors": predictors.measured,
     "live": a_live_daemon,
+    "retention": retention.measured,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
+    "study_families": study_families.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

@@ -90,13 +90,20 @@ def rented(seed: int) -> Experiment:
 
 
 def scaling(seed: int) -> Experiment:
+    return _scaling(Random(f"scaling/{seed}"), (450.0, 900.0, 1800.0, 3600.0), 9.0)
+
+
+def scaling_in_overload(seed: int) -> Experiment:
+    return _scaling(Random(f"scaling in overload/{seed}"), (100.0, 150.0, 250.0), 3.0)
+
+
+def _scaling(chance: Random, gaps: Sequence[float], laxest: float) -> Experiment:
     """Every job runs on 1 to 7 GPUs of three kinds of unequal speed and power."""
-    chance = Random(f"scaling/{seed}")
     sizes = {"AAA": 3, "BBB": 5, "CCC": 7}
     speeds = {kind: chance.uniform(0.7, 1.5) for kind in sizes}
     rates = {kind: NodeRates(per_hour=_growing(chance, gpus)) for kind, gpus in sizes.items()}
     nodes = [Node(f"n{i}", sizes[kind], kind) for i, kind in enumerate([*sizes, "AAA", "BBB"])]
-    gap_s = chance.choice([450.0, 900.0, 1800.0, 3600.0])
+    gap_s = chance.choice(gaps)
     arrivals, at = [], 0.0
     for number in range(60):
         seconds = min(chance.lognormvariate(9.0, 1.0), 60_000.0)
@@ -108,7 +115,7 @@ def scaling(seed: int) -> Experiment:
             if gpus == 1 or chance.random() < 0.8
         ]
         times = [option.seconds for option in options]
-        due = at + chance.choice([chance.uniform(1.1, 9) * min(times), 3 * max(times)])
+        due = at + chance.choice([chance.uniform(1.1, laxest) * min(times), 3 * max(times)])
         late = chance.uniform(0.0001, 0.01)
         job = timed_job(f"j{number}", options, options, deadline=due, late_cost_per_s=late)
         arrivals.append(Arrival(at, job, job.options[0].seconds))
@@ -137,7 +144,7 @@ def without_prices(seed: int) -> Experiment:
     """Energy costs nothing; lateness does, by priority."""
     chance = Random(f"no prices/{seed}")
     nodes = [Node(f"n{i}", 4) for i in range(3)]
-    load = Load(load=chance.choice([0.8, 1.2, 1.6]), priorities=(1, 2, 3, 4, 5))
+    load = Load(150, chance.choice([0.8, 1.2, 2.0]), due=(1.1, 3.0), priorities=(1, 2, 3, 4, 5))
     return Experiment(drawn(chance, load, nodes), nodes)
 
 
@@ -151,7 +158,15 @@ def without_deadlines(seed: int) -> Experiment:
 def overload(seed: int) -> Experiment:
     chance = Random(f"overload/{seed}")
     nodes = nodes_of(BIG, SMALL, count=1)
-    load = Load(jobs=100, load=chance.choice([1.3, 1.8, 2.5]), late=(1e-4, 1e-3))
+    load = Load(150, chance.choice([1.3, 1.8, 2.5]), due=(1.2, 4.0), late=(1e-4, 1e-3))
+    return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
+
+
+def busy(seed: int) -> Experiment:
+    """As much work as there are GPUs, for a while."""
+    chance = Random(f"busy/{seed}")
+    nodes = nodes_of(BIG, SMALL, count=1)
+    load = Load(100, chance.choice([0.9, 1.4, 2.0]), late=(1e-4, 1e-3))
     return Experiment(drawn(chance, load, nodes), nodes, costs=priced(nodes))
 
 
@@ -211,7 +226,7 @@ def only_deadlines(seed: int) -> Experiment:
     """No price, no watts: how late jobs are is all there is."""
     chance = Random(f"deadlines/{seed}")
     nodes = [Node(f"n{i}", 4) for i in range(3)]
-    load = Load(load=chance.choice([0.8, 1.2, 1.6]))
+    load = Load(150, chance.choice([0.8, 1.2, 2.0]), due=(1.1, 3.0))
     return Experiment(drawn(chance, load, nodes), nodes)
 
 
@@ -219,9 +234,11 @@ FAMILIES: Mapping[str, Family] = {
     "the authors'": of_the_authors,
     "rented nodes": rented,
     "scaling jobs": scaling,
+    "scaling in overload": scaling_in_overload,
     "unequal kinds": unequal_kinds,
     "no prices": without_prices,
     "no deadlines": without_deadlines,
+    "busy": busy,
     "overload": overload,
     "costly interruption": costly_interruption,
     "tenants": tenants,

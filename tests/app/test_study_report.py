@@ -278,3 +278,33 @@ def test_huge_values_are_short_in_the_table_of_trials(tmp_path: Path) -> None:
 def test_a_browser_draws_the_page_without_an_error(tmp_path: Path, make: Any, charts: int) -> None:
     a_page(tmp_path, make())
     assert_drawn(browsed(tmp_path / "study.html", charts), charts)
+
+
+def slow_to_start(number: int, start_s: float = 6.0, step_s: float = 0.25) -> dict[str, Any]:
+    """Alone on a slot, after those before it: its first step begins when its libraries are there."""
+    begun = number * (start_s + 4 * step_s)
+    points = [[step, 1 / (number + step), begun + start_s + step_s * step] for step in range(1, 5)]
+    told = {"points": points, "best": points[-1][1], "value": points[-1][1]}
+    return a_trial(number, 4, "done", **told, stints=[[begun, points[-1][2], "slot 0"]])
+
+
+def test_a_replay_of_the_studys_own_policy_takes_what_was_measured_starts_included() -> None:
+    trials = [slow_to_start(number) for number in range(4)]
+    switch = {"seconds": 0.01, "rung": "freeze"}
+    study = a_study(trials, policy="fifo", steps=4, switch=switch)
+    found = recorded(study)
+    assert found is not None
+    assert found.start_s == pytest.approx(6.0)
+    own = next(row for row in others_of(study, ("fifo",)).rows if row["own"])
+    reached = trials[3]["points"][-1][2]  # the last step of the last is the best
+    assert own["to_target_s"] == pytest.approx(reached)
+    assert "6 s for the start of a trial" in others_of(study, ("fifo",)).notes[0]
+
+
+def test_the_time_before_the_first_trial_ran_is_in_no_row_and_not_in_what_was_measured() -> None:
+    trials = [slow_to_start(number) for number in range(2)]
+    for trial in trials:
+        trial["points"] = [[step, value, at + 100] for step, value, at in trial["points"]]
+        trial["stints"] = [[begun + 100, ended + 100, on] for begun, ended, on in trial["stints"]]
+    notes = others_of(a_study(trials, policy="fifo", steps=4), ("fifo",)).notes
+    assert "Measured here: 14.0 s" in notes[0] or "Measured here: 14 s" in notes[0]

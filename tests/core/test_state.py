@@ -31,7 +31,8 @@ from dovetail.core.entries import (
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import Node, Tenant
 from dovetail.core.state import State
-from dovetail.core.track import Phase
+from dovetail.core.track import Phase, Track
+from dovetail.core.view import RUNS, View
 from dovetail.testing import fingerprint, job, nodes, placement
 
 
@@ -312,3 +313,48 @@ def test_a_gpu_that_a_stranger_shares_with_our_job_is_not_free_when_the_job_ends
     assert state.room.free[0] == 0b01
     state.record(Occupied(4.0, "box", 0))
     assert state.room.free[0] == 0b11
+
+
+class Seen:
+    """An index that notes what a track says of its starts when it is told of them."""
+
+    def __init__(self) -> None:
+        self.watches = RUNS
+        self.starts: list[tuple[float, float]] = []
+
+    def build(self, view: View) -> "Seen":
+        return self
+
+    def runs(self, track: Track) -> None:
+        self.starts.append((track.first_start_at, track.started_at))
+
+    def waits(self, track: Track) -> None: ...
+
+    def ends(self, track: Track) -> None: ...
+
+    def settle(self) -> None: ...
+
+
+def test_who_is_told_of_a_start_finds_it_in_the_track_the_first_as_any_other() -> None:
+    state, seen = state_after(NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j"))), Seen()
+    state.index(seen)
+    for at in (1.0, 5.0):
+        state.record(Woke(at))
+        state.record(Start("j", placement((0, 1))))
+        state.record(Started(at + 1, "j"))
+        state.record(Preempt("j"))
+    assert list(dict.fromkeys(seen.starts)) == [(1.0, 1.0), (1.0, 5.0)]
+
+
+def test_jobs_that_are_suspended_for_no_time_are_not_in_the_peak() -> None:
+    state = state_after(
+        NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j")), Start("j", placement((0, 1))),
+        Started(1.0, "j"), Woke(2.0), Preempt("j"), Start("j", placement((0, 1))),
+    )  # fmt: skip
+    assert (state.suspended_count, state.peak_suspended) == (0, 0)
+    state.record(Woke(3.0))
+    state.record(Started(3.0, "j"))
+    state.record(Preempt("j"))
+    assert state.peak_suspended == 0
+    state.record(Woke(4.0))
+    assert state.peak_suspended == 1

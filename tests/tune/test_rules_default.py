@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, nan
+from math import ceil, exp, inf, log, nan
 from random import Random
 from statistics import median
 
@@ -14,7 +14,7 @@ from dovetail.tune.extrapolation import promise
 from dovetail.tune.replay import Drawn, Run, replay
 from dovetail.tune.rules.default import Default
 from dovetail.tune.rules.turns import Fifo
-from dovetail.tune.study import PAUSED, RUNNING, Study, Trial
+from dovetail.tune.study import DONE, PAUSED, RUNNING, Study, Trial
 
 Curve = tuple[float, ...]
 
@@ -164,3 +164,90 @@ def test_first_values_that_rank_the_trials_are_believed() -> None:
 def test_bad_parameters_are_told() -> None:
     with pytest.raises(ValueError, match="give a number from 0 on"):
         Default(curiosity=-1)
+
+
+# ------------------------------------------------------------------- where early losses mislead
+
+
+def overtaking(trials: int, steps: int, seed: int) -> Drawn:
+    """The lower the end, the later the fall: a sigmoid each."""
+    chance = Random(seed)
+    curves = []
+    for _ in range(trials):
+        end = chance.random()
+        at = 0.1 * steps + (1 - end) * 0.6 * steps
+        curves.append(tuple(end + (1.2 - end) / (1 + exp((age - at) / 2)) for age in range(steps)))
+    return drawn(curves)
+
+
+def misled(trials: int = 6, steps: int = 26) -> Study:
+    """Three are done, and the one that led at first is the last of them."""
+    study = study_of(
+        *[(0.1 * n + 1,) * (steps - 1) + (1 - 0.3 * n,) for n in range(3)],
+        *[(1.0 + 0.05 * n,) * 8 for n in range(3, trials)],
+        steps=steps,
+    )
+    for trial in study.trials[:3]:
+        trial.standing = DONE
+    return study
+
+
+def test_a_studys_own_ends_say_whether_early_losses_mislead() -> None:
+    kept = study_of(*[tuple(n + 1 / age for age in range(1, 27)) for n in range(4)], steps=26)
+    assert promise(kept).constancy == 1.0
+    assert promise(misled()).constancy < 0.0
+    assert promise(study_of(*[falling(0.2, 5)] * 3, steps=26)).constancy == 1.0  # none is done
+
+
+def test_a_single_pair_that_was_overtaken_does_not_overrule_the_prior() -> None:
+    study = study_of((1.0,) * 25 + (0.9,), (1.1,) * 25 + (0.8,), *[(1.2,)] * 6, steps=26)
+    assert promise(study).constancy > Default().misled
+
+
+def test_where_early_losses_mislead_nobody_gives_way_and_the_worst_come_first() -> None:
+    study = misled()
+    running = study.trials[3]
+    running.standing, running.turn = RUNNING, 8
+    assert Default().pick(study, running) is running
+    assert Default().pick(study, None) is study.trials[5]
+
+
+@pytest.mark.parametrize("slots", [2, 4])
+def test_slow_starters_are_found_about_as_soon_as_one_after_another(slots: int) -> None:
+    studies = [overtaking(24, 26, seed) for seed in range(12)]
+    logarithms = [
+        log(replay(Fifo(), own, slots=slots).to_target / run(own, slots=slots).to_target)
+        for own in studies
+    ]
+    assert exp(sum(logarithms) / len(logarithms)) >= 0.8
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("slots", [2, 4, 8])
+def test_whatever_the_curves_do_the_best_is_done_in_a_time_that_can_be_told(
+    slots: int, seed: int
+) -> None:
+    """At worst: the time of the prior, one trial's until a slot is free, and then half of the slots
+    take the trials in order."""
+    chance, steps, cost = Random(seed), 20, 0.25
+    walks = [tuple(chance.gauss(0, 1) for _ in range(steps)) for _ in range(20)]
+    study = drawn(walks)
+    whole = steps + cost
+    trusted = max(1.0, Default().trusted * len(walks) / slots) * steps
+    in_order = ceil((study.best + 1) / (Default().in_order * slots))
+    assert run(study, slots=slots).best_done <= trusted + whole + in_order * (whole + cost)
+
+
+def test_with_one_slot_it_is_in_order_every_second_turn() -> None:
+    rule, study = Default(), Study(10, 1, planned=20)
+    wanted = []
+    for turn in range(3, 9):
+        study.now = 10.0 * turn
+        wanted.append(rule._wanted_in_order(study))
+    assert wanted in ([0, 1] * 3, [1, 0] * 3)
+
+
+def test_before_the_time_of_one_trial_nobody_runs_in_order() -> None:
+    study = Study(10, 4, planned=4)
+    study.now = 9.9
+    assert Default()._wanted_in_order(study) == 0

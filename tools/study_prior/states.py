@@ -140,13 +140,28 @@ def _nothing() -> States:
 
 def share(prior: Prior, task: Task, seeds: Sequence[int]) -> float:
     """Of the clairvoyant's speed, under this prior: a geometric mean over draws of the task."""
-    logarithms = []
+    return exp(fmean(log(one.clairvoyant / one.ours) for one in timed(prior, task, seeds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """When the target was reached on one draw, in steps."""
+
+    ours: float
+    fifo: float
+    clairvoyant: float
+
+
+def timed(prior: Prior, task: Task, seeds: Sequence[int]) -> list[Timed]:
+    """Draws of the task under this prior, and under those it is compared with."""
+    slots = AS_THEY_ARE.slots
+    found = []
     for seed in seeds:
         drawn = draw(task, MOST_TRIALS, seed)
-        ours = _to_target(_Watched(prior, drawn, every=0), drawn, AS_THEY_ARE.slots)
-        theirs = _to_target(Fifo(), drawn.in_order_of_their_ends(), AS_THEY_ARE.slots)
-        logarithms.append(log(theirs / ours))
-    return exp(fmean(logarithms))
+        ours = _to_target(_Watched(prior, drawn, every=0), drawn, slots)
+        fifo = _to_target(Fifo(), drawn, slots)
+        found.append(Timed(ours, fifo, _to_target(Fifo(), drawn.in_order_of_their_ends(), slots)))
+    return found
 
 
 def _to_target(rule: Rule, drawn: Drawn, slots: int) -> float:

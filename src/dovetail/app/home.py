@@ -48,6 +48,11 @@ class Home:
         return self.state / "power.json"
 
     @property
+    def archive(self) -> Path:
+        """What the journal no longer holds, as compressed lines of JSON."""
+        return self.state / "archive"
+
+    @property
     def mark(self) -> Path:
         """There if it is everybody's: the journal knows, but not everybody may read that."""
         return self.state / "system"
@@ -58,6 +63,10 @@ class Home:
 
     def environment(self, job_id: str) -> Path:
         return self.environments / f"{job_id}.json"
+
+    def stdin(self, job_id: str) -> Path:
+        """What it reads, if it was given something; two numbers lie beside it."""
+        return self.environments / f"{job_id}.stdin"
 
     def folder(self, job_id: str) -> Path:
         return self.runs / job_id

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from dovetail.app.experiment import PREDICTORS
 from dovetail.app.objectives import Objective
+from dovetail.app.outputs import Failed
 from dovetail.policies import registry
 from dovetail.predict.speed import SPEEDS
 
@@ -40,10 +41,16 @@ _VERY_LONG_S = 1e5 * 86400.0
 _SECOND = (1.0, "s")
 
 
-def table(summaries: Sequence[Summary], objective: Objective | None = None) -> str:
+def table(
+    summaries: Sequence[Summary],
+    objective: Objective | None = None,
+    failures: Sequence[Failed] = (),
+) -> str:
     """One row per policy; times in a readable unit. What it costs follows, where that is known, or
-    the figures of the objective with who is on the front."""
+    the figures of the objective with who is on the front. Who failed has a row with the reason."""
     lines = _block(summaries, _COLUMNS)
+    for failed in failures:
+        lines += _wrapped(f"{failed.name}  failed: {failed.reason}")
     if objective is not None:
         lines += ["", *_block(summaries, (_COLUMNS[0], *objective.columns, ("pareto", "front")))]
         lines += _front(summaries, objective)

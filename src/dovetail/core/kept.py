@@ -22,7 +22,7 @@ TRACK_KEPT: Final = (
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
     *("parked_bytes", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
-    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued"),
+    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
 

@@ -309,6 +309,8 @@ class Lifecycle(View):
         if track.phase is not STARTING and track.working_since != track.started_at:
             raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
         was_starting = track.phase is STARTING
+        if was_starting:
+            track.idle_s = track.idle_by(self.now)
         track.phase = RUNNING
         track.working_since = self.now
         if was_starting:  # from now on its standing changes with time
@@ -386,6 +388,8 @@ class Lifecycle(View):
 
     def _settle_so_far(self, track: Track) -> None:
         """Book what the job did so far; it goes on running, in another way."""
+        if track.phase is STARTING:
+            track.idle_s = track.idle_by(self.now)
         self._settle_stint(track, track.holds, 0.0)
         track.started_at = self.now
         if track.working_since >= 0:
@@ -434,6 +438,7 @@ class Lifecycle(View):
 
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
+        track.idle_s = 0.0
         track.waiting_since = self.now
         self._tickets += 1
         track.ticket = self._tickets

@@ -135,6 +135,7 @@ class Room:
         self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
         self.gpus_up += node.gpus
+        self._forget_eligible()
         return n
 
     def _pool_for(self, node: Node) -> Pool:
@@ -148,9 +149,6 @@ class Room:
         pool = Pool(len(self.pools), node.kind, node.tenant, node.gpu_memory_gb)
         self.pools.append(pool)
         self.sole = pool if len(self.pools) == 1 else None
-        for shape in self._asked:
-            shape.pools = None
-        self._asked.clear()
         return pool
 
     def set_open(self, n: int, is_open: bool) -> None:
@@ -170,6 +168,7 @@ class Room:
         self.set_open(n, False)
         self.set_up(n, False)
         self.gone.add(n)
+        self._forget_eligible()
 
     def set_up(self, n: int, is_up: bool) -> None:
         """Count the node's GPUs among those of the cluster, or no longer."""
@@ -218,8 +217,15 @@ class Room:
         return [
             pool
             for pool in self.pools
-            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape)
+            if (not shape.kinds or pool.kind in shape.kinds)
+            and self.admits(pool, shape)
+            and (shape.plain or self._most_in(pool, shape) >= max(shape.gpus, 1))
         ]
+
+    def _forget_eligible(self) -> None:
+        for shape in self._asked:
+            shape.pools = None
+        self._asked.clear()
 
     def _may_use(self, pool: Pool, shape: Shape, gpus: int) -> bool:
         if not shape.options:
@@ -259,9 +265,9 @@ class Room:
         if tenant is not None and _gpus_counted(shape) > tenant.gpu_quota:
             return f"it needs {shape}, and the tenant's quota is {tenant.gpu_quota:g} GPUs"
         largest = 0
-        for pool in self.eligible(shape):
-            most = sum(self._most_gpus(n, shape) for n in pool.members if n not in self.gone)
-            largest = max(largest, most)
+        for pool in self.pools:
+            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape):
+                largest = max(largest, self._most_in(pool, shape))
         if largest >= max(shape.gpus, 1):
             return ""
         kinds = sorted({pool.kind for pool in self.pools})
@@ -271,6 +277,10 @@ class Room:
             return f"it needs {shape}, and no node that it may use has as much"
         limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""
         return f"it needs {shape}, and the largest possible placement is {largest} GPUs{limit}"
+
+    def _most_in(self, pool: Pool, shape: Shape) -> int:
+        """How many of the shape's GPUs the empty pool could carry."""
+        return sum([self._most_gpus(n, shape) for n in pool.members if n not in self.gone])
 
     def _most_gpus(self, n: int, shape: Shape) -> int:
         """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""

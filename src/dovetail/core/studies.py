@@ -22,6 +22,7 @@ PAUSED: Final = "paused"  # has run, waits with its progress kept
 DONE: Final = "done"
 STOPPED: Final = "stopped"
 FAILED: Final = "failed"
+UNREPORTED: Final = "it ended without reporting"  # how the reason begins
 OVER: Final = (DONE, STOPPED, FAILED)
 
 Settings: TypeAlias = tuple[tuple[str, Setting], ...]
@@ -265,7 +266,7 @@ class StudyTrack:
         if trial.points:
             return DONE, ""
         told = ", ".join(sorted(track.metrics)) or "nothing"
-        return FAILED, f"it ended without reporting {self.design.metric!r}; it reported {told}"
+        return FAILED, f"{UNREPORTED} {self.design.metric!r}; it reported {told}"
 
 
 def _is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:

@@ -70,6 +70,7 @@ class Track:
     requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
+    idle_s: Seconds = 0.0  # of its present turn: with GPUs in hand, before it was at work
     stranded: str = ""  # why no node that there is now could ever run it
     benched: bool = False  # has its study as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
@@ -137,6 +138,10 @@ class Track:
         if self.placement is None or self.working_since < 0:
             return self.executed_s
         return self.executed_s + (now - self.working_since) * self.speed
+
+    def idle_by(self, now: Seconds) -> Seconds:
+        """Time of its present turn before it was at work."""
+        return self.idle_s + now - self.started_at if self.phase is STARTING else self.idle_s
 
     def held_by(self, now: Seconds) -> Seconds:
         """Time with GPUs in its hands, up to then."""

@@ -268,9 +268,14 @@ class ByService:
         self._by_turn: Final = by_turn
 
     def service(self, track: Track, now: Seconds) -> float:
+        """A turn begins with its work, however long it takes to restore the job: what that took counts
+        when the turn is over."""
+        waited = 0.0
+        if track.placement is not None and (track.idle_s > 0.0 or track.phase is STARTING):
+            waited = track.idle_by(now) * self._pace(track)
         if self._in_gpu_seconds:
-            return track.service_by(now) - track.forgiven_gpu_s
-        return track.held_by(now)
+            return track.service_by(now) - track.forgiven_gpu_s - waited
+        return track.held_by(now) - waited
 
     def _step(self, track: Track, now: Seconds) -> tuple[float, float]:
         """The rank, and how long it lasts while the job runs.
@@ -294,7 +299,7 @@ class ByService:
 
     def running(self, track: Track, view: View) -> Standing:
         now = view.now
-        rank, lasts = self._step(track, _without_the_wait(track, now))
+        rank, lasts = self._step(track, now)
         until = inf if track.phase is STARTING else now + lasts
         if self._rotate_s < inf and track.phase is not STARTING:
             turn_ends = track.working_since + self._rotate_s
@@ -310,15 +315,6 @@ class ByService:
     def lasts(self, track: Track, view: View) -> Seconds:
         _, lasts = self._step(track, view.now)
         return min(lasts, self._rotate_s)
-
-
-def _without_the_wait(track: Track, now: Seconds) -> Seconds:
-    """The time as if the job had been at work from its start: a turn begins with its work, however
-    long it takes to restore the job. What that took counts when the turn is over."""
-    if track.phase is STARTING:
-        return track.started_at
-    wait_s = track.working_since - track.started_at
-    return now - wait_s if wait_s > 0 else now
 
 
 def late_demotion(tracks: Sequence[Track], limits: Sequence[float], now: Seconds) -> Seconds:

@@ -15,6 +15,11 @@ Numbers: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
 
+_YOUNG: Final = (4 / 52, 8 / 52, 16 / 52)  # of its steps a trial has made
+_APART: Final = 3.0  # two of many trials, chosen by lot, are a third of all places apart
+_CREDIT: Final = 2.0  # pairs that are taken to have kept their order before any is known
+
+
 class Curves:
     """One row per trial. What only a trial's own curve says of it is worked out when it has made a
     step; what compares it with the others is left to whoever asks."""
@@ -91,6 +96,26 @@ class Curves:
         """Several were seen and none was lower than another at the same age: nothing to choose by."""
         return int(np.count_nonzero(self.ages)) > 1 and not self.above.any()
 
+    @property
+    def constancy(self) -> float:
+        """Whether the trials that are done have ended in the order in which they stood when young:
+        1 if they have, -1 if in the opposite one. Pairs that stood close to each other count for
+        less, and it is drawn towards 1 as by `_CREDIT` pairs."""
+        done = (self.ages >= self.steps).nonzero()[0]
+        if len(done) < 2:
+            return 1.0
+        ends = self.last[done]
+        higher = _order_of_all(ends)
+        kept, told = _CREDIT, _CREDIT
+        for share in _YOUNG:
+            young = self.lowest[:, max(1, round(share * self.steps) - 1)]
+            known = np.sort(young[young < inf])
+            place = np.searchsorted(known, young[done]) / max(len(known) - 1, 1)
+            apart = np.clip(_APART * np.subtract.outer(place, place), -1, 1)
+            kept += float((apart * higher).sum()) / 2 / len(_YOUNG)
+            told += float(np.abs(apart).sum()) / 2 / len(_YOUNG)
+        return kept / told
+
     def _describe(self, row: int, best: list[float], losses: list[float]) -> None:
         if not isfinite(best[-1]):
             return
@@ -140,6 +165,11 @@ def projected(best: Sequence[float], steps: int) -> float:
 def _order(loss: float, others: Numbers) -> Indices:
     """1 where it is the higher, -1 where it is the lower."""
     return np.subtract(loss > others, loss < others, dtype=np.intp)
+
+
+def _order_of_all(values: Numbers) -> Numbers:
+    """[i, j]: 1 where i is the higher, -1 where it is the lower."""
+    return np.sign(np.subtract.outer(values, values))
 
 
 def _slope(at: Numbers, values: Numbers) -> float:

@@ -66,12 +66,13 @@ class Promise:
         self._prior = prior
         self._slots = 1
         self._odds: list[float] | None = None
+        self._constancy: float | None = None
 
     def of(self, study: Study) -> Promise:
         """Brought up to date."""
         if self.curves.follow(study.trials) or study.slots != self._slots:
             self._slots = study.slots
-            self._odds = None
+            self._odds = self._constancy = None
         return self
 
     @property
@@ -80,6 +81,13 @@ class Promise:
         if self._odds is None:
             self._odds = self._weighed().tolist()
         return self._odds
+
+    @property
+    def constancy(self) -> float:
+        """As the curves have it."""
+        if self._constancy is None:
+            self._constancy = self.curves.constancy
+        return self._constancy
 
     @property
     def concord(self) -> float:

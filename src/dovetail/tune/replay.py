@@ -87,10 +87,14 @@ def replay(
     *,
     slots: int = 4,
     switch_cost: float = 0.25,
+    start_cost: float | None = None,
     seed: int = 0,
     deadline: float | None = None,
 ) -> Run:
-    """Run the rule to the end: until every trial is done or given up, or the deadline has come."""
+    """Run the rule to the end: until every trial is done or given up, or the deadline has come.
+
+    A first start costs what a switch does, unless `start_cost` says otherwise.
+    """
     study = Study(
         len(drawn.curves[0]),
         slots,
@@ -100,7 +104,7 @@ def replay(
         seed=seed,
     )
     study.trials = [Trial(number, {}) for number in range(len(drawn.curves))]
-    world = _World(rule, drawn, study)
+    world = _World(rule, drawn, study, switch_cost if start_cost is None else start_cost)
     world.run()
     return world.outcome()
 
@@ -108,8 +112,9 @@ def replay(
 class _World:
     """The slots, who is in them, and the curves along which the trials go."""
 
-    def __init__(self, rule: Rule, drawn: Drawn, study: Study) -> None:
+    def __init__(self, rule: Rule, drawn: Drawn, study: Study, start_cost: float) -> None:
         self.rule = rule
+        self.start_cost = start_cost
         self.drawn = drawn
         self.study = study
         self.occupants: list[Trial | None] = [None] * study.slots
@@ -195,7 +200,8 @@ class _World:
         chosen = self.rule.pick(self.study, leaving)
         start = self.study.now
         if chosen is not leaving:
-            start += self.study.switch_cost
+            is_new = chosen is not None and chosen.standing is NEW
+            start += self.start_cost if is_new else self.study.switch_cost
             self._exchange(slot, leaving, chosen)
         if chosen is not None:
             heappush(self.ends, (start + self._duration(chosen), slot))

@@ -335,7 +335,7 @@ def test_the_environment_reaches_the_job_and_nothing_else(live: Any) -> None:
 
 def test_health_tells_who_it_is(live: Any) -> None:
     told = live.get("/v1/health")
-    assert (told["pid"], told["full"], told["notice"]) == (live.process.pid, False, "")
+    assert (told["pid"], told["full"], told["notices"]) == (live.process.pid, False, [])
     assert told["jobs"] == {"running": 0, "waiting": 0}
     assert 0 < told["uptime_s"] < 1000
 

@@ -149,7 +149,7 @@ def test_a_connection_that_is_used_stays_and_one_that_follows_too(
 def test_streams_of_one_user_are_limited_and_end_with_their_connection(
     start: Any, tmp_path: Path
 ) -> None:
-    live = start(tmp_path, most_files=64)  # 32 connections in all, of which 16 may be streams
+    live = start(tmp_path, most_files=256)  # 192 connections in all, of which 24 may be streams
     connect = over(str(live.socket))
 
     def follow() -> socket.socket:
@@ -161,9 +161,9 @@ def test_streams_of_one_user_are_limited_and_end_with_their_connection(
         return connection.recv(15)
 
     with ExitStack() as kept:
-        streams = [kept.enter_context(follow()) for _ in range(16)]
-        assert [first_line(one) for one in streams] == [b"HTTP/1.1 200 OK"] * 16
-        assert "16 of yours follow logs or events" in said_on(follow())
+        streams = [kept.enter_context(follow()) for _ in range(24)]
+        assert [first_line(one) for one in streams] == [b"HTTP/1.1 200 OK"] * 24
+        assert "24 of yours follow logs or events" in said_on(follow())
         assert live.get("/v1/health")["threads"] == ""  # who only asks is served as before
 
     def is_let_in() -> bool:

@@ -112,6 +112,13 @@ class SubmissionAsked(_Asked):
     )
     workdir: Workdir = Field(description="The folder it was submitted in.")
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+    apart: bool = Field(default=False, description="Output and errors can be read each alone, too.")
+    stdin: bool = Field(default=False, description="Its standard input will be sent.")
+
+
+class StdinTaken(BaseModel):
+    taken: int = Field(description="Bytes in all; send what follows them.")
+    open: bool = Field(description="False: the job will read no more.")
 
 
 class SubmissionsAsked(_Asked):
@@ -130,10 +137,13 @@ class WhatIfAsked(_Asked):
 
 
 class JobsAsked(_Asked):
-    """Some jobs: by `ids`, or all of the caller's that have not ended."""
+    """Some jobs: by `ids`, names or patterns, or all of the caller's that have not ended."""
 
     ids: list[Wanted] = Field(default=[], max_length=MOST_IDS)
     mine: StrictBool = False
+    partly: StrictBool = Field(
+        default=False, description="What can be done is; what cannot is told. Else all or nothing."
+    )
 
 
 class PriorityAsked(JobsAsked):
@@ -179,6 +189,7 @@ class Problem(BaseModel):
 
 class Ids(BaseModel):
     ids: list[str]
+    problems: list[str] = Field(default=[], description="What could not be done, and why.")
 
 
 class Held(BaseModel):
@@ -246,8 +257,13 @@ class PolicyTold(BaseModel):
     trouble: str = Field(description="Why the one that was asked for does not decide, if so.")
 
 
+class Acknowledged(BaseModel):
+    notices: list[str] = Field(description="Those that are known now, and no longer shown.")
+
+
 class Jobs(PolicyTold):
     jobs: list[JobRow]
+    notices: int = Field(description="How many nobody has acknowledged; see /v1/health.")
     total: int
     running: int
     waiting: int
@@ -285,7 +301,8 @@ class Health(PolicyTold):
     pid: int
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
-    notice: str = Field(description="What the operator should know of the journal.")
+    keep: str = Field(description="How long what is over is kept.")
+    notices: list[str] = Field(description="What nobody has acknowledged yet; as a rule nothing.")
     system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
@@ -429,6 +446,10 @@ class QuietTrials(BaseModel):
     seconds: float = Field(description="For how long nothing has come from it.")
     usual_s: float | None = Field(description="Between two reports here; null: nobody reported.")
     told: list[str] = Field(description="What it reports instead of the metric.")
+    printed: list[str] = Field(
+        default=[], description="What it printed last, if no trial was ever understood."
+    )
+    pattern: str = Field(default="", description="A metric_pattern that may find the metric there.")
 
 
 class _StudyHead(BaseModel):

@@ -11,6 +11,7 @@ from starlette.background import BackgroundTask
 
 from dovetail.app.daemon import metrics
 from dovetail.app.daemon.answers import (
+    Acknowledged,
     Health,
     Nodes,
     PolicyAsked,
@@ -42,7 +43,8 @@ async def health(daemon: AskedDaemon) -> Response:
                 "waiting": len(state.tracks) - len(state.running),
             },
             "full": daemon.store.is_full,
-            "notice": daemon.store.notice,
+            "keep": daemon.keep.text(),
+            "notices": list(daemon.notices.all),
             "system": daemon.home.system,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
@@ -168,6 +170,15 @@ def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:
 def openmetrics(daemon: AskedDaemon) -> Response:
     """In the OpenMetrics text format. Counters count since the daemon started."""
     return Response(metrics.exposition(daemon), headers={"content-type": metrics.TYPE})
+
+
+@routes.post("/v1/notices/acknowledge", response_model=Acknowledged, responses=problems(503, 507))
+def acknowledge(daemon: AskedDaemon, caller: Asking) -> Response:
+    """Somebody has seen what the daemon had to say; it is not said again."""
+    if not caller.admin:
+        raise NotAllowed("only an administrator may acknowledge notices")
+    known = daemon.service.change(lambda view, now: ((), daemon.notices.acknowledge()))
+    return Answer({"notices": list(known)})
 
 
 @routes.post("/v1/stop", response_model=Stopping, responses=problems())

@@ -11,11 +11,9 @@ from dovetail.app.daemon import events
 from dovetail.app.daemon.answers import LARGEST_NUMBER, CostsTold, Past
 from dovetail.app.daemon.api_jobs import MOST_ROWS, Text
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
-from dovetail.app.daemon.costs import charged
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.daemon.sight import Sight, row_for
 from dovetail.backends.store import Filter
-from dovetail.core.journal import decode
 
 routes = router("past")
 Time = Annotated[float | None, Query(ge=0, le=LARGEST_NUMBER, description="Seconds since 1970.")]
@@ -64,10 +62,9 @@ def history_trace(
 @routes.get("/v1/costs", response_model=CostsTold, responses=problems(503))
 def costs(daemon: AskedDaemon, since: Time = None) -> Response:
     """What running jobs has cost since then, or since the journal began: energy, carbon, lateness.
-    By the prices and watts that the daemon knows now."""
+    By the prices and watts that the daemon knew at the time; of a short journal, that it knows now."""
     clock = daemon.service.clock
-    entries = (decode(line) for _, line in daemon.reader.lines_after(0))
-    found = charged(entries, daemon.costs, clock(), max((since or 0.0) - clock.epoch, 0.0))
+    found = daemon.account.since(max((since or 0.0) - clock.epoch, 0.0), clock())
     return Answer({**found, "since": max(since or 0.0, clock.epoch), "file": daemon.costs_file})
 
 

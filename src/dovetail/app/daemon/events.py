@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 
 from dovetail.app.daemon.sight import Sight
 from dovetail.backends.store import Reader
 
 _LOOK_EVERY_S = 0.1
 _HEARTBEAT_EVERY_S = 15.0
+_THREADS = CapacityLimiter(2)  # for all streams: who asks something else must not wait for them
 
 
 async def stream(
@@ -23,7 +25,9 @@ async def stream(
     yield f"retry: 1000\nid: {seq}\n\n"
     told_at = monotonic()
     while True:
-        lines = await run_in_threadpool(_next, reader, sight, seq) if last_seq() > seq else []
+        lines = []
+        if last_seq() > seq:
+            lines = await run_sync(_next, reader, sight, seq, limiter=_THREADS)
         if lines:
             seq = lines[-1][0]
             told_at = monotonic()

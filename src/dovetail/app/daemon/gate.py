@@ -18,7 +18,7 @@ from dovetail.app.daemon.doors import Limits
 
 MOST_BODY_BYTES = 16 << 20
 _LARGE_BODY_BYTES = 1 << 20
-_LARGE_AT_ONCE = 4  # of everybody: read into objects they take ten times their size
+_MOST_STREAMS = 64  # of one user
 _AT_ONCE = 10  # requests of one user; the rest wait. There are 40 threads for them
 
 Scope = MutableMapping[str, Any]
@@ -35,7 +35,8 @@ class Gate:
         self._limits = limits
         self._turns: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(_AT_ONCE))
         self._streams: Counter[int] = Counter()  # by user: answers that have no end yet
-        self._large = Semaphore(_LARGE_AT_ONCE)
+        # One large body of each at a time: read into objects it takes ten times its size.
+        self._large: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,9 +60,9 @@ class Gate:
         """Its turn is over when the answer begins: what takes a thread or much memory comes before."""
         async with AsyncExitStack() as held:
             turn = await held.enter_async_context(AsyncExitStack())
-            await turn.enter_async_context(self._turns[caller.uid])
             if is_large:
-                await turn.enter_async_context(self._large)
+                await turn.enter_async_context(self._large[caller.uid])
+            await turn.enter_async_context(self._turns[caller.uid])
 
             async def answer(message: Message) -> None:
                 if message["type"] == "http.response.start":
@@ -77,8 +78,7 @@ class Gate:
 
     @contextmanager
     def _stream(self, caller: Caller) -> Iterator[None]:
-        most = self._limits.in_all if caller.admin else self._limits.of_user
-        most //= 2
+        most = min(self._limits.of_user // 2, _MOST_STREAMS)
         if self._streams[caller.uid] >= most:
             raise TooManyStreams(
                 f"too many connections: {most} of yours follow logs or events; end some first"

@@ -22,6 +22,7 @@ from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound,
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
 from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
 from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.records import array_of, record_in
 from dovetail.app.daemon.rows import row_of
@@ -30,6 +31,7 @@ from dovetail.app.daemon.submissions import (
     Member,
     Submission,
     as_here,
+    check_folder,
     check_it_could_run,
     members,
 )
@@ -71,6 +73,7 @@ class Parts:
     chosen: Chosen
     clock: Clock
     limits: Limits
+    notices: Notices
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
 
 
@@ -141,6 +144,11 @@ class Service:
 
     def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
         """All of them or none; the ids of their jobs, in order."""
+        for submission in submissions:
+            if submission.stdin and submission.spec.array is not None:
+                raise BadInput("stdin: the members of an array have none; pass files instead")
+            if not submission.spec.after:  # those may make it
+                check_folder(submission.workdir, submission.spec.workdir)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()
@@ -270,8 +278,25 @@ class Service:
         return self._each(ids, caller, "cancel", self._cancelled)
 
     @staticmethod
-    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event | None:
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event:
         return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def cancel_all(self, caller: Caller) -> None:
+        """Everybody's, as they are at that moment: one that ends meanwhile is no mistake."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
+
+        self.change(change)
+
+    def keep_meta(self, key: str, value: str) -> None:
+        """Something to remember beside the jobs."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, value)
+            return [], None
+
+        self.change(change)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)
@@ -302,12 +327,14 @@ class Service:
         return self.change(change)
 
     def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
-        """Running and suspended jobs start over from the queue."""
+        """Running and suspended jobs start over from the queue; of those that a name or pattern stands
+        for, the ones that run."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             tracks = self._owned(ids, caller, view, "requeue", now)
-            for track in tracks:
-                if track.placement is None and not track.process:
+            for track in [t for t in tracks if t.placement is None and not t.process]:
+                tracks.remove(track)
+                if track.job.id in ids or not tracks:
                     raise Conflict(
                         f"job {track.job.id} waits already; there is nothing to start over"
                     )
@@ -356,16 +383,16 @@ class Service:
         return track
 
     def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
-        """Ids as they are; patterns such as `train-*` or `7.*` stand for the caller's live jobs whose
-        name or id matches; an array's number stands for its members."""
+        """Ids as they are; names, and patterns such as `train-*` or `7.*`, stand for the caller's live
+        jobs whose name or id matches; an array's number stands for its members."""
         found: dict[str, None] = {}
         for one in ids:
-            if any(sign in one for sign in "*?["):
+            if is_id(one):
+                matching = _members(one, view) or [one]
+            else:
                 matching = _matching(one, caller, view)
                 if not matching:
                     raise NotFound(f"no job of yours that has not ended is called {one!r}")
-            else:
-                matching = _members(one, view) or [one]
             found.update(dict.fromkeys(matching))
         return list(found)
 
@@ -459,6 +486,7 @@ class Service:
                 "total": len(chosen),
                 "running": len(view.running),
                 "waiting": len(view.tracks) - len(view.running),
+                "notices": len(self._parts.notices.all),
                 **self.policy(),
             }
 
@@ -524,6 +552,14 @@ def _over(phase: str) -> str:
     return "was cancelled" if phase == "cancelled" else f"has {phase}"
 
 
+def is_id(text: str) -> bool:
+    """Rather than a name or a pattern."""
+    return _ID.fullmatch(text) is not None
+
+
+_ID = re.compile(r"[0-9]{1,18}(\.[0-9]{1,10})?")
+
+
 def _members(array: str, view: View) -> list[str]:
     if not array.isdigit() or array in view.tracks:
         return []
@@ -531,12 +567,11 @@ def _members(array: str, view: View) -> list[str]:
 
 
 def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
+    """Also those whose name it is letter by letter, whatever signs that has."""
+    matches = re.compile(fnmatch.translate(pattern)).match
     return [
         track.job.id
         for track in view.tracks.values()
         if (caller.admin or track.job.user == caller.name)
-        and (
-            fnmatch.fnmatchcase(track.job.name, pattern)
-            or fnmatch.fnmatchcase(track.job.id, pattern)
-        )
+        and (track.job.name == pattern or matches(track.job.name) or matches(track.job.id))
     ]

@@ -17,7 +17,7 @@ from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.sight import study_for
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
-from dovetail.app.daemon.submissions import Submission
+from dovetail.app.daemon.submissions import Submission, check_folder
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -68,6 +68,7 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
+        check_folder(opening.workdir, spec.workdir)
         first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
@@ -136,7 +137,7 @@ class Studies:
         looks, lately = self._service.look(look)
         closed = self._past.last_first(lately, [own.study.id for own in looks])
         pages = (self._past.page(study_id) for study_id in closed[:limit])
-        rows = [row_of_study(own) for own in looks]
+        rows = [self._with_hint(row_of_study(own), own.study.design.metric) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
         told = [study_for(caller, row) for row in rows]
         return {"studies": told, "more": len(closed[limit:])}
@@ -155,7 +156,9 @@ class Studies:
         own = self._service.look(look)
         found = own if isinstance(own, Look) else self._past.find(name, caller.name) or own
         if isinstance(found, Look):
-            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+            page: dict[str, Any] | None = self._with_hint(
+                page_of_study(found, self._parts.clock), found.study.design.metric
+            )
         else:
             page = None if found is None else self._past.page(found)
         if page is None:
@@ -175,6 +178,16 @@ class Studies:
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
+
+    def _with_hint(self, told: dict[str, Any], metric: str) -> dict[str, Any]:
+        """Where no trial was ever heard: what one has printed meanwhile."""
+        quiet = told["quiet"]
+        if quiet is not None and quiet["usual_s"] is None:
+            from dovetail.app.daemon.study_hint import hint
+
+            found = hint(self._parts.book.log(quiet["job"]), metric)
+            quiet.update(printed=list(found.lines), pattern=found.pattern)
+        return told
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 

@@ -12,7 +12,7 @@ from dovetail.app.daemon.study_rows import look_at, page_of_study
 from dovetail.app.daemon.submissions import LOG
 from dovetail.app.home import Home
 from dovetail.backends.store import Reader, Store
-from dovetail.core.studies import FAILED, StudyTrack
+from dovetail.core.studies import FAILED, UNREPORTED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.tune.board import Board
@@ -87,10 +87,14 @@ class Archive:
         if not failed or study.best is not None:
             return ""
         from dovetail.app.daemon import logs  # with asyncio, which the loop does without
+        from dovetail.app.daemon.study_hint import hint
 
         last = max(failed, key=lambda trial: trial.ended_at)
-        line = logs.last_line(self._home.folder(last.job) / LOG)
-        return f"; the last line of its log: {line}" if line else ""
+        log = self._home.folder(last.job) / LOG
+        line = logs.last_line(log)
+        told = f"; the last line of its log: {line}" if line else ""
+        pattern = hint(log, study.design.metric).pattern if UNREPORTED in last.reason else ""
+        return told + (f"; perhaps metric_pattern: '{pattern}'" if pattern else "")
 
     def waits(self, track: Track) -> None:
         """Only ends of studies are kept."""

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dovetail.app.daemon.refusals import refused
 
 WITHIN_S = 10.0
+_LAST_CHANCE_S = 0.2
 _BYTES_PER_S = 20_000  # slower than that nobody's body needs to come
 _TOO_LATE = refused("408 Request Timeout", "the request did not come in time")
 
@@ -24,6 +25,7 @@ class Timed(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
     _since = 0.0
     _came = 0
+    _warned = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -54,7 +56,7 @@ class Timed(H11Protocol):
         return theirs is h11.SEND_BODY or (theirs is h11.IDLE and bool(self.conn.trailing_data[0]))
 
     def _expect(self) -> None:
-        self._since, self._came = monotonic(), 0
+        self._since, self._came, self._warned = monotonic(), 0, False
         self._timer = self.loop.call_later(WITHIN_S, self._look)
 
     def _rest(self) -> None:
@@ -70,8 +72,9 @@ class Timed(H11Protocol):
             self._expect()
             return
         left = self._since + WITHIN_S + self._came / _BYTES_PER_S - monotonic()
-        if left > 0:
-            self._timer = self.loop.call_later(left, self._look)
+        if left > 0 or not self._warned:  # what came while we were busy is read before we judge
+            self._warned = left <= 0
+            self._timer = self.loop.call_later(max(left, _LAST_CHANCE_S), self._look)
             return
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
             self.transport.write(_TOO_LATE)

@@ -82,7 +82,8 @@ def _preemptions(row: Row) -> str:
     how = row["preemption"]
     if not how:
         return str(row["preemptions"]) if row["preemptions"] else ""
-    told = f"{row['preemptions']}, the last by {how['rung']}: saved in {span(how['save_s'])}"
+    by = f" by {how['rung']}" if how["rung"] else ""  # one that was just ended gave way by no rung
+    told = f"{row['preemptions']}, the last{by}: saved in {span(how['save_s'])}"
     if how["restore_s"] is not None:
         told += f", restored in {span(how['restore_s'])}"
     if how["parked_bytes"]:

@@ -33,10 +33,13 @@ class Finding(NamedTuple):
 
 
 @click.command()
+@click.option("--acknowledge", is_flag=True, help="Notices are known now: no longer show them.")
 @as_json_option
 @click.pass_obj
-def doctor(home: str | None, as_json: bool) -> None:
+def doctor(home: str | None, acknowledge: bool, as_json: bool) -> None:
     """Say what works here, what does not, and what to do about it. 1: something is broken."""
+    if acknowledge:
+        _acknowledge(find_home(home))
     findings = list(_examine(find_home(home)))
     if as_json:
         print_json([finding._asdict() for finding in findings])
@@ -44,6 +47,15 @@ def doctor(home: str | None, as_json: bool) -> None:
         for finding in findings:
             click.echo(_line(finding))
     sys.exit(1 if any(finding.state == BAD for finding in findings) else 0)
+
+
+def _acknowledge(home: Home) -> None:
+    client = Client(home)
+    try:
+        known = client.post("/v1/notices/acknowledge")["notices"]
+    finally:
+        client.close()
+    click.echo(f"Acknowledged {counted(len(known), 'notice')}.", err=True)
 
 
 def _line(finding: Finding) -> str:
@@ -114,6 +126,7 @@ def _daemon(home: Home) -> Iterator[Finding]:
         yield Finding("daemon", BAD, f"{health['threads']}; see {home.log}")
     yield _policy(health)
     yield from _journal(health)
+    yield Finding("keeps", GOOD, health["keep"])
     yield from (Finding("power", NOTE, notice) for notice in health["power"])
     if health["costs"]:
         yield Finding("costs", NOTE, health["costs"])
@@ -151,9 +164,10 @@ def _policy(health: dict[str, Any]) -> Finding:
 def _journal(health: dict[str, Any]) -> Iterator[Finding]:
     if health["full"]:
         yield Finding("journal", BAD, "the disk is full: nothing new is taken on; make room")
-    elif health["notice"]:
-        yield Finding("journal", NOTE, health["notice"])
-    else:
+    yield from (Finding("notice", BAD, told) for told in health["notices"])
+    if health["notices"]:
+        yield Finding("notice", NOTE, "once you know of it: dovetail doctor --acknowledge")
+    elif not health["full"]:
         yield Finding("journal", GOOD, f"{health['seq']:,} entries, nothing amiss")
 
 

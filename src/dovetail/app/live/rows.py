@@ -37,11 +37,10 @@ def gpus_text(row: Row) -> str:
 def where(row: Row) -> str:
     """The GPUs it holds; the node is named only where there are several."""
     pieces = row["placement"]
-    if not pieces:
-        return ""
-    if len(pieces) == 1 and pieces[0]["gpus"]:
-        return f"on {numbers_text(pieces[0]['gpus'])}"
-    return " ".join(f"{piece['node']}:{numbers_text(piece['gpus'])}" for piece in pieces)
+    held = [piece for piece in pieces or () if piece["gpus"]]  # none: a job of processors alone
+    if len(held) == 1 == len(pieces):
+        return f"on {numbers_text(held[0]['gpus'])}"
+    return " ".join(f"{piece['node']}:{numbers_text(piece['gpus'])}" for piece in held)
 
 
 def progress(row: Row, most: int = 3) -> str:

@@ -57,6 +57,12 @@ class DidNotStart(DovetailError):
     metavar="[KIND=]FILE",
     help="CSV: time and watts of models under power limits; none to forget it.  [as last time]",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="WHAT=HOW",
+    help="runs=30d, runs=100GB, journal=1y, runs=forever.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--tls-cert", metavar="FILE", help="With --listen: the certificate (PEM).")
 @click.option("--tls-key", metavar="FILE", help="Its key.  [in the same file]")
@@ -89,6 +95,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         if asked[name] not in (None, "none"):
             asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     asked["power_table"] = [_absolute(text) for text in asked["power_table"]] or None
+    asked["keep"] = list(asked["keep"]) or None
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
@@ -227,8 +234,8 @@ def _greet(client: Client, place: Home, asked: Mapping[str, Any]) -> None:
         click.echo(f"  listens at {how}://{asked['listen']}; the token is in {place.token}")
     if asked["without_tls"]:
         click.echo("  warning what is said there, the token too, can be read on the way", err=True)
-    if health["notice"]:
-        click.echo(f"  notice  {health['notice']}")
+    for notice in health["notices"]:
+        click.echo(f"  notice  {notice}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
     for notice in (*health["power"], health["costs"]):

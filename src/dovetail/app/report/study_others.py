@@ -47,6 +47,7 @@ class Recorded:
     step_s: tuple[float, ...]  # of each trial's steps
     slots: int
     switch_s: float
+    start_s: float  # of a trial's processes, before its first step begins
     unfinished: int
     unbegun: int
     target: float
@@ -91,11 +92,13 @@ def recorded(study: Mapping[str, Any]) -> Recorded | None:
     times = [_step_s(trial, every, switch_s) for trial in study["trials"]]
     known = [own for own in times if own is not None]
     usual = median(known) if known else 1.0
+    step_s = tuple(usual if own is None else own for own in times)
     return Recorded(
         curves,
-        tuple(usual if own is None else own for own in times),
+        step_s,
         slots=_most_at_once(study),
         switch_s=switch_s,
+        start_s=_start_s(study["trials"], step_s, every),
         unfinished=sum(1 for curve in told if 0 < len(curve) < steps),
         unbegun=sum(1 for curve in told if not curve),
         target=_target(study, curves, sign),
@@ -138,6 +141,20 @@ def _step_s(trial: Mapping[str, Any], every: int, switch_s: float) -> float | No
         ]
         found = [sum(held) / max(trial["steps"], 1)]
     return median(found) if found and median(found) > 0 else None
+
+
+def _start_s(trials: Sequence[Mapping[str, Any]], step_s: Sequence[float], every: int) -> float:
+    """Of those that reported in their first stint: what its first report took beyond its steps."""
+    from dovetail.tune.board import age_at
+
+    found = []
+    for trial, own_s in zip(trials, step_s, strict=True):
+        if trial["points"] and trial["stints"]:
+            begun, ended, _ = trial["stints"][0]
+            step, _, at = trial["points"][0]
+            if ended is None or at <= ended:
+                found.append(max(at - begun - age_at(step, step, every) * own_s, 0.0))
+    return median(found) if found else 0.0
 
 
 def _most_at_once(study: Mapping[str, Any]) -> int:
@@ -213,7 +230,10 @@ def _replayed(found: Recorded, name: str) -> dict[str, Any]:
     mean_s = fmean(found.step_s)
     durations = tuple((own / mean_s,) * len(found.curves[0]) for own in found.step_s)
     drawn = Drawn(found.curves, durations, found.target)
-    run = replay(make(name), drawn, slots=found.slots, switch_cost=found.switch_s / mean_s)
+    run = replay(
+        make(name), drawn, slots=found.slots, switch_cost=found.switch_s / mean_s,
+        start_cost=found.start_s / mean_s,
+    )  # fmt: skip
     return {
         "to_target_s": run.to_target * mean_s,
         "best_done_s": run.best_done * mean_s,
@@ -246,7 +266,8 @@ def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
         f"Time until {study['metric']} was {value_text(sign * found.target)} or better. {every} "
         "is a replay of the curves recorded here, in the order of "
         f"the trials' numbers, on {counted(found.slots, 'slot')}, with the measured time of each "
-        f"trial's steps and {found.switch_s:.2g} s for a switch; nothing else ran beside it."
+        f"trial's steps, {found.start_s:.2g} s for the start of a trial and {found.switch_s:.2g} s "
+        "for a switch; nothing else ran beside it."
         + (f" Measured here: {span(measured)}." if measured is not None else "")
     )
     if found.unfinished or found.unbegun:
@@ -263,10 +284,12 @@ def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
 
 
 def _measured(study: Mapping[str, Any], target: float, sign: float) -> float | None:
-    """When the value was really there."""
+    """When the value was really there, since the first trial was given a slot: replays wait for
+    nobody either."""
+    begun = min((stint[0] for trial in study["trials"] for stint in trial["stints"]), default=0.0)
     return min(
         (
-            at
+            at - begun
             for trial in study["trials"]
             for _, told, at in trial["points"]
             if sign * value_of(told) <= target

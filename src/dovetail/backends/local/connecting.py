@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dovetail.backends.local import ladder, processes
+from dovetail.backends.local import processes
 from dovetail.backends.local.lives import Life, Place, Want
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.stage import Stage
@@ -60,7 +60,10 @@ def _take_up(stage: Stage, track: Track) -> list[Event]:
     life.pin = track.pinned
     life.run = run = stage.run_of(track)
     life.began_at = track.started_at
-    if not run.begun():
+    if not run.begun() and track.working_since >= 0:
+        life.ended = True  # it ran, and its folder is gone: to launch it would be twice
+        stage.watch(life)
+    elif not run.begun():
         life.stands = None
         if track.requeued:
             stage.want_anew(life.job_id, track.requeued)
@@ -96,10 +99,6 @@ def _end_stray_runs(stage: Stage) -> None:
             continue
         run = Run(stage.folder(job_id) / note.read_text())
         if not run.is_alive():
-            note.unlink(missing_ok=True)
-            continue
-        if not stage.knows(job_id):  # a journal that was cut has forgotten it
-            ladder.end(run, 0.0)
             note.unlink(missing_ok=True)
             continue
         life = stage.lives[job_id] = Life(job_id, Want.END)

@@ -56,6 +56,9 @@ class Launch:
     umask: int = 0o022
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
     look_up: Callable[[], Owner | None] | None = None
+    out: Path | None = None  # logs of their own for output and errors, both in `log` as well
+    err: Path | None = None
+    stdin: Path | None = None  # see keeper.Feed
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
@@ -74,6 +77,13 @@ class Launch:
         content = {item.name: getattr(self, item.name) for item in fields(self)}
         del content["look_up"]
         return json.dumps({**content, "env": dict(self.env)}, default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Launch:
+        content = json.loads(text)
+        paths = {name: Path(content[name]) for name in ("env_file", "log")}
+        groups = None if content["groups"] is None else tuple(content["groups"])
+        return cls(**{**content, **paths, "argv": tuple(content["argv"]), "groups": groups})
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +202,11 @@ class Run:
 
     def _last_sign(self) -> float:
         """When one of its own files, its reports or its output was last written to."""
-        signs = [*self.folder.iterdir(), *self.folder.parent.iterdir(), self._log()]
-        return max(sign.stat().st_mtime for sign in signs if sign.is_file())
+        try:
+            signs = [*self.folder.iterdir(), *self.folder.parent.iterdir(), self._log()]
+        except OSError:
+            return 0.0  # its folder is gone
+        return max((sign.stat().st_mtime for sign in signs if sign.is_file()), default=0.0)
 
     def _log(self) -> Path:
         return Path(keeper.read_json(str(self.folder / keeper.LAUNCH))["log"])

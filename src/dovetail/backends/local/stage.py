@@ -17,10 +17,11 @@ from typing import Final
 from dovetail.backends.local import ladder
 from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
-from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
+from dovetail.backends.local.lives import LIVE, REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
 from dovetail.backends.local.pacing import Paces
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Launch, Run
 from dovetail.backends.local.shortage import Short, is_short, patiently, says_short
 from dovetail.backends.local.watcher import Tells, Watcher
@@ -87,14 +88,6 @@ class Stage:
         self.paces: Final = Paces(runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
         self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
-
-    def knows(self, job_id: JobId) -> bool:
-        """Was it ever submitted, as far as the journal goes?"""
-        try:
-            self.order_for(job_id)
-        except LookupError:
-            return False
-        return True
 
     # ----------------------------------------------------------------------------- what is wanted
 
@@ -279,6 +272,7 @@ class Stage:
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
             **_given(life.booked),
+            **(_for_slurm(life.booked, run) if "SLURM_JOB_ID" in order.launch.env else {}),
         }
         return replace(order.launch, env=env)
 
@@ -350,13 +344,20 @@ class Stage:
         """Where the job's reports are to be found."""
         order = self.order_for(job_id)
         log = order.launch.log if order.reads_output else None
-        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern)
+        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern, self._sought(job_id))
+
+    def _sought(self, job_id: JobId) -> Sought | None:
+        track = self.view.tracks.get(job_id)
+        study = self.view.studies.open.get(track.job.group) if track is not None else None
+        if study is None:
+            return None
+        return Sought(study.design.metric, study.design.steps, study.design.report_every)
 
     def folder(self, job_id: JobId) -> Path:
         return self.runs / job_id
 
     def live_folder(self) -> Path:
-        return self.runs / "live"
+        return self.runs / LIVE
 
     def run_of(self, track: Track) -> Run:
         return Run(self.folder(track.job.id) / str(track.run))
@@ -386,6 +387,21 @@ def _given(placement: Placement | None) -> dict[str, str]:
         "DOVETAIL_GPU_SHARE": part,
         "XLA_PYTHON_CLIENT_MEM_FRACTION": part,
     }
+
+
+def _for_slurm(placement: Placement | None, run: int) -> dict[str, str]:
+    """What a Slurm script may ask about the GPUs that it has."""
+    found = {"SLURM_RESTART_COUNT": str(max(run - 1, 0))}
+    if placement is None or not placement.gpus:
+        return found
+    indices = [str(gpu) for piece in placement.slices for gpu in _set_bits(piece.mask)]
+    gpus = ",".join(indices)
+    found |= {"SLURM_GPUS_ON_NODE": str(len(indices)), "SLURM_JOB_GPUS": gpus}
+    return {**found, "SLURM_STEP_GPUS": gpus}
+
+
+def _set_bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def _launch(run: Run, launch: Launch) -> None:

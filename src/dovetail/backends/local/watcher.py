@@ -2,7 +2,7 @@
 
 One thread that sleeps until a watched process ends; while jobs run it also looks at their report
 files ten times a second, and at their output where that may hold reports. A job is heard in one of
-the two: where its first report was, or in its output if it has a pattern for it. What the watcher
+the two: in its report file from the first report there on, else in its output. What the watcher
 sees goes into the world's inbox; it decides nothing. When something goes wrong it says so and looks
 again: as long as the daemon lives, somebody watches.
 """
@@ -23,7 +23,8 @@ from time import monotonic, sleep
 from typing import Any, Final
 
 from dovetail.backends.local import output
-from dovetail.backends.local.output import Found, Matcher
+from dovetail.backends.local.output import Found, Matcher, Reader
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.shortage import is_short, patiently
 from dovetail.backends.local.thinning import Report, Thinner
@@ -63,6 +64,7 @@ class Tells:
     reports: Path
     log: Path | None = None  # if its output is looked at, too
     pattern: str = ""  # for it
+    sought: Sought | None = None  # else, of a trial: the metric
 
 
 class _Watched:
@@ -76,8 +78,10 @@ class _Watched:
         self.step = step  # its last one
         self.log_as_read: tuple[int, int] | None = None
         self.thinner: Final = Thinner()
-        # Both are read until one of them holds the first report.
-        self.reads_reports = upto >= 0 and not tells.pattern
+        self.reader: Final = Reader(tells.sought) if tells.sought and not tells.pattern else None
+        # Both are read until one of them holds the first report; but what is printed for people may
+        # be printed by who then reports in earnest.
+        self.reads_reports = (upto >= 0 or self.reader is not None) and not tells.pattern
         self.reads_output = upto <= 0 and tells.log is not None
 
 
@@ -251,7 +255,8 @@ class Watcher:
             return False
         start, data = output.read(watched.tells.log, watched.printed, _BYTES_AT_ONCE)
         is_full = len(data) == _BYTES_AT_ONCE
-        lines, upto = output.whole_lines(data, start, is_all=is_over and not is_full)
+        split = output.drawn_lines if watched.reader else output.whole_lines
+        lines, upto = split(data, start, is_over and not is_full)
         if is_full and not lines:  # a line without end: its end will do
             upto = start + len(data) - output.LONGEST_LINE
         progressed = upto > watched.printed
@@ -259,13 +264,15 @@ class Watcher:
         watched.log_as_read = None if progressed else as_is
         for batch in _batches(lines):
             if found := self._found(job_id, watched, batch):
-                watched.reads_reports = False
+                watched.reads_reports = watched.reader is not None
                 self._tell(job_id, watched, _counted(watched, found))
         return progressed
 
     def _found(
         self, job_id: JobId, watched: _Watched, lines: Sequence[tuple[str, int]]
     ) -> Sequence[Found]:
+        if watched.reader is not None:
+            return watched.reader.found(lines)
         if not watched.tells.pattern:
             return output.from_json(lines)
         if not watched.reads_output:
@@ -294,11 +301,15 @@ def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, i
 
 
 def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
-    """Where a line does not say which step it was, it was the next one."""
+    """Where a line does not say which step it was, it was the next one that is due."""
+    sought = watched.tells.sought
     reports = []
     for one in found:
-        watched.step = one.step if one.step is not None else watched.step + 1
-        reports.append(Report(watched.step, one.metrics, -one.upto))
+        is_step = sought is None or sought.metric in one.metrics
+        every = 0 if not is_step else 1 if sought is None else sought.every
+        step = one.step if one.step is not None else watched.step + every
+        watched.step = step if is_step else watched.step
+        reports.append(Report(step, one.metrics, -one.upto))
     return reports
 
 

@@ -123,12 +123,12 @@ def head(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
     return {
         "snapshots": last,
         "entries": entries.fetchall(),
-        "specs": list(_open_specs(db)),
-        "meta": db.execute("SELECT * FROM meta").fetchall(),
+        "specs": list(open_specs(db)),
+        "meta": db.execute("SELECT * FROM meta WHERE key NOT GLOB 'mark *'").fetchall(),
     }
 
 
-def _open_specs(db: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
+def open_specs(db: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
     yield from db.execute(
         "SELECT * FROM specs WHERE NOT EXISTS "
         "(SELECT 1 FROM ended WHERE ended.job_id = specs.job_id)"

@@ -21,7 +21,14 @@ from dovetail.backends.store.errors import (
     noticing_damage,
 )
 from dovetail.backends.store.history import Ended, Filter
-from dovetail.backends.store.joining import FORGOTTEN, apply, head, number_of, number_row
+from dovetail.backends.store.joining import (
+    FORGOTTEN,
+    apply,
+    head,
+    number_of,
+    number_row,
+    open_specs,
+)
 from dovetail.backends.store.reader import Reader
 from dovetail.backends.store.reserve import Reserve
 from dovetail.backends.store.schema import checksum, remove_own_log, write_copy
@@ -263,6 +270,15 @@ class Store:
 
     def spec(self, job_id: str) -> str | None:
         return self._reader.spec(job_id)
+
+    def specs(self) -> set[str]:
+        """Whose description is kept: of jobs that have not ended, and of those that lately have."""
+        return {job_id for (job_id,) in self._db.execute("SELECT job_id FROM specs")}
+
+    def open_specs(self) -> set[str]:
+        """Jobs that were described and have not ended."""
+        found = (str(row[0]) for row in open_specs(self._db))
+        return {job_id for job_id in found if job_id[:1].isdigit()}  # not the page of a study
 
     def meta(self, key: str) -> str | None:
         return self._reader.meta(key)

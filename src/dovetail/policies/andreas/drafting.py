@@ -35,7 +35,7 @@ class Books:
         self._predictor: Final = predictor
         self._view: Final = view
         self._menus: Final[dict[JobId, Menu | None]] = {}
-        self._pools = 0
+        self._changes = -1
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
         self.changed_at = view.now  # when a job last came or ended, or we were made
         self.paces: Final = Paces(view)
@@ -69,8 +69,8 @@ class Books:
     def menu(self, track: Track) -> Menu | None:
         """The ways to run the job on a single node; none if it needs anything beyond that."""
         room = self._view.room
-        if len(room.pools) != self._pools:
-            self._pools = len(room.pools)
+        if room.changes != self._changes:
+            self._changes = room.changes
             self._menus.clear()
         job = track.job
         if not job.options:
@@ -104,9 +104,12 @@ class Books:
         shape = track.shape
         if not shape.plain:
             return None
+        tenant = room.tenants.get(shape.tenant)
+        most = inf if tenant is None else tenant.gpu_quota
         ways = [
             self._way(pool.index, option, step, track.job.model)
             for option in sorted(options, key=_kind_and_number)
+            if option.gpus <= most
             for pool in room.pools
             if pool.kind == option.kind and option.gpus <= pool.width and room.admits(pool, shape)
             for step in self._limits(track.job, option.kind)
@@ -175,7 +178,9 @@ class Draft:
             if track.job.id in decided or (track.barred and not running):
                 continue
             menu = books.menu(track)
-            if running and (menu is None or not (movable and _may_move(track, view.room) and may_go(track))):
+            if running and (
+                menu is None or not (movable and _may_move(track, view.room) and may_go(track))
+            ):
                 self.about_to_end = self.about_to_end or _is_done(track, menu, view.now)
             elif menu is None:
                 self.others.append(track)

@@ -31,7 +31,10 @@ class Paces:
             return
         if placement.limit or placement.share != WHOLE_GPU:  # then that may be why
             return
-        kind, over_nodes = self._view.room.nodes[placement.slices[0].node].kind, len(placement.slices) > 1
+        kind, over_nodes = (
+            self._view.room.nodes[placement.slices[0].node].kind,
+            len(placement.slices) > 1,
+        )
         for key in {(job.model, kind, over_nodes), ("", kind, over_nodes)}:
             known = self._seen.get(key, track.speed)
             self._seen[key] = known + WEIGHT * (track.speed - known)

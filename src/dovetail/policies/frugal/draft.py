@@ -49,6 +49,11 @@ class Task:
         """What it needs in its thriftiest way."""
         return self.ladder.ways[self.ladder.thrifty].seconds * self.left
 
+    @property
+    def quickest(self) -> Seconds:
+        """What it needs in its fastest."""
+        return self.ladder.fastest * self.left
+
     def goes_on(self, way: int) -> bool:
         """Can it run that way without being stopped?"""
         return self.at is not None and self.ladder.alike(self.at[0], way)
@@ -69,6 +74,7 @@ class Draft:
         switch_on: float,
         quotas: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        self._spec: Final = (nodes, rates, margin, move, switch_on, quotas)
         self.now: Final = now
         self.tasks: Final = tasks
         self.rates: Final = rates
@@ -80,6 +86,11 @@ class Draft:
         self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
         self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
         self.slack: Final = [self._slack(task) for task in tasks]
+
+    def anew(self, now: Seconds | None = None, tasks: Sequence[Task] | None = None) -> Draft:
+        """An empty one for the same nodes, at another time and of other tasks if need be."""
+        when, whose = self.now if now is None else now, self.tasks if tasks is None else tasks
+        return Draft(when, whose, *self._spec)
 
     def _slack(self, task: Task) -> Seconds:
         until = task.deadline - self.now

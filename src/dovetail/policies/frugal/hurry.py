@@ -58,7 +58,8 @@ def _is_of_power(draft: Draft, step: Step) -> bool:
 def starts(draft: Draft, line: Iterable[int]) -> Iterator[Step]:
     for i in line:
         task = draft.tasks[i]
-        can_wait = exp(-max(draft.slack[i], 0.0) / (URGENCY * task.usual))
+        spare = max(0.0, task.deadline - draft.now - task.quickest)
+        can_wait = exp(-spare / (URGENCY * task.usual))
         gpus = task.ladder.ways[task.ladder.thrifty].gpus
         worth = task.late_per_s / (gpus * max(task.usual, BLINK_S)) * can_wait * draft.hold(i)
         yield Step(-worth, -task.late_per_s, i, task.ladder.thrifty)
@@ -84,7 +85,9 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
         more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
-        worth = gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
+        worth = (
+            gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
+        )
         yield Step(-worth, -gain, i, way, current)
 
 
@@ -149,3 +152,27 @@ def _moved(draft: Draft, guest: int, n: int) -> float:
             ways = task.ladder.ways
             return task.late_per_s * max(0.0, 1.0 - ways[current].seconds / ways[way].seconds)
     return inf
+
+
+def by_worth(draft: Draft, line: Iterable[int]) -> None:
+    """The most lateness avoided per GPU-second first, as in Smith's rule: right when not all can be in
+    time."""
+    take_steps(draft, starts(draft, line))
+
+
+def just_in_time(draft: Draft, line: Iterable[int]) -> None:
+    """The least time to lose first, each in the cheapest way that is in time: right when all can be."""
+    tasks = draft.tasks
+    for i in sorted(line, key=lambda i: tasks[i].deadline - tasks[i].quickest):
+        way = next((way for way in _in_time_first(draft, i) if draft.try_to_put(i, way)), None)
+        if way is not None and tasks[i].ladder.ways[way].seconds < tasks[i].ladder.usual:
+            draft.before[i] = tasks[i].ladder.thrifty
+
+
+def _in_time_first(draft: Draft, i: int) -> list[int]:
+    """The ways that are in time, the cheapest first; then the others, the fastest first."""
+    ladder = draft.tasks[i].ladder
+    ways = [(way, ladder.ways[way].seconds) for climb in ladder.climbs for way in climb]
+    in_time = [(ladder.shares[k] * seconds, k) for k, seconds in ways if draft.late(i, k) <= 0]
+    late = [(seconds, k) for k, seconds in ways if draft.late(i, k) > 0]
+    return [k for _, k in (*sorted(in_time), *sorted(late))]

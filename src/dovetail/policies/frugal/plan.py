@@ -18,7 +18,8 @@ from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal.draft import BLINK_S, Draft, Task
 from dovetail.policies.frugal.floor import Seats
-from dovetail.policies.frugal.hurry import starts, take_steps
+from dovetail.policies.frugal.foresight import patience_pays
+from dovetail.policies.frugal.hurry import by_worth, just_in_time
 from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates, share
 
 
@@ -44,11 +45,20 @@ def decide(
     `quotas`: by tenant, GPUs that its jobs may have."""
     draft = Draft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
     risky, crowded, easy = _by_slack(draft, inflow)
-    take_steps(draft, starts(draft, [*risky, *crowded]))
+    by_worth(draft, [*risky, *crowded])
+    if _in_trouble(draft, risky) and patience_pays(draft, [*risky, *crowded]):
+        draft = draft.anew()
+        just_in_time(draft, [*risky, *crowded])
     _fill_nodes(draft, _ride(draft, easy))
     _hitch(draft)
     _speed_up_the_lonely(draft)
     return Decision(draft.settled(), _wake(draft))
+
+
+def _in_trouble(draft: Draft, risky: Iterable[int]) -> bool:
+    """Will one of them be late, unless something changes?"""
+    seats = draft.seats
+    return any([i not in seats or draft.late(i, seats[i][0]) > BLINK_S for i in risky])
 
 
 def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[int]]:

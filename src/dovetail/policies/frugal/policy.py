@@ -96,7 +96,9 @@ class Frugal:
             decided |= make_room(plan, specials, [*self._guests(view, draft), *strange])
             draft = Draft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
-        if strange and (urgent := [t for i, t in enumerate(draft.tracks) if i not in spots and i not in patient]):
+        if strange and (
+            urgent := [t for i, t in enumerate(draft.tracks) if i not in spots and i not in patient]
+        ):
             left = [guest for guest in strange if guest.track.job.id not in decided]
             more = make_room(plan, [self._special(view, track, lead=0.0) for track in urgent], left)
             draft = Draft(view, books, True, may_go, decided | more)
@@ -180,7 +182,9 @@ class Frugal:
         in its dearest way."""
         job, late_per_s = track.job, self.costs.late_per_s(track.job)
         if job.deadline is None:
-            return track.submitted_at + self._patience * usual, max(late_per_s, LAX * dearest / HOUR_S)
+            return track.submitted_at + self._patience * usual, max(
+                late_per_s, LAX * dearest / HOUR_S
+            )
         return job.deadline, late_per_s or DUE * dearest / HOUR_S
 
     @cached_property
@@ -210,7 +214,12 @@ class Frugal:
         """GPU-seconds in its thriftiest way."""
         menu = self.books.of(view).menu(track)
         if menu is None:
-            return track.shape.gpus * track.shape.share / WHOLE_GPU * self.predictor.duration_s(track.job, view)
+            return (
+                track.shape.gpus
+                * track.shape.share
+                / WHOLE_GPU
+                * self.predictor.duration_s(track.job, view)
+            )
         steps = ladder(menu.ways, self._rates(view))
         thrifty = steps.ways[steps.thrifty]
         return thrifty.gpus * thrifty.seconds

@@ -96,9 +96,7 @@ def _keep_free(plan: Plan, special: Special) -> None:
     """Nobody else is to start on the nodes that it will have first."""
     room, shape = plan.room, special.track.shape
     for pool in room.eligible(shape):
-        nodes = sorted(
-            [n for n in pool.members if room.open[n]], key=lambda n: (-room.count[n], n)
-        )
+        nodes = sorted([n for n in pool.members if room.open[n]], key=lambda n: (-room.count[n], n))
         chosen, gpus = list[Placement](), shape.gpus
         for n in nodes:
             if gpus <= 0:

@@ -7,7 +7,7 @@ from math import ceil, inf, log1p
 
 from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
-from dovetail.tune.study import NEW, PAUSED, Study, Trial
+from dovetail.tune.study import NEW, PAUSED, RUNNING, Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,57 @@ class Default:
     turn: float = 0.25
     # Of the time of a whole study, what may be lost in switching.
     lost: float = 0.03
+    # After this share of the time of a whole study (and that of one trial at least), this share of
+    # the slots runs the trials in order of creation, each to its end: whatever the curves do, the
+    # best is then found in a time that can be told. And those tell whether early losses mislead.
+    trusted: float = 0.15
+    in_order: float = 0.5
+    # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
+    # become the first): then nobody gives way any more, and those that look worst come first.
+    misled: float = 0.15
 
     def __post_init__(self) -> None:
-        for name in ("curiosity", "patience", "dearness", "turn", "lost"):
+        for name in ("curiosity", "patience", "dearness", "turn", "lost", "trusted"):
             if not 0 <= getattr(self, name) < inf:
                 raise ValueError(f"{name}={getattr(self, name)}; give a number from 0 on")
+        if not 0 <= self.in_order <= 1:
+            raise ValueError(f"in_order={self.in_order}; give a share of the slots, 0 to 1")
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
         return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        if leaving is not None and not self.may_leave(study, leaving):
+        misled = promise(study).constancy < self.misled
+        stays = leaving is not None and (misled or not self.may_leave(study, leaving))
+        if stays:
             return leaving
+        due = self._due(study, leaving)
+        if due is not None:
+            return due
+        return _least_promising(study) if misled else self._most_promising(study, leaving)
+
+    def _due(self, study: Study, leaving: Trial | None) -> Trial | None:
+        """Who of the first that are not done has this slot, so that as many of them run as should."""
+        wanted = self._wanted_in_order(study)
+        if not wanted:
+            return None
+        for trial in study.trials:
+            if trial is leaving or trial.standing is NEW or trial.standing is PAUSED:
+                return trial
+            wanted -= trial.standing is RUNNING
+            if not wanted:
+                return None
+        return None
+
+    def _wanted_in_order(self, study: Study) -> int:
+        """Slots, now: of a share that is no whole number, more and fewer by turns."""
+        waves = max(study.planned, len(study.trials)) / study.slots
+        if study.now < max(1.0, self.trusted * waves) * study.steps:
+            return 0
+        turn, slots = int(study.now // study.steps), self.in_order * study.slots
+        return int(slots * (turn + 1)) - int(slots * turn)
+
+    def _most_promising(self, study: Study, leaving: Trial | None) -> Trial | None:
         highest, chosen = -inf, None
         aged = LENGTH / study.steps
         for trial, odds in zip(study.trials, promise(study).odds, strict=True):
@@ -82,3 +121,16 @@ class Default:
             paused += trial.standing is PAUSED
         resumed = study.switches - begun
         return max(affordable - trials, min(affordable, trials), trials / 2) - resumed - paused
+
+
+def _least_promising(study: Study) -> Trial | None:
+    """By how many of those that have come as far were lower then; who was never seen is of the
+    middle."""
+    curves = promise(study).curves
+
+    def beaten(trial: Trial) -> float:
+        age = min(len(trial.losses), study.steps)
+        others = int((curves.ages >= age).sum()) - 1
+        return int(curves.above[trial.number].sum()) / max(others, 1) if age else 0.5
+
+    return max(study.waiting(), key=beaten, default=None)

@@ -1,0 +1,1 @@
+"""What is run to make parts of Dovetail."""
