@@ -155,11 +155,11 @@ class SimulatedCluster:
                 self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
             self._expect_failure(node.id)
         for one in going:
-            self._take_up(one)
+            self.take_up(one)
         for tenant in tenants:
             self._reports.append(TenantSet(self._now, tenant))
 
-    def _take_up(self, going: Going) -> None:
+    def take_up(self, going: Going) -> None:
         """A job whose life began before this world did."""
         life = self._lives[going.job.id] = _Life(Arrival(self._now, going.job, going.left_s))
         life.stint = int(going.has_run)

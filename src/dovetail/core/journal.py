@@ -149,6 +149,7 @@ def job_from(data: dict[str, Any]) -> Job:
     data = _with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
     data["after"] = tuple(data.get("after", ()))
+    data["alike"] = tuple(data.get("alike", ()))
     if "settings" in data:
         data["settings"] = pairs_from(data["settings"])
     data["options"] = tuple(Option(*option) for option in data.get("options", ()))

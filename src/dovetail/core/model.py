@@ -91,6 +91,8 @@ class Job:
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
     settles: bool = False  # once begun it keeps its option: real processes cannot be told another
     last_step: int | None = None  # of a stage that trials share: where it ends
+    alike: tuple[str, ...] = ()  # digests of what it runs, from the very command to its script
+    amount: float | None = None  # epochs or steps that its command names
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:

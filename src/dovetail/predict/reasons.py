@@ -9,8 +9,7 @@ from math import exp, expm1
 from dovetail.core.model import Job, Seconds
 from dovetail.predict.calibration import ENOUGH
 from dovetail.predict.chronicle import MEANING, Known
-from dovetail.predict.identity import described
-from dovetail.predict.intervals import Belief, at_most
+from dovetail.predict.intervals import Belief, at_most, rests_on
 from dovetail.predict.learner import LEVEL, Fit, Learner
 from dovetail.predict.memory import Memory
 
@@ -52,16 +51,14 @@ def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
 
 
 def _rests(job: Job, known: Known) -> str:
-    if known.fineness >= 0:
-        return described(job, known.fineness, known.number)
-    if job.estimate is not None:
-        return "its user's estimate"
+    if known.opinion is not None:
+        return rests_on(job, known.opinion)
     return "a guess: no job like it has finished yet"
 
 
 def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -> list[str]:
     lines = [_rests(job, known)]
-    if known.fineness >= 0:
+    if known.number:
         lately, mean = span(expm1(known.recent)), span(expm1(known.mean))
         lines[0] += f": lately about {lately}, {mean} on average"
     told = [(MEANING[name], exp(far)) for name, far in fit.reasons(known) if abs(far) > _SLIGHT]

@@ -244,14 +244,24 @@ LIMITED = (
 @pytest.mark.skipif(
     os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to be root to be another user"
 )
-def test_a_launch_that_finds_no_process_is_tried_again(start: Any, tmp_path: Path) -> None:
+def test_a_launch_that_finds_no_process_is_tried_again(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Jobs that want more processes and threads than their user may have run one after the other."""
     os.chown(tmp_path, 12345, 12345)
     live = start(tmp_path, started_by=LIMITED.format(24).split(), slots=12)
-    ids = live.ask("POST", "/v1/jobs", {"jobs": [_job("sleep 0.2; exit 0", array="0-11")]})["ids"]
+    monkeypatch.chdir(tmp_path)
+    live.socket = Path("dovetail.sock")  # from here: the way to it is closed to others
+    os.seteuid(12345)
+    try:
+        job = _job("sleep 0.2; exit 0", array="0-11")
+        ids = live.ask("POST", "/v1/jobs", {"jobs": [job]})["ids"]
+    finally:
+        os.seteuid(0)
     ended = live.eventually(lambda: _all_ended(live, ids))
     assert {(row["phase"], row["reason"]) for row in ended} == {("finished", "")}
     assert live.process.poll() is None
+    live.socket = tmp_path / "dovetail.sock"
 
 
 def _all_ended(live: Any, ids: list[str]) -> Any:

@@ -229,6 +229,9 @@ class JobRow(BaseModel):
     priority: float
     preemptions: int
     attempts: int
+    failures: list[float] = Field(
+        default=[], description="Seconds after which each attempt failed, once it has ended."
+    )
     submitted_at: float
     started_at: float | None
     ended_at: float | None
@@ -242,6 +245,15 @@ class JobRow(BaseModel):
     deadline: float | None
     after: list[str]
     group: str
+    trial: int | None = Field(
+        default=None, description="Which one of the study that `group` names."
+    )
+    alike: list[str] = Field(
+        default=[], description="Digests of what it runs, from the very command to its script."
+    )
+    amount: float | None = Field(
+        default=None, description="Epochs or steps that its command names."
+    )
 
 
 class JobDetails(JobRow):
@@ -324,8 +336,8 @@ class Span(BaseModel):
 class Forecast(BaseModel):
     made_at: float
     limited: str = Field(description="What it does not take into account.")
-    starts: dict[str, Span]
-    ends: dict[str, Span]
+    starts: dict[str, Span | None] = Field(description="null: unknown.")
+    ends: dict[str, Span | None] = Field(description="null: unknown.")
 
 
 class CostTold(BaseModel):
@@ -352,8 +364,9 @@ class OutcomeTold(BaseModel):
     start: Span | None = Field(description="null: it cannot be told.")
     end: Span | None
     late_s: float | None = Field(description="After its deadline, else after `by`.")
-    in_time: Literal["yes", "likely", "perhaps", "no"] | None = Field(
-        description="For `by`: the whole interval, the expected end, its beginning, or nothing of it."
+    in_time: Literal["yes", "likely", "perhaps", "no", "unknown"] | None = Field(
+        description="For `by`: the whole interval, the expected end, its beginning, nothing of it, "
+        "or nothing is known."
     )
     cost: CostTold | None = Field(description="null: `uncosted` says why.")
     others: OthersTold

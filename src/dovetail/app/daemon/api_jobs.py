@@ -109,7 +109,8 @@ def forecast(
     found = _part("forecast", "forecast")
     if found is None:
         return _not_yet("when a job will start")
-    return Answer(found(daemon.service).rows([own for own in ids.split(",") if own]))
+    wanted = [own for own in ids.split(",") if own]
+    return Answer(found(daemon.service, wanted).rows(wanted))
 
 
 def _part(module: str, function: str) -> Callable[..., Any] | None:

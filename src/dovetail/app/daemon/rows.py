@@ -43,6 +43,9 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "after": list(job.after),
         "group": job.group,
         "model": job.model,
+        "trial": job.trial,
+        "alike": list(job.alike),
+        "amount": job.amount,
     }
 
 

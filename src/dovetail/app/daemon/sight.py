@@ -52,6 +52,8 @@ def row_for(caller: Caller, row: dict[str, Any]) -> dict[str, Any]:
     return {
         **row,
         **hidden,
+        "alike": [],
+        "amount": None,
         "reason": row["reason"] if row["reason"].startswith(PUBLIC) else "",
         "last_report": report and {**report, "metrics": {}},
     }

@@ -173,7 +173,15 @@ def member_of(
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
     last = turn.steps if turn.steps < spec.steps else None
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after, last_step=last)
+    asked = replace(
+        asked,
+        trial=turn.number,
+        settings=turn.settings,
+        after=after,
+        last_step=last,
+        alike=(),  # trials go by their study
+        amount=None,
+    )
     return Member(asked, job, None, parent)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.forecast import Forecast, forecast_with, gpus_of
+from dovetail.app.daemon.forecast import Forecast, forecast_with
 from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
@@ -29,7 +29,7 @@ from dovetail.app.daemon.wording import (
     shortened,
     span_text,
 )
-from dovetail.core.model import WHOLE_GPU, JobId, Shape
+from dovetail.core.model import WHOLE_GPU, JobId, Shape, gpus_of
 from dovetail.core.room import Pool, Room
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
@@ -61,7 +61,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     track = state.tracks.get(JobId(job_id))
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
-    forecast = forecast_with(service, likeness)
+    forecast = forecast_with(service, likeness, job_id)
     asked = _Case(service, likeness, state, track, forecast)
     return asked.waits() if track.placement is None else asked.runs()
 
@@ -284,7 +284,7 @@ class _Case:
             return
         if start is None:
             limited = f": {found['limited']}" if found["limited"] else ""
-            yield from labelled(label, f"it cannot be told when{limited}")
+            yield from labelled(label, f"unknown{limited}")
             return
         text = f"expected {span_text(start, now)}"
         waits_for = found["waits_for"]
@@ -374,7 +374,7 @@ class _Case:
             yield from labelled("progress", found["progress"])
         end = self._forecast.end(track.job.id)
         if end is None:
-            yield from labelled("ends", "it cannot be told when")
+            yield from labelled("ends", "unknown")
         else:
             yield from labelled("ends", f"expected {span_text(end, now)}")
             yield from labelled("", f"that rests on {found['rests_on']}")

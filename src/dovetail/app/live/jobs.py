@@ -23,6 +23,7 @@ from dovetail.app.live.reach import (
     MOST_ROWS,
     WANTED,
     as_json,
+    command_again,
     found_jobs,
     is_id,
     job_id,
@@ -33,7 +34,7 @@ from dovetail.app.live.reach import (
     with_client,
     with_forecast,
 )
-from dovetail.app.live.rows import DEFAULT, chosen
+from dovetail.app.live.rows import DEFAULT, as_entities, chosen
 
 SHOWN = 200
 _REDRAW_S = 2.0
@@ -65,7 +66,10 @@ def queue(
     asked = {"user": user, "name": name, "limit": most}
     while True:
         found = client.get("/v1/jobs", **asked)
-        found["jobs"] = with_forecast(client, found["jobs"])
+        if as_json or all_:
+            found["jobs"] = with_forecast(client, found["jobs"])
+        else:
+            _as_entities(client, found, asked)
         if as_json:
             print_json(found["jobs"])
         else:
@@ -73,6 +77,16 @@ def queue(
         if not watch:
             return
         time.sleep(_REDRAW_S)
+
+
+def _as_entities(client: Client, found: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """With each study as one of those that wait; its trials must not crowd out what comes after."""
+    rows, most = found["jobs"], asked["limit"]
+    if found["total"] > len(rows) and any(row.get("trial") is not None for row in rows):
+        rows = client.get("/v1/jobs", **{**asked, "limit": MOST_ROWS})["jobs"]
+    told = as_entities(rows)
+    found["total"] -= len(rows) - len(told)
+    found["jobs"] = with_forecast(client, told[:most])
 
 
 def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) -> None:
@@ -84,7 +98,8 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
     if is_terminal():
         click.echo(("\n" if rows else "") + summary(found))
     if found["total"] > len(rows):
-        click.echo(f"… and {found['total'] - len(rows):,} more: dovetail queue --all", err=True)
+        more = f"{found['total'] - len(rows):,} more: {command_again()} queue --all"
+        click.echo(f"… and {more}", err=True)
     if found["trouble"]:
         click.echo(f"dovetail: {found['trouble']}", err=True)
     if found["notices"]:
@@ -95,7 +110,7 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
 def summary(found: dict[str, Any]) -> str:
     """2 running, 5 waiting · policy fair-share"""
     if not found["running"] + found["waiting"]:
-        return "No job runs or waits. Submit one: dovetail submit -- python train.py"
+        return f"No job runs or waits. Submit one: {command_again()} submit -- python train.py"
     return f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
 
 

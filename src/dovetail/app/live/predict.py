@@ -48,7 +48,8 @@ def predict(
 ) -> None:
     """Say how long a job would run, by what has finished before; nothing is submitted.
 
-    The job is described as for dovetail submit; its name, user, tenant and GPUs are what counts.
+    The job is described as for dovetail submit; its command, name, user, tenant and GPUs, estimate and
+    time limit are what counts.
     """
     way = predictor or (RECENT_MEAN if missing() else MIXTURE)
     if way in (BOOSTED, MIXTURE) and missing():
@@ -124,6 +125,7 @@ def _story(row: Mapping[str, Any], first: Seconds) -> Story:
     job = Job(
         JobId(row["id"]), gpus=row["gpus"], share=round(row["share"] * WHOLE_GPU), user=row["user"],
         cpus=0.0 if row["gpus"] else 1.0, tenant=row["tenant"], name=row["name"], group=row["group"],
+        trial=row.get("trial"), alike=tuple(row.get("alike", ())), amount=row.get("amount"),
     )  # fmt: skip
     held = job.gpus * row["share"]
     worked = row["run_s"] - (row["lost_gpu_s"] / held if held else 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from shlex import quote
 from typing import Any
@@ -95,7 +95,8 @@ def _named(client: Client, name: str) -> list[dict[str, Any]]:
     live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
     rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
     if not rows:
-        raise Refused(404, f"there is no job called {name!r}; dovetail queue and history list them")
+        lists = f"{command_again()} queue and history list them"
+        raise Refused(404, f"there is no job called {name!r}; {lists}")
     return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
 
 
@@ -127,11 +128,10 @@ def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, 
         found = client.get("/v1/forecast", ids=",".join(waiting))
     except Refused:
         return rows
-    return [
-        {
-            **row,
-            "expected_start": found["starts"].get(row["id"]),
-            "expected_end": found["ends"].get(row["id"]),
-        }
-        for row in rows
-    ]
+    return [{**row, **_expected(row["id"], found)} for row in rows]
+
+
+def _expected(job_id: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """None: it is unknown; not there: nothing was said of it."""
+    spans = {"expected_start": found["starts"], "expected_end": found["ends"]}
+    return {name: told[job_id] for name, told in spans.items() if job_id in told}

@@ -146,7 +146,7 @@ def _health(client: Client) -> dict[str, Any] | None:
 
 def _say_what_is_not_heeded(asked: Mapping[str, Any], system: bool) -> None:
     if asked["policy"]:
-        click.echo("To change its policy: dovetail policy set NAME", err=True)
+        click.echo(f"To change its policy: {command_again()} policy set NAME", err=True)
     if any(value not in (None, False) for name, value in asked.items() if name != "policy"):
         anew = f"{command_again()} down, then up{' --system' if system else ''}"
         click.echo(f"To start it anew with these options: {anew}", err=True)

@@ -140,6 +140,11 @@ def short_name(spec: JobSpec) -> str:
     return found[:LONGEST_NAME] if found and found.isprintable() else "job"
 
 
+def words_of(spec: JobSpec) -> list[str]:
+    """What it runs, as words: of a script its first line that does more than prepare."""
+    return [*spec.command] or [*_first_command(spec.run or ""), *spec.args]
+
+
 def _first_command(script: str) -> list[str]:
     """The words of the first line that does more than prepare."""
     lines = (line.split() for line in script.split("\n"))
