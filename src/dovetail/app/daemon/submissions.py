@@ -217,6 +217,16 @@ class Book:
         for mark in unsaid:
             mark.unlink(missing_ok=True)
 
+    def drop_unsaid(self) -> None:
+        """They are not taken on after all."""
+        unsaid, self._unsaid = self._unsaid, []
+        for mark in unsaid:
+            job_id = mark.parent.name
+            self._orders.pop(JobId(job_id), None)
+            self._members.pop(array_of(job_id), None)
+            self._store.forget("specs", job_id)
+            shutil.rmtree(mark.parent, ignore_errors=True)
+
     def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
         """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
         marked = [job_id for job_id in folders if (self._home.folder(job_id) / _UNSAID).exists()]
