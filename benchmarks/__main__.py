@@ -15,6 +15,8 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    forecasts,
+    frugal_families,
     live,
     predicted_cost,
     predictors,
@@ -280,9 +282,11 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "million": a_million_jobs,
     "plans": large_plans,
     "price_and_power": price_and_power.measured,
+    "frugal_families": frugal_families.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
+    "forecasts": forecasts.measured,
     "live": a_live_daemon,
     "retention": retention.measured,
     "similarity": similarity.measured,

@@ -64,15 +64,15 @@ def predict(
     if as_json:
         print_json({**asdict(found), "finished": memory.finished})
     else:
-        _say(found, memory.finished)
+        _say(found)
 
 
-def _say(found: Explained, finished: int) -> None:
+def _say(found: Explained) -> None:
+    if found.seconds is None or found.low is None or found.high is None:
+        click.echo(f"Unknown: {'; '.join(found.because)}.")
+        return
     sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
-    if finished:
-        click.echo(f"About {span(found.seconds)}; {sure}.")
-    else:
-        click.echo(f"No job has finished yet, so this is a guess: {span(found.seconds)}; {sure}.")
+    click.echo(f"About {span(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 
