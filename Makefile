@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench storm fuzz clean
 
 demo: .venv/installed
 	@$(BIN)/dovetail demo
@@ -17,8 +17,17 @@ check: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# A thousand kills of a daemon, and five hundred cuts of its journal: half an hour or so.
+storm: .venv/installed
+	DOVETAIL_STORM_KILLS=1000 DOVETAIL_STORM_CUTS=500 $(BIN)/python -m pytest -q -s \
+		tests/app/daemon/test_kills.py tests/app/daemon/test_cuts.py
+
 bench: .venv/installed .venv-peers/ready
 	$(BIN)/python -m benchmarks
+
+# Every policy in tens of thousands of small worlds that nobody would think of: an hour or so.
+fuzz: .venv/installed
+	DOVETAIL_FUZZ=20000 $(BIN)/python -m pytest tests/contracts/test_wild_worlds.py
 
 .venv/ready: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

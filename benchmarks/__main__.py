@@ -15,12 +15,15 @@ from typing import Any
 
 from benchmarks import (
     decisions,
-    families,
+    forecasts,
+    frugal_families,
     live,
     predicted_cost,
     predictors,
     price_and_power,
+    retention,
     similarity,
+    study_families,
     tune_live,
     tune_vs_peers,
 )
@@ -34,14 +37,14 @@ RUNS = 3
 QUEUEING = {
     "fifo": 6.500,
     "sjf": 4.308,
-    "round-robin:slice_s=0.05": 2.000,
+    "round-robin:quantum_s=0.05": 2.000,
     "las:quantum=0.05": 1.715,
     "psjf": 1.467,
     "srtf": 1.401,
 }
 PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
 PLANNING = ("andreas-", "frugal")
-SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
+SLICED = {"gandiva": "gandiva:quantum_s=600", "round-robin": "round-robin:quantum_s=600"}
 
 
 def ask(
@@ -279,13 +282,16 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "million": a_million_jobs,
     "plans": large_plans,
     "price_and_power": price_and_power.measured,
+    "frugal_families": frugal_families.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
+    "forecasts": forecasts.measured,
     "live": a_live_daemon,
+    "retention": retention.measured,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
-    "families": families.measured,
+    "study_families": study_families.measured,
     "tune_live": tune_live.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }

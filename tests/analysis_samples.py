@@ -11,7 +11,17 @@ from dovetail.app.analyze.question import Question
 from dovetail.app.analyze.verdict import verdict
 from dovetail.insight.catalogue import catalogue
 from dovetail.insight.decision import Decision
-from dovetail.insight.factors import FACTORS, Factors, Flip, Index, Screened
+from dovetail.insight.factors import (
+    EVERYBODY,
+    FACTORS,
+    MORRIS,
+    SOBOL,
+    Factors,
+    Flip,
+    Index,
+    Leaders,
+    Screened,
+)
 from dovetail.insight.predictive import Importance, Predictive, Score, Shape
 from dovetail.insight.workload import workload
 from dovetail.insight.worth import Noise, Outcome, Shuffled, Worth
@@ -120,6 +130,7 @@ def a_factors() -> Factors:
         ),
         (flip,),
         (),
+        tuple(Leaders(m, p, (names[0],)) for m in (MORRIS, SOBOL) for p in (EVERYBODY, *POLICIES)),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.studies import Opening
 from live_box import ME, Box
 
@@ -44,9 +45,9 @@ def study(script: str = TRAIN, pace: float = 0.15, **fields: Any) -> dict[str, A
     }
 
 
-def opened(here: Box, **fields: Any) -> dict[str, Any]:
+def opened(here: Box, caller: Caller = ME, **fields: Any) -> dict[str, Any]:
     opening = Opening(study(**fields), {"PATH": os.environ["PATH"]}, str(here.home.state))
-    return here.daemon.studies.open(opening, ME)
+    return here.daemon.studies.open(opening, caller)
 
 
 def open_study(here: Box, **fields: Any) -> list[str]:

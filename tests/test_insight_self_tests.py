@@ -10,7 +10,7 @@ import pytest
 from dovetail.insight.decision import Decision, decision
 from dovetail.insight.features import SUBMIT, Features, features_of
 from dovetail.insight.predictive import predictive
-from dovetail.insight.sampling import indices, saltelli
+from dovetail.insight.sampling import indices, leading, saltelli, whole_power_of_two
 from dovetail.insight.shapley import coalitions, shapley
 from dovetail.traces.recipe import Recipe, generate
 from insight_traces import CLUSTER, busy, only_the_user_matters
@@ -101,16 +101,41 @@ def ishigami(x: np.ndarray) -> np.ndarray:
     return curved
 
 
-def test_sobol_indices_agree_with_scipy() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    ours = indices(ishigami(saltelli(3, 1024, seed=0)), seed=0)
-    theirs = stats.sobol_indices(
-        func=lambda x: ishigami(x.T)[None], n=1024, dists=[stats.uniform()] * 3, rng=0
-    )
-    assert ours is not None
-    assert ours.first == pytest.approx(theirs.first_order.ravel(), abs=0.05)
-    assert ours.total == pytest.approx(theirs.total_order.ravel(), abs=0.05)
-    assert all(ours.first_draws.std(axis=-1) > 0)
+def test_sobol_indices_of_ishigami_are_those_of_the_closed_form() -> None:
+    found = indices(ishigami(saltelli(3, 4096, seed=0)), seed=0)
+    assert found is not None
+    assert found.first == pytest.approx([0.314, 0.442, 0.0], abs=0.02)
+    assert found.total == pytest.approx([0.558, 0.442, 0.244], abs=0.02)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("samples", [16, 64])
+def test_no_factor_explains_more_alone_than_with_others_in_any_draw(
+    seed: int, samples: int
+) -> None:
+    chance = np.random.default_rng(seed)
+    points = saltelli(4, samples, seed)
+    noisy = points @ np.array([4.0, 1.0, 1.0, 0.0]) + chance.normal(size=points.shape[:2])
+    found = indices(noisy, seed)
+    assert found is not None
+    assert (found.first <= found.total).all()
+    assert (found.first_draws <= found.total_draws).all()
+
+
+def test_who_leads_is_said_only_beyond_chance() -> None:
+    draws = np.array([[1.0] * 100, [0.5] * 96 + [2.0] * 4, [0.0] * 100])
+    assert leading(("a", "b", "c"), draws) == ("a",)
+    draws[1, 80:] = 2.0
+    assert leading(("a", "b", "c"), draws) == ("a", "b")
+
+
+def test_points_that_got_nowhere_are_left_out_of_the_indices() -> None:
+    values = saltelli(2, 64, seed=0) @ np.array([1.0, 2.0])
+    whole = indices(values, seed=0)
+    part = indices(whole_power_of_two(np.delete(values, 5, axis=1)), seed=0)
+    assert whole is not None
+    assert part is not None
+    assert part.total == pytest.approx(whole.total, abs=0.1)
 
 
 def worth_of_durations(load: float, c2: float) -> tuple[Decision, float]:

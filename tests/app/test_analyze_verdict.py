@@ -22,6 +22,7 @@ from analysis_samples import (
 from dovetail.app.analyze.choice import choices
 from dovetail.app.analyze.outputs import write
 from dovetail.app.analyze.page import render
+from dovetail.insight.factors import EVERYBODY, MORRIS, SOBOL, Factors, Leaders
 from dovetail.insight.worth import Worth
 from html_page import assert_drawn, browsed
 
@@ -122,12 +123,30 @@ def test_what_moves_the_gain_is_told_with_the_value_here() -> None:
     assert any("load (60 %)" in line and "Here: load 0.63" in line for line in found)
 
 
-def test_screening_and_variance_that_name_different_factors_are_a_finding() -> None:
+def with_leaders(*of_morris: str) -> Factors:
     own = a_factors()
-    steep = replace(own.morris[1], mu_star=9.0)
-    found = an_analysis(factors=replace(own, morris=(steep, *own.morris))).verdict.disagreements
+    others = tuple(lead for lead in own.leaders if lead.method != MORRIS)
+    return replace(own, leaders=(*others, Leaders(MORRIS, EVERYBODY, of_morris)))
+
+
+def test_screening_and_variance_that_name_different_factors_are_a_finding() -> None:
+    found = an_analysis(factors=with_leaders("tail weight")).verdict.disagreements
     assert any("tail weight has the largest effects" in line for line in found)
     assert not any("Morris" in line for line in an_analysis().verdict.disagreements)
+
+
+def test_leaders_that_chance_could_turn_round_are_no_disagreement() -> None:
+    found = an_analysis(factors=with_leaders("tail weight", "load")).verdict.disagreements
+    assert not any("Morris" in line for line in found)
+
+
+def test_which_factor_leads_is_said_as_far_as_the_runs_can_tell() -> None:
+    sure = an_analysis().verdict.dominant
+    assert any("That load comes first is beyond chance." in line for line in sure)
+    own = a_factors()
+    both = (Leaders(SOBOL, EVERYBODY, ("load", "tail weight")),)
+    unsure = an_analysis(factors=replace(own, leaders=both)).verdict.dominant
+    assert any("Which of load, tail weight comes first, these runs cannot" in s for s in unsure)
 
 
 def test_a_feature_that_misleads_the_schedule_is_a_finding() -> None:

@@ -196,7 +196,7 @@ def test_the_summary_marks_the_best_and_names_the_unit() -> None:
     html = table([("fifo", {"mean_jct_s": 14400.0}), ("srtf", {"mean_jct_s": 7200.0})])
     assert '<span class="unit">h</span>' in html
     assert html.count("<strong>") == 1
-    assert "<strong>2<" in html
+    assert "<strong>2.00<" in html
 
 
 def test_equal_values_have_no_best_and_missing_ones_are_a_dash() -> None:

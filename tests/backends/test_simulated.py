@@ -474,12 +474,36 @@ def test_the_backend_refuses_to_start_what_it_does_not_know() -> None:
         world.act(Preempt("who"))
 
 
-def test_turns_shorter_than_the_cost_of_interruption_fail_loudly() -> None:
+@pytest.mark.parametrize("cost", [Interruption(0.0, 20.0), Interruption(20.0, 0.0)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *("round-robin:slice_s=10", "las:quantum=10", "multilevel-feedback:levels=2:slice_s=10"),
+        *("least-laxity:quantum_s=5", "gandiva:slice_s=10:pack=false", "gittins:quantum=10"),
+    ],
+)
+def test_a_turn_begins_with_its_work_however_long_saving_and_restoring_take(
+    policy: str, cost: Interruption
+) -> None:
+    jobs = [arrival(name, 0.0, 100.0, interruption=cost, deadline=150.0) for name in ("a", "b")]
+    run = run_trace(policy, jobs, [Node("n0", 1)])
+    assert {run.phase("a"), run.phase("b")} == {Phase.FINISHED}
+
+
+def test_preempting_whatever_has_not_begun_to_work_fails_loudly() -> None:
+    class Restless:
+        """Gives the GPU to the other one, whenever it is asked."""
+
+        def decide(self, view: View) -> Sequence[Action]:
+            waiting = [track for track in view.tracks.values() if track.placement is None]
+            stops = [Preempt(job_id) for job_id in view.running]
+            return [*stops, Start(waiting[0].job.id, placement((0, 1))), Wake(view.now + 10)]
+
     jobs = [
         arrival(name, 0.0, 100.0, interruption=Interruption(restore_s=20.0)) for name in ("a", "b")
     ]
     with pytest.raises(UnfinishedRun, match="no job makes progress"):
-        run_trace("round-robin:slice_s=10", jobs, [Node("n0", 1)])
+        run_trace(Restless(), jobs, [Node("n0", 1)])
 
 
 def test_nodes_go_on_failing_for_as_long_as_jobs_run() -> None:

@@ -24,9 +24,11 @@ from dovetail.backends.store import (
     Filter,
     JournalDamaged,
     JournalFull,
+    JournalLost,
     JournalUnusable,
     Reader,
     Store,
+    tail,
 )
 
 PAGE = 4096
@@ -43,6 +45,12 @@ def folder() -> Iterator[Path]:
 
 def opened(folder: Path) -> Store:
     return Store.open(folder / "dovetail.db", reserve_bytes=SMALL_RESERVE)
+
+
+def without_tail(folder: Path) -> None:
+    """What the database alone is good for: its second copy is lost as well."""
+    for path in folder.glob("dovetail.db.tail*"):
+        path.unlink()
 
 
 def line(seq: int) -> str:
@@ -261,7 +269,7 @@ def test_nobody_else_can_read_any_of_its_files(folder: Path) -> None:
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
     finally:
         os.umask(before)
-    ends = ("", "-wal", "-shm", ".lock", ".reserve")
+    ends = ("", "-wal", "-shm", ".lock", ".reserve", ".tail")
     assert modes == {f"dovetail.db{end}": 0o600 for end in ends}
 
 
@@ -371,16 +379,38 @@ def _as_somebody() -> Iterator[None]:
         os.seteuid(user)
 
 
-def test_a_journal_that_was_removed_under_the_daemon_is_told(folder: Path) -> None:
+def test_a_journal_that_was_removed_under_the_daemon_is_written_anew(folder: Path) -> None:
     store = opened(folder)
+    add_entries(store, 3)
+    store.commit()
     (folder / "dovetail.db").unlink()
     add_entries(store, 1)
-    with pytest.raises(JournalUnusable, match="was removed or replaced while in use"):
+    with pytest.raises(JournalLost, match="was removed while in use; it was written anew and noth"):
         store.commit()
-    with pytest.raises(JournalUnusable):
-        store.close()
+    store.close()
     with opened(folder) as store:
-        assert "there was a journal" in store.notice
+        assert (store.notice, check_and_count(store)) == ("", 4)
+
+
+def test_a_journal_that_was_replaced_under_the_daemon_is_left_and_told(folder: Path) -> None:
+    """Somebody has put a backup in its place: what was written since is added to it."""
+    path = folder / "dovetail.db"
+    with opened(folder) as store:
+        add_entries(store, 3)
+    backup = path.read_bytes()
+    store = opened(folder)
+    add_entries(store, 2)
+    store.commit()
+    path.unlink()
+    path.write_bytes(backup)
+    add_entries(store, 1)
+    with pytest.raises(JournalLost, match="was replaced by another file while in use"):
+        store.commit()
+    assert path.read_bytes() == backup
+    assert not (folder / "dovetail.db-wal").exists()  # it was not of this file
+    store.close()
+    with opened(folder) as again:
+        assert check_and_count(again) == 6
 
 
 # ------------------------------------------------------------------------------------------- killed
@@ -453,6 +483,7 @@ def test_a_log_cut_at_any_byte_leaves_whole_commits(folder: Path) -> None:
     whole, whole_log = (folder / "copy").read_bytes(), (folder / "copy-wal").read_bytes()
     sizes = [*range(ends[-11], ends[-2], 211), *range(ends[-2], len(whole_log) + 1)]
     for size in sizes:
+        without_tail(folder)
         path.write_bytes(whole)
         log.write_bytes(whole_log[:size])
         with opened(folder) as store:
@@ -467,11 +498,94 @@ def test_a_log_with_a_wrong_byte_leaves_the_commits_before_it(folder: Path) -> N
     for at in range(ends[-6], ends[-1], 257):
         damaged = bytearray((folder / "copy-wal").read_bytes())
         damaged[at] ^= 0x55
+        without_tail(folder)
         shutil.copy(folder / "copy", path)
         log.write_bytes(damaged)
         with opened(folder) as store:
             assert store.notice == ""
             assert check_and_count(store) == sum(end <= at for end in ends)
+
+
+@pytest.mark.parametrize("harm", ["removed", "cut", "emptied", "altered", "of before"])
+def test_a_log_that_is_lost_takes_nothing_with_it(folder: Path, harm: str) -> None:
+    """All 20 commits are in the tail as well. Even an older log in its place does no harm."""
+    log = folder / "dovetail.db-wal"
+    with opened(folder) as store:
+        add_entries(store, 5)
+        store.commit()
+        shutil.copy(log, folder / "of before")
+        for number in range(6, 21):
+            add_entries(store, 1)
+            store.put_spec(str(number), "spec")
+            store.add_ended(ended(number))
+            store.commit()
+        copy = {path.name: path.read_bytes() for path in folder.glob("dovetail.db*")}
+    for name, content in copy.items():
+        (folder / name).write_bytes(content)
+    if harm == "removed":
+        log.unlink()
+    elif harm in ("cut", "emptied"):
+        os.truncate(log, log.stat().st_size // 2 if harm == "cut" else 0)
+    elif harm == "of before":
+        shutil.copy(folder / "of before", log)
+    else:
+        content = bytearray(log.read_bytes())
+        content[len(content) // 3] ^= 0x55
+        log.write_bytes(content)
+    with opened(folder) as store:
+        assert "had lost its last" in store.notice
+        assert check_and_count(store) == 20
+        assert len(store.history()) == 15
+        assert store.spec("20") == "spec"
+    assert_goes_on(folder, 20)
+
+
+def test_a_journal_that_was_removed_comes_back_from_its_tail(folder: Path) -> None:
+    with opened(folder) as store:
+        add_entries(store, 30)
+        store.save_snapshot(store.last_seq, state_after(store.last_seq))
+        add_entries(store, 5)
+    (folder / "dovetail.db").unlink()
+    with opened(folder) as store:
+        assert "its file is gone" in store.notice
+        assert check_and_count(store) == 35
+    assert_goes_on(folder, 35)
+
+
+def test_the_tail_of_another_journal_is_kept_and_not_mixed_in(folder: Path) -> None:
+    other = folder / "other"
+    other.mkdir()
+    for place, count in ((folder, 3), (other, 50)):
+        with opened(place) as store:
+            add_entries(store, count)
+    shutil.copy(other / "dovetail.db.tail", folder / "dovetail.db.tail")
+    with opened(folder) as store:
+        assert "was of another journal and is kept as" in store.notice
+        assert check_and_count(store) == 3
+    assert list(folder.glob("dovetail.db.tail.kept-*"))
+
+
+def test_a_long_tail_is_begun_anew_and_still_enough_without_the_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "ROOM", 20_000)
+    log = folder / "dovetail.db-wal"
+    with opened(folder) as store:
+        for _ in range(60):
+            add_entries(store, 20)
+            store.commit()
+            store.save_snapshot(store.last_seq, state_after(store.last_seq))
+        add_entries(store, 7)
+        store.commit()
+        assert (folder / "dovetail.db.tail").stat().st_size < 60_000
+        copy = {path.name: path.read_bytes() for path in folder.glob("dovetail.db*")}
+    for without in ("dovetail.db-wal", "dovetail.db"):
+        for name, content in copy.items():
+            (folder / name).write_bytes(content)
+        (folder / without).unlink()
+        log.unlink(missing_ok=True)
+        with opened(folder) as store:
+            assert check_and_count(store) == 1207
 
 
 def _commit_one_by_one(folder: Path, count: int) -> list[int]:
@@ -586,6 +700,7 @@ def test_a_wrong_digit_in_the_last_entries_is_noticed_in_a_large_file_too(folder
     content = path.read_bytes()
     assert len(content) > 4 << 20
     path.write_bytes(content.replace(b'"started":"60077"', b'"started":"60078"'))
+    without_tail(folder)
     with opened(folder) as store:
         assert "entry 60077 was altered" in store.notice
         assert "up to 60076 were salvaged and 60077 to 60100 were not" in store.notice
@@ -604,6 +719,7 @@ def test_damage_in_old_history_is_told_when_read_and_mended_at_the_next_start(fo
             JournalDamaged, match=r"is damaged \(entry 77 was altered\); stop and st"
         ):
             list(store.lines_after(0))
+    without_tail(folder)
     with opened(folder) as store:
         assert "entries up to 60000 were salvaged, and 1 before the last snapshot" in store.notice
         assert len(list(store.lines_after(0))) == 59_999
@@ -753,6 +869,7 @@ def test_a_damaged_journal_is_left_as_it_is_until_there_is_room_to_salvage(
 ) -> None:
     with opened(small_disk) as store:
         add_entries(store, 5000)
+    without_tail(small_disk)
     filling, path = fill(small_disk), small_disk / "dovetail.db"
     os.truncate(path, path.stat().st_size - 10 * PAGE)
     before = path.read_bytes()
@@ -768,7 +885,7 @@ def test_a_damaged_journal_is_left_as_it_is_until_there_is_room_to_salvage(
 
 def test_a_limit_on_the_size_of_files_is_met_like_a_full_disk(folder: Path) -> None:
     with opened(folder) as store:
-        with _files_no_larger_than(1 << 20), pytest.raises(JournalFull, match="I/O error"):
+        with _files_no_larger_than(1 << 20), pytest.raises(JournalFull, match="File too large"):
             commit_for_ever(store, 1000)
         assert store.pending == 1000
         store.commit()

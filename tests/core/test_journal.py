@@ -22,11 +22,13 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
     NodeLeft,
     NodeUp,
+    NoMoreNodes,
     Occupied,
     Paced,
     Pinned,
@@ -36,6 +38,7 @@ from dovetail.core.entries import (
     Refuse,
     Released,
     Reported,
+    Requeued,
     Resize,
     Restored,
     Saved,
@@ -56,7 +59,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import Journal, decode, encode, read
 from dovetail.core.journal import lines as lines_of
-from dovetail.core.model import Design, Estimate, Interruption, Job, Node, Tenant
+from dovetail.core.model import Design, Estimate, Interruption, Job, Limit, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
 
@@ -100,6 +103,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Failed(2.5, "j", "exit code 3", 0.0, 3)),
     (2.5, Reported(2.5, "j", 12, {"loss": 0.5, "best": "NaN"}, 160)),
     (2.5, Reported(2.5, "j", None, {}, 16)),
+    (2.5, Reported(2.5, "j", 7, {"loss": 0.5}, 16, 12)),
     (2.5, Saved(2.5, "j", "freeze", 0.004, 1 << 40, True)),
     (2.5, Restored(2.5, "j", "freeze", 0.001)),
     (2.5, Pinned(2.5, "j", "it holds more than host memory has room for")),
@@ -109,6 +113,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Stop("j", "its time limit of 60 s is over", 124)),
     (2.5, Held(2.5, "j", "paused by its user")),
     (2.5, Released(2.5, "j")),
+    (2.5, Requeued(2.5, "j", "requeued by ada")),
     (2.5, Amended(2.5, job("j", priority=5.0))),
     (2.5, Occupied(2.5, "n0", 5)),
     (2.5, PolicySet(2.5, "tiresias:queues=2:limits=18000")),
@@ -122,8 +127,12 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (0.0, NodeUp(0.0, "n0")),
     (0.0, NodeDraining(0.0, "n0")),
     (0.0, NodeLeft(0.0, "n0")),
+    (1.0, NoMoreNodes(1.0)),
     (0.0, TenantSet(0.0, Tenant("us"))),
     (0.0, TenantSet(0.0, Tenant("us", 12.0, 2.0, (("unit", "physics"),)))),
+    (0.0, TenantSet(0.0, Tenant("us", users=("ann", "bob"), groups=("physics",)))),
+    (0.0, LimitSet(0.0, Limit("*", queued=100.0, priority=inf))),
+    (0.0, LimitSet(0.0, Limit("inf", 1.0, 2.0, 3.0, 4.0, -5.0, 6.0))),
     (7.0, Woke(7.0)),
     (7.0, Start("j", placement((0, 3), (700, 1 << 15)))),
     (7.0, Start("j", placement((0, 1), share=250))),

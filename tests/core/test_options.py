@@ -10,6 +10,7 @@ from dovetail.core.journal import decode, encode
 from dovetail.core.model import Job, JobId, Node, Option
 from dovetail.core.state import State
 from dovetail.models.speed import by_kind_and_placement
+from dovetail.policies.queueing import FifoSkip
 from dovetail.testing import placement
 
 FAST, WIDE, SLOW = Option("V100", 1, 100.0), Option("V100", 2, 60.0), Option("T4", 1, 250.0)
@@ -43,12 +44,21 @@ def test_anything_else_is_refused_and_the_options_are_named(node: int, mask: int
         state.record(Start(JobId("j"), placement((node, mask))))
 
 
-def test_a_running_job_may_be_resized_to_another_option_only() -> None:
+def test_a_running_job_gets_another_of_its_options_by_a_new_start_only() -> None:
     state = state_with(timed())
     state.record(Start(JobId("j"), placement((0, 0b1))))
-    state.record(Resize(JobId("j"), placement((0, 0b11))))
-    with pytest.raises(IllegalEntry):
-        state.record(Resize(JobId("j"), placement((2, 0b1))))
+    for where in (placement((0, 0b11)), placement((2, 0b1)), placement((0, 0b10))):
+        with pytest.raises(IllegalEntry, match="preempt it and start it there"):
+            state.record(Resize(JobId("j"), where))
+
+
+def test_a_job_whose_usual_way_is_not_to_be_had_here_waits_for_the_first_that_is() -> None:
+    state = state_with(timed(gpus=2, kinds=("V100",)), [Node("t", 1, "T4")])
+    track = state.tracks[JobId("j")]
+    assert (track.shape.gpus, track.shape.kinds) == (1, ("T4",))
+    state.record(NodeJoined(1.0, Node("v", 2, "V100")))
+    assert (track.shape.gpus, track.shape.kinds) == (2, ("V100",))
+    assert [action.job_id for action in FifoSkip().decide(state)] == ["j"]
 
 
 def test_a_job_is_refused_at_once_only_if_no_option_has_room() -> None:

@@ -15,12 +15,12 @@ from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.problem import Way
-from dovetail.policies.frugal_draft import Task
-from dovetail.policies.frugal_floor import Floor, Seats
-from dovetail.policies.frugal_hours import Forecast, signal
-from dovetail.policies.frugal_ladder import Rates, ladder
-from dovetail.policies.frugal_plan import Decision, decide
-from dovetail.policies.frugal_seating import Seat, settled
+from dovetail.policies.frugal.draft import Task
+from dovetail.policies.frugal.floor import Floor, Seats
+from dovetail.policies.frugal.hours import Forecast, signal
+from dovetail.policies.frugal.ladder import Rates, ladder
+from dovetail.policies.frugal.plan import Decision, decide
+from dovetail.policies.frugal.seating import Seat, settled
 from dovetail.traces.instances import timed_job
 
 BIG, SMALL = 0, 1  # pools

@@ -18,7 +18,7 @@ from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import Limited, PowerTable
 from dovetail.models.workload import Arrival
-from dovetail.policies.frugal import Frugal
+from dovetail.policies.frugal.policy import Frugal
 from dovetail.testing import arrival, told_to
 
 POWER = PowerTable(

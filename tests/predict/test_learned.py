@@ -89,7 +89,7 @@ def test_a_users_word_counts_more_than_other_jobs_of_that_user() -> None:
     state.record(Finished(50.0, JobId("1")))
     told = Job(JobId("2"), user="ann", name="y", estimate=Estimate(700.0))
     assert predictor.duration_s(told, state) == pytest.approx(700.0)
-    assert predictor.duration_s(replace(told, name="x"), state) == pytest.approx(50.0)
+    assert 300 < predictor.duration_s(replace(told, name="x"), state) < 700  # one run is one run
     assert predictor.belief(told, state).source == "its user's estimate"
 
 

@@ -51,11 +51,7 @@ def test_rows_may_be_in_any_order(tmp_path: Path) -> None:
         ("at_s,node,event\n5,x,join\n", ":2: a node that joins needs a column 'gpus'"),
         (
             "at_s,node,event,gpus\n5,x,join,2\n6,x,join,2\n",
-            ":3: column 'node': there was a node 'x' before; one that joins needs a new name",
-        ),
-        (
-            "at_s,node,event,gpus\n5,n1,leave,\n6,n1,join,2\n",
-            ":3: column 'node': there was a node 'n1' before; one that joins needs a new name",
+            ":3: column 'node': there is a node 'x' already",
         ),
         ("at_s,node,event\n5,x,down\n", ":2: column 'node': there is no node 'x'"),
         ("at_s,node,event\n5,n0,leave\n7,n0,up\n", ":3: column 'node': there is no node 'n0'"),
@@ -69,3 +65,9 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, text: str, why
     with pytest.raises(BadInput) as caught:
         read(path)
     assert str(caught.value) == f"{path}{why}"
+
+
+def test_a_name_may_be_used_again_by_another_node(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("at_s,node,event,gpus\n5,n1,leave,\n6,n1,join,2\n")
+    assert read(path) == [NodeLeft(5.0, "n1"), NodeJoined(6.0, Node("n1", 2))]

@@ -116,9 +116,9 @@ def test_a_summary_counts_runs_that_miss_and_has_geometric_means_of_the_others()
     found = summary(
         "x",
         [
-            Race("a", run_of(8.0), run_of(4.0), {"x": run_of(2.0)}),
-            Race("a", run_of(8.0), run_of(4.0), {"x": run_of(8.0, peak_suspended=3)}),
-            Race("b", run_of(8.0), run_of(4.0), {"x": run_of(inf)}),
+            Race("a", run_of(8.0), run_of(4.0), {"x": run_of(2.0)}, {}),
+            Race("a", run_of(8.0), run_of(4.0), {"x": run_of(8.0, peak_suspended=3)}, {}),
+            Race("b", run_of(8.0), run_of(4.0), {"x": run_of(inf)}, {}),
         ],
     )
     assert found["speedup_geomean"] == pytest.approx(2.0)

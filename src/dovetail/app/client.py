@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from shlex import quote
 from typing import Any, Final
@@ -22,6 +22,7 @@ from dovetail.core.errors import DovetailError
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 PATIENCE_S = 90.0  # the daemon gives up on a question sooner, and says so
 _CHUNK = 1 << 16
+_BYTES = "octet-stream"
 _LONGEST_LINE = 1 << 16
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,")
 
@@ -56,6 +57,7 @@ class Connection:
             self._socket.close()
             raise
         self._file: Final = self._socket.makefile("rb")
+        self.headers: dict[str, str] = {}
 
     @property
     def served_by(self) -> int:
@@ -68,18 +70,20 @@ class Connection:
         self._file.close()
         self._socket.close()
 
-    def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, Iterator[bytes]]:
-        """The status of the answer, and its body as it comes."""
+    def ask(
+        self, method: str, path: str, body: bytes | None, kind: str = "json"
+    ) -> tuple[int, Iterator[bytes]]:
+        """The status of the answer, and its body as it comes; `headers` are then those of it."""
         head = f"{method} {path} HTTP/1.1\r\nHost: dovetail\r\n"
         if body is not None:
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            head += f"Content-Type: application/{kind}\r\nContent-Length: {len(body)}\r\n"
         # It may answer before it has read everything, e.g. that it is too much.
         with suppress(BrokenPipeError):
             self._socket.sendall(f"{head}\r\n".encode("ascii") + (body or b""))
-        status, headers = self._head()
-        if headers.get("transfer-encoding") == "chunked":
+        status, self.headers = self._head()
+        if self.headers.get("transfer-encoding") == "chunked":
             return status, self._chunks()
-        return status, self._counted(int(headers.get("content-length", "0")))
+        return status, self._counted(int(self.headers.get("content-length", "0")))
 
     def _head(self) -> tuple[int, dict[str, str]]:
         first = self._line().split(" ", 2)
@@ -128,19 +132,32 @@ class Client:
     def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:
         return self._ask("POST", path, body or {})
 
+    def send(self, path: str, data: bytes, **query: object) -> Any:
+        """Bytes as they are."""
+        return self._ask("POST", path + query_text(query), raw=data)
+
+    def another(self) -> Client:
+        """To the same daemon, for another thread."""
+        return Client(self.home, self._timeout_s, self._named)
+
     def put(self, path: str, body: Mapping[str, object]) -> Any:
         return self._ask("PUT", path, body)
 
     def text(self, path: str, **query: object) -> str:
-        return b"".join(self.stream(path, **query)).decode("utf-8", "replace")
+        return b"".join(self.stream(path, None, **query)).decode("utf-8", "replace")
 
-    def stream(self, path: str, **query: object) -> Iterator[bytes]:
-        """The bytes of an answer as they come, however long that takes, on a connection of its own."""
+    def stream(
+        self, path: str, told: Callable[[Mapping[str, str]], None] | None = None, **query: object
+    ) -> Iterator[bytes]:
+        """The bytes of an answer as they come, however long that takes, on a connection of its own.
+        `told`: is given the headers first."""
         connection = self._connect(None)
         try:
             status, pieces = connection.ask("GET", path + query_text(query), None)
             if status >= 400:
                 raise _refusal(status, b"".join(pieces))
+            if told is not None:
+                told(connection.headers)
             yield from pieces
         except ConnectionError:
             raise BrokenOff("the daemon went away in the middle of its answer") from None
@@ -152,32 +169,39 @@ class Client:
             self._kept.close()
             self._kept = None
 
-    def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        sent = None if body is None else json.dumps(body).encode()
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        raw: bytes | None = None,
+    ) -> Any:
+        sent = raw if body is None else json.dumps(body).encode()
         if method != "GET":
             self.close()  # the daemon closes what was idle, and a change is never sent twice
         try:
-            status, raw = self._exchange(method, path, sent)
+            status, answer = self._exchange(method, path, sent, "json" if raw is None else _BYTES)
         except (BrokenOff, OSError):
             self.close()
+            doctor = f"{_dovetail(self._named)} doctor"
             raise Unreachable(
-                f"the daemon at {self.home.socket} does not answer; dovetail doctor may say why"
+                f"the daemon at {self.home.socket} does not answer; {doctor} may say why"
             ) from None
         if status >= 400:
-            raise _refusal(status, raw)
-        return json.loads(raw)
+            raise _refusal(status, answer)
+        return json.loads(answer)
 
-    def _exchange(self, method: str, path: str, sent: bytes | None) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, sent: bytes | None, kind: str) -> tuple[int, bytes]:
         is_new = self._kept is None
         connection = self._kept = self._kept or self._connect(self._timeout_s)
         try:
-            status, pieces = connection.ask(method, path, sent)
+            status, pieces = connection.ask(method, path, sent, kind)
             return status, b"".join(pieces)
         except (BrokenOff, ConnectionError):
             if is_new:
                 raise
         self.close()
-        return self._exchange(method, path, sent)
+        return self._exchange(method, path, sent, kind)
 
     def _connect(self, timeout_s: float | None) -> Connection:
         try:
@@ -194,12 +218,20 @@ class Client:
 
 
 def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
-    up = f"dovetail --home {quote(named)} up" if named else "dovetail up"
+    up = f"{_dovetail(named)} up"
+    if home.mark.exists():
+        up += " --system" if os.geteuid() == 0 else " --system (as root: ask an administrator)"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"no daemon answers at {home.socket}; start one: {up}"
+    if isinstance(error, PermissionError) and home.mark.exists():
+        return f"the socket {home.socket} is open to its group alone; ask to be put into it"
     if isinstance(error, PermissionError):
         return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
     return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"
+
+
+def _dovetail(named: str | None) -> str:
+    return f"dovetail --home {quote(named)}" if named else "dovetail"
 
 
 def _refusal(status: int, raw: bytes) -> Refused:

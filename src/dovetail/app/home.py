@@ -48,14 +48,55 @@ class Home:
         return self.state / "power.json"
 
     @property
+    def archive(self) -> Path:
+        """What the journal no longer holds, as compressed lines of JSON."""
+        return self.state / "archive"
+
+    @property
+    def mark(self) -> Path:
+        """There if it is everybody's: the journal knows, but not everybody may read that."""
+        return self.state / "system"
+
+    @property
     def log(self) -> Path:
         return self.state / "daemon.log"
 
     def environment(self, job_id: str) -> Path:
         return self.environments / f"{job_id}.json"
 
+    def stdin(self, job_id: str) -> Path:
+        """What it reads, if it was given something; two numbers lie beside it."""
+        return self.environments / f"{job_id}.stdin"
+
     def folder(self, job_id: str) -> Path:
         return self.runs / job_id
+
+
+def up_again(state: Path, system: bool = False, command: str = "dovetail") -> str:
+    """What to type to start the daemon of that folder."""
+    from shlex import quote
+
+    home = (
+        "" if state in (user_home().state, system_home().state) else f" --home {quote(str(state))}"
+    )
+    return f"{command}{home} up{' --system' if system else ''}"
+
+
+def check_own(home: Home) -> None:
+    """Whoever could change the folder of a daemon could have it write elsewhere, or run as others."""
+    from shlex import quote
+
+    found, folder = home.state.stat(), quote(str(home.state))
+    if found.st_uid != os.geteuid():
+        raise BadInput(
+            f"{home.state} is another user's: they could change what the daemon does; name another "
+            f"folder with --home, or try: chown {os.geteuid()} {folder}"
+        )
+    if home.system and found.st_mode & 0o022:
+        raise BadInput(
+            f"{home.state} is open to changes by others; try: chmod 711 {folder}, or name another "
+            "folder with --home"
+        )
 
 
 def home_in(folder: Path) -> Home:

@@ -5,12 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import click
 
 from dovetail.app.objectives import Objective
 from dovetail.core.errors import BadInput
 from dovetail.traces.record import JobRow, RunRecord
+from dovetail.traces.spreadsheets import escaped
+
+
+class Failed(Protocol):
+    """A policy that has no run, and why."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
 
 SUMMARY, JOBS, JOURNAL, REPORT = "summary.json", "jobs.csv", "journal.jsonl.gz", "report.html"
 
@@ -63,14 +76,24 @@ def _folders_in(out: Path, policies: Sequence[str]) -> list[Path]:
 
 
 def write_comparison(
-    out: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+    out: Path,
+    runs: Sequence[RunRecord],
+    title: str,
+    objective: Objective | None = None,
+    failures: Sequence[Failed] = (),
 ) -> None:
-    """A folder for each run, all summaries in one file, and the report."""
+    """A folder for each run, all summaries in one file (of one that failed its reason), and the
+    report."""
     for path, run in zip(_folders_in(out, [run.policy for run in runs]), runs, strict=True):
         write_run(path, run)
-    summaries = [dict(run.summary) for run in runs]
-    (out / SUMMARY).write_text(json.dumps(summaries, indent=1) + "\n")
+    (out / SUMMARY).write_text(json.dumps(summaries_of(runs, failures), indent=1) + "\n")
     write_page(out, runs, title, objective)
+
+
+def summaries_of(runs: Sequence[RunRecord], failures: Sequence[Failed]) -> list[dict[str, Any]]:
+    """One for each policy; of one that failed its name and why."""
+    failed = [{"policy": one.name, "failure": one.reason} for one in failures]
+    return [*(dict(run.summary) for run in runs), *failed]
 
 
 def write_page(
@@ -93,4 +116,10 @@ def write_jobs(path: Path, jobs: Sequence[JobRow]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(JobRow._fields)
-        writer.writerows(jobs)
+        writer.writerows(_safe(job) for job in jobs)
+
+
+def _safe(job: JobRow) -> JobRow:
+    """In the hands of a spreadsheet: names are users' own."""
+    names = escaped(job.job_id), escaped(job.user), escaped(job.tenant)
+    return job._replace(job_id=names[0], user=names[1], tenant=names[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ from dovetail.app.outputs import (
     REPORT,
     prepare_comparison,
     prepare_run,
+    summaries_of,
     write_comparison,
     write_page,
     write_run,
 )
-from dovetail.app.parallel import simulate_all
+from dovetail.app.parallel import Failure, simulate_all
 from dovetail.app.simulate_options import simulation_options
 from dovetail.app.table import searches_told, table, told
 from dovetail.traces.record import RunRecord
@@ -37,7 +39,7 @@ def simulate(trace: str, policy: str, **options: Any) -> None:
     out = options["out"]
     experiment = experiment_given(trace, options, [policy])
     folders = [prepare_run(out, trace) if out else None]
-    (record,) = simulate_all(experiment, [policy], folders, quiet=options["as_json"])
+    (record,) = simulate_all(experiment, [policy], folders, quiet=options["as_json"]).good
     if out:
         write_run(out, record)
         write_page(out, [record], _title(trace))
@@ -68,16 +70,19 @@ def compare(trace: str, policies: str, objective: str | None, **options: Any) ->
     experiment = experiment_given(trace, options, names)
     wanted = None if objective is None else objective_of(objective, experiment)
     folders = prepare_comparison(out, names, trace) if out else [None] * len(names)
-    records = simulate_all(experiment, names, folders, quiet=options["as_json"])
+    outcome = simulate_all(experiment, names, folders, quiet=options["as_json"])
+    records = outcome.good
     if wanted is not None:
         records = judged(records, wanted)
     if out:
-        write_comparison(out, records, _title(trace), wanted)
+        write_comparison(out, records, _title(trace), wanted, outcome.failures)
     if options["as_json"]:
-        click.echo(json.dumps([dict(record.summary) for record in records]))
+        click.echo(json.dumps(summaries_of(records, outcome.failures)))
         _tell_refusals(records[0], err=True)
     else:
-        _say(records, experiment, out, wanted)
+        _say(records, experiment, out, wanted, outcome.failures)
+    if outcome.exit_code:
+        raise SystemExit(outcome.exit_code)
 
 
 def _title(trace: str) -> str:
@@ -89,8 +94,9 @@ def _say(
     experiment: Experiment,
     out: Path | None,
     objective: Objective | None = None,
+    failures: Sequence[Failure] = (),
 ) -> None:
-    click.echo(table([record.summary for record in records], objective))
+    click.echo(table([record.summary for record in records], objective, failures))
     speeds = experiment.speeds if experiment.speed_table else "none"
     for line in told([record.policy for record in records], experiment.predictor, speeds):
         click.echo(line)

@@ -10,7 +10,7 @@ import click
 
 from dovetail.app.parallel import each
 from dovetail.app.table import aligned
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.tune.comparison import Race, Terms, races, summary
 from dovetail.tune.recorded import DIRECTIONS, Task, read_curves
 from dovetail.tune.rules.registry import make
@@ -44,11 +44,25 @@ def replay(curves: str, policies: str, as_json: bool, **options: Any) -> None:
     terms = _terms(options)
     tasks = _tasks(curves, options)
     found = _run_all(tasks, names, options["seeds"], terms, quiet=as_json)
-    rows = [summary(name, found) for name in names]
+    failures = _failures(found)
+    rows = [summary(name, found) for name in names if name not in failures]
+    failed = [{"policy": name, "failure": why} for name, why in failures.items()]
+    if not rows:
+        raise DovetailError(f"study policy {failed[0]['policy']!r} failed: {failed[0]['failure']}")
     if as_json:
-        click.echo(json.dumps(rows))
+        click.echo(json.dumps([*rows, *failed]))
     else:
-        _say(rows, terms)
+        _say(rows, terms, failures)
+    if failed:
+        raise SystemExit(1)
+
+
+def _failures(races: Sequence[Race]) -> dict[str, str]:
+    """Which policies failed in any of the runs, and why in the first of them."""
+    failures: dict[str, str] = {}
+    for one in races:
+        failures = {**one.failed, **failures}
+    return failures
 
 
 def _names(text: str) -> list[str]:
@@ -112,8 +126,12 @@ def _run_all(
 
     names = [f"task {task.name}" for task, _ in parts]
     sizes = [len(own) * len(policies) for _, own in parts]
-    found = each(names, sizes, work, "replaying", quiet)
-    return [one for part in found for one in part]
+    outcome = each(names, sizes, work, "replaying", quiet)
+    if outcome.stopped:
+        raise SystemExit(outcome.exit_code)
+    for failure in outcome.failures:
+        raise DovetailError(f"{failure.name}: {failure.reason}")
+    return [one for part in outcome.good for one in part]
 
 
 _TITLES = (
@@ -131,9 +149,11 @@ _TITLES = (
 )
 
 
-def _say(rows: Sequence[Mapping[str, Any]], terms: Terms) -> None:
+def _say(rows: Sequence[Mapping[str, Any]], terms: Terms, failures: Mapping[str, str]) -> None:
     for line in aligned([_TITLES, *(_cells(row) for row in rows)]):
         click.echo(line)
+    for name, why in failures.items():
+        click.echo(f"{name}  failed: {why}")
     first = rows[0]
     click.echo(
         f"\n{first['runs']} runs of {terms.trials} trials: tasks {first['tasks']}, "

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from dovetail.app.experiment import PREDICTORS
 from dovetail.app.objectives import Objective
+from dovetail.app.outputs import Failed
 from dovetail.policies import registry
 from dovetail.predict.speed import SPEEDS
 
@@ -37,12 +38,19 @@ _MONEY = (
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 _WIDTH = 100
 _VERY_LONG_S = 1e5 * 86400.0
+_SECOND = (1.0, "s")
 
 
-def table(summaries: Sequence[Summary], objective: Objective | None = None) -> str:
+def table(
+    summaries: Sequence[Summary],
+    objective: Objective | None = None,
+    failures: Sequence[Failed] = (),
+) -> str:
     """One row per policy; times in a readable unit. What it costs follows, where that is known, or
-    the figures of the objective with who is on the front."""
+    the figures of the objective with who is on the front. Who failed has a row with the reason."""
     lines = _block(summaries, _COLUMNS)
+    for failed in failures:
+        lines += _wrapped(f"{failed.name}  failed: {failed.reason}")
     if objective is not None:
         lines += ["", *_block(summaries, (_COLUMNS[0], *objective.columns, ("pareto", "front")))]
         lines += _front(summaries, objective)
@@ -58,8 +66,8 @@ def _front(summaries: Sequence[Summary], objective: Objective) -> list[str]:
 
 
 def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
-    rows = [[title for _, title in columns]]
-    rows += [[_cell(key, summary[key]) for key, _ in columns] for summary in summaries]
+    texts = [_texts(key, [summary[key] for summary in summaries]) for key, _ in columns]
+    rows = [[title for _, title in columns], *map(list, zip(*texts, strict=True))]
     return aligned(rows)
 
 
@@ -136,23 +144,38 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def _texts(key: str, values: Sequence[float | int | str]) -> list[str]:
+    """Of one column; times in one unit, so that figures can be compared at a glance."""
+    if key.endswith("_s"):
+        seconds = [float(value) for value in values]
+        unit = unit_of(sorted(seconds)[(len(seconds) - 1) // 2]) if seconds else _SECOND
+        return [_in(own, unit) for own in seconds]
+    return [_cell(key, value) for value in values]
+
+
 def _cell(key: str, value: float | int | str) -> str:
     if key == "gpu_utilisation":
         return f"{float(value):.1%}"
     if key == "pareto":
         return "yes" if value else "-"
-    if key.endswith("_s"):
-        return duration(float(value))
     if isinstance(value, float):
         return f"{value:,.2f}"
     return str(value)
+
+
+def unit_of(seconds: float) -> tuple[float, str]:
+    """The one in which it is 2 at least."""
+    units = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+    return next((own for own in units if seconds >= 2 * own[0]), _SECOND)
+
+
+def _in(seconds: float, unit: tuple[float, str]) -> str:
+    size, name = unit
+    return duration(seconds) if seconds >= _VERY_LONG_S else f"{seconds / size:.1f} {name}"
 
 
 def duration(seconds: float) -> str:
     """3.2 s, 14.0 min, 5.1 h or 12.3 d; 1.2e+06 d where nobody counts days any more."""
     if seconds >= _VERY_LONG_S:
         return f"{seconds / 86400:.2g} d"
-    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
+    return _in(seconds, unit_of(seconds))

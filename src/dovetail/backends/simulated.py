@@ -22,6 +22,7 @@ from dovetail.core.entries import (
     NodeJoined,
     NodeLeft,
     NodeUp,
+    NoMoreNodes,
     Paced,
     Preempt,
     Promote,
@@ -66,7 +67,7 @@ class _Life:
 
     __slots__ = (
         *("arrival", "attempt", "attempt_s", "done_s", "job", "placement", "rate", "remaining_s"),
-        *("saved_s", "stint", "working_since"),
+        *("saved_s", "starting", "stint", "working_since"),
     )
 
     def __init__(self, arrival: Arrival) -> None:
@@ -81,6 +82,7 @@ class _Life:
         self.placement: Placement | None = None
         self.working_since = 0.0
         self.rate = 1.0
+        self.starting = False  # is it to be told yet that it is at work?
 
     @property
     def gone(self) -> bool:
@@ -138,8 +140,8 @@ class SimulatedCluster:
         self._attentive = True  # is there a report, a time to wake, or something that may fail?
         self._node_events: Final = sorted(node_events, key=lambda event: event.at)
         self._failures: Final = failures
-        self._by_chance: Final[set[int]] = set()  # numbers of the node events that were drawn
-        self._left: Final[set[str]] = set()
+        self._given: Final = len(self._node_events)  # the others are drawn by chance
+        self._expected: Final[dict[str, int]] = {}  # by node: which of these is its next
         self._fruitless_failures = 0
         # Where one job may have to wait until another is saved, a start is confirmed when it is real.
         self._prompt: Final = not going and not any(
@@ -153,11 +155,11 @@ class SimulatedCluster:
                 self._reports.append(NodeJoined(self._now, replace(node, prompt=self._prompt)))
             self._expect_failure(node.id)
         for one in going:
-            self._take_up(one)
+            self.take_up(one)
         for tenant in tenants:
             self._reports.append(TenantSet(self._now, tenant))
 
-    def _take_up(self, going: Going) -> None:
+    def take_up(self, going: Going) -> None:
         """A job whose life began before this world did."""
         life = self._lives[going.job.id] = _Life(Arrival(self._now, going.job, going.left_s))
         life.stint = int(going.has_run)
@@ -170,7 +172,7 @@ class SimulatedCluster:
         if placement.share != WHOLE_GPU:
             self._share(life, placement)
         if going.works_from is not None:
-            self._push(life.working_since, _STARTED, life, life.stint)
+            self._push_start(life)
         self._push_end(life)
 
     # ------------------------------------------------------------------------------------- observe
@@ -185,8 +187,10 @@ class SimulatedCluster:
             then, _, what, life, number = row = heappop(rows)
             if what != _FINISH or life is None:
                 if not _is_stale(row):
-                    self._now = at = then
+                    self._now = then
                     self._happen(events, what, life, number)
+                    if events:  # nothing comes of the failure of a node that has left
+                        at = then
             elif life.stint == number:  # else it is stale
                 self._now = at = then
                 job_id = life.job.id
@@ -276,6 +280,7 @@ class SimulatedCluster:
             events.append(Cancelled(self._now, life.job.id, "cancelled by its user"))
 
     def _report_start(self, events: list[Event], life: _Life) -> None:
+        life.starting = False
         events.append(Started(self._now, life.job.id))
         if life.rate != 1.0:
             events.append(Paced(self._now, life.job.id, life.rate))
@@ -291,33 +296,35 @@ class SimulatedCluster:
 
     def _node_event(self, events: list[Event], number: int) -> None:
         event = self._node_events[number]
-        if number in self._by_chance and not self._draw_next(event):
+        if number >= self._given and not self._draw_next(event, number):
             return
         if isinstance(event, NodeJoined):
             event = NodeJoined(self._now, replace(event.node, prompt=self._prompt))
             self._nodes.append(event.node)
             self._expect_failure(event.node.id)
         elif isinstance(event, NodeDown | NodeLeft):
-            if isinstance(event, NodeLeft):
-                self._left.add(event.node_id)
             why = f"node {event.node_id} " + ("failed" if isinstance(event, NodeDown) else "left")
             self._interrupt_all_on(events, event.node_id, why)
         events.append(event)
+        if isinstance(event, NodeLeft):
+            self._expected.pop(event.node_id, None)
+            if not any([isinstance(e, NodeJoined) for e in self._node_events[number + 1 :]]):
+                events.append(NoMoreNodes(self._now))
 
     def _expect_failure(self, node_id: str) -> None:
         if self._failures is not None:
             self._expect(NodeDown(self._failures.next_failure(node_id, self._now), node_id))
 
-    def _expect(self, event: NodeEvent) -> None:
-        self._by_chance.add(len(self._node_events))
+    def _expect(self, event: NodeDown | NodeUp) -> None:
+        self._expected[event.node_id] = len(self._node_events)
         self._push(event.at, _NODE, None, len(self._node_events))
         self._node_events.append(event)
 
-    def _draw_next(self, event: NodeEvent) -> bool:
+    def _draw_next(self, event: NodeEvent, number: int) -> bool:
         """What follows a failure or repair that was drawn; false if the node is no longer there."""
         assert self._failures is not None
         assert isinstance(event, NodeDown | NodeUp)
-        if event.node_id in self._left:
+        if self._expected.get(event.node_id) != number:
             return False
         if isinstance(event, NodeUp):
             self._expect_failure(event.node_id)
@@ -363,7 +370,7 @@ class SimulatedCluster:
             left /= rate
         life.rate = rate
         if at > now:
-            self._push(at, _STARTED, life, stint)
+            self._push_start(life)
         elif not self._prompt:
             self._report_start(self._reports, life)
         elif rate != 1.0:
@@ -422,6 +429,11 @@ class SimulatedCluster:
         ]
         return min(others, default=1.0)
 
+    def _push_start(self, life: _Life) -> None:
+        """Note when it will be at work."""
+        life.starting = True
+        self._push(life.working_since, _STARTED, life, life.stint)
+
     def _push_end(self, life: _Life) -> None:
         """Note when the current stint would end by itself."""
         finish = life.working_since + life.remaining_s / life.rate
@@ -461,6 +473,7 @@ class SimulatedCluster:
         if self._sharers:
             self._unshare(self._reports, life)
         life.placement = None
+        life.starting = False
         save_s = life.job.interruption.save_s
         if save_s > 0:
             for gpu in gpus_of(placement):
@@ -472,6 +485,7 @@ class SimulatedCluster:
         if self._sharers:
             self._unshare(events, life)
         life.placement = None
+        life.starting = False
         lost = min(life.job.interruption.lost_s, life.done_s - life.saved_s)
         life.done_s -= lost
         life.remaining_s += lost
@@ -493,8 +507,8 @@ class SimulatedCluster:
         if rate != life.rate:
             life.rate = rate
             events.append(Paced(self._now, life.job.id, rate))
-        if life.working_since > self._now:
-            self._push(life.working_since, _STARTED, life, life.stint)
+        if life.starting:  # it may be due at this very instant
+            self._push_start(life)
         self._push_end(life)
 
     # ------------------------------------------------------------------------------------- sharing

@@ -16,6 +16,7 @@ from dovetail.core.model import (
     Design,
     Job,
     JobId,
+    Limit,
     Node,
     Placement,
     Seconds,
@@ -60,7 +61,7 @@ class Entry:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Job | Node | Tenant | Design):
+    if isinstance(value, Job | Node | Tenant | Design | Limit):
         return own_fields(value)
     if isinstance(value, Placement):
         return value.row()
@@ -187,10 +188,10 @@ class Paced(Entry):
 class Reported(Entry):
     """The job itself told how far it is. `upto` is where the next report begins in its file, so that
     each one is taken exactly once, whoever dies in between; below zero: where it begins in what the
-    job prints, for one that reports there."""
+    job prints, for one that reports there. `left_out`: so many before it were put together with it."""
 
     tag: ClassVar[str] = "reported"
-    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto")
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "step", "metrics", "upto", "left_out")
 
     def __init__(
         self,
@@ -199,6 +200,7 @@ class Reported(Entry):
         step: float | None,
         metrics: Mapping[str, float | str],
         upto: int = 0,
+        left_out: int | None = None,
     ) -> None:
         self.at: Final = at
         self.job_id: Final = job_id
@@ -207,6 +209,7 @@ class Reported(Entry):
             metrics  # JSON has no NaN: what is not a finite number is told as text
         )
         self.upto: Final = upto
+        self.left_out: Final = left_out  # None: none
 
 
 @final
@@ -330,6 +333,20 @@ class Released(Entry):
 
 
 @final
+class Requeued(Entry):
+    """The user wants the job to start over: it lines up again once its processes are gone, which an
+    `Interrupted` tells."""
+
+    tag: ClassVar[str] = "requeued"
+    fields: ClassVar[tuple[str, ...]] = ("at", "job_id", "reason")
+
+    def __init__(self, at: Seconds, job_id: JobId, reason: str) -> None:
+        self.at: Final = at
+        self.job_id: Final = job_id
+        self.reason: Final = reason
+
+
+@final
 class Amended(Entry):
     """The user changed what the job asks for; its id and, while it runs, its size stay."""
 
@@ -414,7 +431,7 @@ class NodeDraining(Entry):
 
 @final
 class NodeLeft(Entry):
-    """The node will not come back."""
+    """The node is no longer there. If one of its name joins again, that is another node."""
 
     tag: ClassVar[str] = "node-left"
     fields: ClassVar[tuple[str, ...]] = ("at", "node_id")
@@ -422,6 +439,17 @@ class NodeLeft(Entry):
     def __init__(self, at: Seconds, node_id: str) -> None:
         self.at: Final = at
         self.node_id: Final = node_id
+
+
+@final
+class NoMoreNodes(Entry):
+    """No node will join any more: who waits for one that has left waits in vain."""
+
+    tag: ClassVar[str] = "no-more-nodes"
+    fields: ClassVar[tuple[str, ...]] = ("at",)
+
+    def __init__(self, at: Seconds) -> None:
+        self.at: Final = at
 
 
 @final
@@ -434,6 +462,18 @@ class TenantSet(Entry):
     def __init__(self, at: Seconds, tenant: Tenant) -> None:
         self.at: Final = at
         self.tenant: Final = tenant
+
+
+@final
+class LimitSet(Entry):
+    """A user may have so much from now on."""
+
+    tag: ClassVar[str] = "limit"
+    fields: ClassVar[tuple[str, ...]] = ("at", "limit")
+
+    def __init__(self, at: Seconds, limit: Limit) -> None:
+        self.at: Final = at
+        self.limit: Final = limit
 
 
 @final
@@ -533,7 +573,8 @@ class Preempt(Entry):
 
 @final
 class Resize(Entry):
-    """Change the GPUs of a running job, or its share of them, without stopping it."""
+    """Change a running job's share of its GPUs, or what they may draw, without stopping it. Other
+    GPUs take a `Preempt` and a `Start`, which cost what an interruption costs."""
 
     tag: ClassVar[str] = "resize"
     fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")
@@ -639,6 +680,7 @@ Event: TypeAlias = (
     | Displaced
     | Held
     | Released
+    | Requeued
     | Amended
     | Occupied
     | PolicySet
@@ -647,7 +689,9 @@ Event: TypeAlias = (
     | NodeUp
     | NodeDraining
     | NodeLeft
+    | NoMoreNodes
     | TenantSet
+    | LimitSet
     | StudyOpened
     | StudyStopped
     | StudyResumed

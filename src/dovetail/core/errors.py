@@ -17,3 +17,7 @@ class IllegalEntry(DovetailError):
 
 class UnfinishedRun(DovetailError):
     """The world has nothing more to tell, yet some jobs have not ended."""
+
+
+class CannotGoOn(DovetailError):
+    """Trying again would not help: the program ends and says why."""

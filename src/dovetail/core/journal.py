@@ -22,11 +22,13 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
     NodeLeft,
     NodeUp,
+    NoMoreNodes,
     Occupied,
     Paced,
     Pinned,
@@ -36,6 +38,7 @@ from dovetail.core.entries import (
     Refuse,
     Released,
     Reported,
+    Requeued,
     Resize,
     Restored,
     Saved,
@@ -58,6 +61,7 @@ from dovetail.core.model import (
     Estimate,
     Interruption,
     Job,
+    Limit,
     Node,
     Option,
     Placement,
@@ -145,6 +149,7 @@ def job_from(data: dict[str, Any]) -> Job:
     data = _with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
     data["after"] = tuple(data.get("after", ()))
+    data["alike"] = tuple(data.get("alike", ()))
     if "settings" in data:
         data["settings"] = pairs_from(data["settings"])
     data["options"] = tuple(Option(*option) for option in data.get("options", ()))
@@ -172,7 +177,13 @@ def node_from(data: dict[str, Any]) -> Node:
 def tenant_from(data: dict[str, Any]) -> Tenant:
     data = _with_infinity(data)
     data["labels"] = pairs_from(data.get("labels", ()))
+    data["users"] = tuple(data.get("users", ()))
+    data["groups"] = tuple(data.get("groups", ()))
     return Tenant(**data)
+
+
+def limit_from(data: dict[str, Any]) -> Limit:
+    return Limit(**_with_infinity(data))
 
 
 def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +210,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Cancelled.tag: lambda at, value, row: Cancelled(at, value, row["reason"]),
     Paced.tag: lambda at, value, row: Paced(at, value, row["speed"]),
     Reported.tag: lambda at, value, row: Reported(
-        at, value, row.get("step"), row["metrics"], row["upto"]
+        at, value, row.get("step"), row["metrics"], row["upto"], row.get("left_out")
     ),
     Saved.tag: lambda at, value, row: Saved(
         at, value, row["rung"], row["seconds"], row["bytes"], row["parked"], row["lost_s"]
@@ -211,6 +222,7 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Displaced.tag: lambda at, value, row: Displaced(at, value, row["reason"]),
     Held.tag: lambda at, value, row: Held(at, value, row["reason"]),
     Released.tag: lambda at, value, _: Released(at, value),
+    Requeued.tag: lambda at, value, row: Requeued(at, value, row["reason"]),
     Amended.tag: lambda at, value, _: Amended(at, job_from(value)),
     Occupied.tag: lambda at, value, row: Occupied(at, value, row["mask"]),
     PolicySet.tag: lambda at, value, _: PolicySet(at, value),
@@ -219,7 +231,9 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NodeUp.tag: lambda at, value, _: NodeUp(at, value),
     NodeDraining.tag: lambda at, value, _: NodeDraining(at, value),
     NodeLeft.tag: lambda at, value, _: NodeLeft(at, value),
+    NoMoreNodes.tag: lambda at, _value, _row: NoMoreNodes(at),
     TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
+    LimitSet.tag: lambda at, value, _: LimitSet(at, limit_from(value)),
     StudyOpened.tag: lambda at, value, _: StudyOpened(at, design_from(value)),
     StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
     StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),

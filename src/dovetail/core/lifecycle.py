@@ -105,7 +105,7 @@ class Lifecycle(View):
                 what = "is not known" if phase is None else f"has ended ({phase.value})"
                 self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
                 track.awaits = (*track.awaits, other)
-        track.barred = bool(track.awaits)
+        track.bar()
 
     # ------------------------------------------------- trials, of which so many may run at once
 
@@ -119,14 +119,15 @@ class Lifecycle(View):
 
     @staticmethod
     def _bench(study: StudyTrack, track: Track) -> None:
-        track.benched = track.barred = True
+        track.benched = True
+        track.bar()
         study.line.discard(track.job.id)
         study.bench[track.job.id] = track
 
     @staticmethod
     def _leave_bench(study: StudyTrack, track: Track) -> None:
         track.benched = False
-        track.barred = bool(track.held or track.awaits)
+        track.bar()
         study.bench.pop(track.job.id, None)
 
     def _fill_line(self, study: StudyTrack) -> None:
@@ -144,7 +145,7 @@ class Lifecycle(View):
     def _start_from_bench(self, track: Track, placement: Placement) -> None:
         """The last one of its study in the queue makes room for it there."""
         study = self.studies.of(track)
-        if study is None or not track.benched or track.held:
+        if study is None or not track.benched or track.held or track.stranded:
             raise IllegalEntry(
                 f"cannot start job {track.job.id!r} at t={self.now:g}: it does not stand in line"
             )
@@ -179,7 +180,7 @@ class Lifecycle(View):
                 self.unplaceable[track.job.id] = spoilt
             elif ended.phase is FINISHED:
                 track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
-                track.barred = bool(track.held or track.awaits or track.benched)
+                track.bar()
                 if not track.barred:
                     self._line_up(track)
             else:
@@ -187,20 +188,33 @@ class Lifecycle(View):
                     f"it comes after job {ended.job.id!r}, which has ended ({ended.phase.value})"
                 )
 
-    def _shape_of(self, job: Job) -> tuple[Shape, str]:
+    def _shape_of(self, job: Job, began_on: Placement | None = None) -> tuple[Shape, str]:
+        """What must be free for it, and why that can never be. Some jobs keep to the option they began
+        with."""
         tenant = job.tenant if self.room.tenants_matter else ""
+        settled: tuple[str, int] | None = None
+        ways: tuple[tuple[str, int], ...] = ()
+        if job.options:
+            ways = tuple([(option.kind, option.gpus) for option in job.options])
+            if job.settles and began_on is not None:
+                settled = (self.room.nodes[began_on.slices[0].node].kind, began_on.gpus)
+                ways = (settled,)
         key = (
             job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
-            tuple([(option.kind, option.gpus) for option in job.options]) if job.options else (),
+            ways, settled is not None,
         )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
-            shape = Shape(len(self._shapes), job, tenant)
-            found = (shape, self.room.why_never(shape))
+            found = self.room.shaped(self._next_lane(), job, tenant, settled)
             self._shapes[key] = found
+            shape = found[0]
             if job.simple and not found[1] and not self.room.tenants_matter:
                 self._simple_shapes[job.gpus] = shape
         return found
+
+    def _next_lane(self) -> int:
+        self._lanes += 1
+        return self._lanes - 1
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
         try:
@@ -226,6 +240,8 @@ class Lifecycle(View):
         is_first = track.first_start_at < 0.0
         if is_first:
             track.first_start_at = now
+            if shape.options and track.job.settles:
+                track.shape, _ = self._shape_of(track.job, placement)
         elif track.left is not None and _on_other_nodes(track.left, placement):
             track.migrations += 1
         if track.phase is SUSPENDED:
@@ -292,8 +308,15 @@ class Lifecycle(View):
         track = self._held(job_id)
         if track.phase is not STARTING and track.working_since != track.started_at:
             raise IllegalEntry(f"job {job_id!r} reports a second start at t={self.now:g}")
+        was_starting = track.phase is STARTING
+        if was_starting:
+            track.idle_s = track.idle_by(self.now)
         track.phase = RUNNING
         track.working_since = self.now
+        if was_starting:  # from now on its standing changes with time
+            track.turn += 1
+            for index in self._on_run:
+                index.runs(track)
 
     def _preempt(self, job_id: JobId) -> None:
         track = self._held(job_id)
@@ -321,6 +344,7 @@ class Lifecycle(View):
     @staticmethod
     def _forget_processes(track: Track) -> None:
         track.process = False
+        track.requeued = ""
         track.rung = ""
         track.parked_bytes = 0
         track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
@@ -364,6 +388,8 @@ class Lifecycle(View):
 
     def _settle_so_far(self, track: Track) -> None:
         """Book what the job did so far; it goes on running, in another way."""
+        if track.phase is STARTING:
+            track.idle_s = track.idle_by(self.now)
         self._settle_stint(track, track.holds, 0.0)
         track.started_at = self.now
         if track.working_since >= 0:
@@ -392,13 +418,35 @@ class Lifecycle(View):
             track.executed_s -= lost_s
             track.lost_gpu_s += holds * (held - worked + lost_s / track.speed)
 
+    def _set_stranded(self, track: Track, why: str) -> None:
+        """Keep a waiting job out of the queue because no node there is could run it; or no longer."""
+        was_in_line = not track.barred
+        track.stranded = why
+        track.bar()
+        self._line_up_or_park(track, was_in_line)
+
+    def _line_up_or_park(self, track: Track, was_in_line: bool) -> None:
+        """It waits, and the reasons to keep it out of the queue have changed."""
+        if was_in_line == (not track.barred):
+            return
+        track.turn += 1
+        if was_in_line:
+            self.waiting_count -= 1
+            self._park(track)
+        else:
+            self._line_up(track)
+
     def _wait_again(self, track: Track, phase: Phase) -> None:
         track.phase = phase
+        track.idle_s = 0.0
         track.waiting_since = self.now
         self._tickets += 1
         track.ticket = self._tickets
         if phase is SUSPENDED:
             self._suspend(1)
+        if self.room.gone:
+            track.stranded = self._shape_of(track.job, track.left)[1]
+            track.bar()
         if track.barred:
             self._park(track)
         else:
@@ -466,8 +514,11 @@ class Lifecycle(View):
         track = self._held(job_id)
         before = track.placement
         assert before is not None
-        if not self._may_have(track, placement.gpus):
-            raise IllegalEntry(f"cannot give job {job_id!r} {placement.gpus} GPUs")
+        if placement.slices != before.slices:
+            raise IllegalEntry(
+                f"cannot give job {job_id!r} other GPUs while it runs at t={self.now:g}; preempt it "
+                "and start it there"
+            )
         self.room.give(before, track.shape)
         try:
             self.room.check(placement, track.shape, before)
@@ -476,7 +527,6 @@ class Lifecycle(View):
             raise IllegalEntry(f"cannot resize job {job_id!r} at t={self.now:g}: {error}") from None
         self.room.take(placement, track.shape)
         self._settle_so_far(track)
-        track.migrations += _on_other_nodes(before, placement)
         track.placement = placement
         track.turn += 1
         for index in self._on_run:

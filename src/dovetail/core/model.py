@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from json.encoder import encode_basestring_ascii as quote
 from math import inf, isinf
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, NewType, TypeAlias, final
 
 JobId = NewType("JobId", str)
@@ -90,6 +91,8 @@ class Job:
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
     settles: bool = False  # once begun it keeps its option: real processes cannot be told another
     last_step: int | None = None  # of a stage that trials share: where it ends
+    alike: tuple[str, ...] = ()  # digests of what it runs, from the very command to its script
+    amount: float | None = None  # epochs or steps that its command names
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
@@ -123,7 +126,7 @@ class Job:
             )
         if self.options:
             self._check_options()
-        object.__setattr__(self, "simple", self._is_simple())
+        object.__setattr__(self, "simple", _rest_of(self) == _REST_UNSET)
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
         if not low <= self.gpus <= high:
@@ -148,36 +151,6 @@ class Job:
                 "which is none of its options"
             )
 
-    def _is_simple(self) -> bool:
-        return not (
-            self.name
-            or self.kinds
-            or self.cpus
-            or self.memory_gb
-            or self.group
-            or self.model
-            or self.priority
-            or self.retries
-            or self.after
-            or self.restartable
-            or not self.preemptible
-            or self.gpu_memory_gb
-            or self.trial is not None
-            or self.settings
-            or self.time_limit_s is not None
-            or self.share != WHOLE_GPU
-            or self.weight != 1.0
-            or self.deadline is not None
-            or self.min_gpus is not None
-            or self.max_gpus is not None
-            or self.estimate is not None
-            or self.interruption is not NO_INTERRUPTION_COST
-            or self.late_cost_per_s is not None
-            or self.options
-            or self.settles
-            or self.last_step is not None
-        )
-
     def option(self, kind: str, gpus: int) -> Option | None:
         """The option with that many GPUs of that kind, if it is one."""
         for option in self.options:
@@ -198,6 +171,12 @@ class Job:
         if self.tenant:
             text += f',"tenant":{quote(self.tenant)}'
         return text + "}"
+
+
+_TOLD_OF_ALL: Final = ("id", "gpus", "user", "tenant")  # of jobs that set nothing else
+_REST: Final = tuple([item for item in fields(Job) if item.init and item.name not in _TOLD_OF_ALL])
+_rest_of: Final = attrgetter(*[item.name for item in _REST])
+_REST_UNSET: Final = tuple([item.default for item in _REST])
 
 
 def own_fields(value: Any) -> dict[str, Any]:
@@ -285,21 +264,35 @@ class Shape:
     The state keeps one object per shape; `lane` numbers them.
     """
 
-    def __init__(self, lane: int, job: Job, tenant: str) -> None:
+    def __init__(
+        self,
+        lane: int,
+        job: Job,
+        tenant: str,
+        way: tuple[str, int] | None = None,
+        settled: bool = False,
+    ) -> None:
         self.lane: Final = lane
-        self.gpus: Final = job.gpus
+        self.job: Final = job  # one of those that have this shape
+        # As it asked, or in another of its ways: GPUs of that kind, and how many.
+        self.gpus: Final = job.gpus if way is None else way[1]
+        self.kinds: Final = job.kinds if way is None else (way[0],)
         self.share: Final = job.share
-        self.kinds: Final = job.kinds
         self.cpus: Final = job.cpus
         self.memory_gb: Final = job.memory_gb
         self.gpu_memory_gb: Final = job.gpu_memory_gb
         self.tenant: Final = tenant
-        self.options: Final = tuple([(option.kind, option.gpus) for option in job.options])
+        self.settled: Final = settled  # has it begun in this way, and can it go on in no other?
+        self.options: Final = (
+            (way,)
+            if settled and way is not None
+            else tuple([(option.kind, option.gpus) for option in job.options])
+        )
         # Most jobs ask for whole GPUs and nothing else; those take the short way everywhere.
         self.plain: Final = (
-            job.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
+            self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
-        self.anyhow: Final = self.plain and not job.kinds  # any GPUs will do (none has options)
+        self.anyhow: Final = self.plain and not self.kinds  # any GPUs will do (none has options)
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:
@@ -418,6 +411,8 @@ class Tenant:
     gpu_quota: float = inf
     weight: float = 1.0
     labels: tuple[tuple[str, str], ...] = field(default=())
+    users: tuple[str, ...] = ()  # who may use it, by name or by a group of theirs;
+    groups: tuple[str, ...] = ()  # where neither is said, everybody
 
     def __post_init__(self) -> None:
         if not (self.gpu_quota >= 0 and 0 < self.weight < inf):
@@ -425,6 +420,26 @@ class Tenant:
                 f"tenant {self.name!r} has quota {self.gpu_quota:g} and weight {self.weight:g}; "
                 "give 0 or more GPUs and a positive weight"
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
+
+
+EVERYBODY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much one user may have; infinity where there is no limit, None where those of EVERYBODY
+    count, and at last what the daemon takes for granted."""
+
+    user: str  # or EVERYBODY
+    queued: float | None = None  # jobs that have not ended
+    running: float | None = None  # of them in line or at work at once
+    gpus: float | None = None  # that these have
+    gpu_hours: float | None = None  # in thirty days
+    priority: float | None = None  # of any job
+    megabytes: float | None = None  # handed in within a day
 
     def __reduce__(self) -> tuple[object, ...]:
         return remade(self)

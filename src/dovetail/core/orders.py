@@ -82,7 +82,7 @@ class Order:
         self._sunk: dict[int, tuple[int, Track, Standing]] = {}  # by sequence: just joined a queue
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._sunk_at: Seconds = 0.0
-        self._displaced: list[Track] = []
+        self._displaced: dict[int, Track] = {}  # by sequence
         self._places = 0
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
         self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
@@ -93,7 +93,7 @@ class Order:
         key, tie = self._key.waiting(track, self._view)
         if self._queued:
             if track.resumed:
-                self._displaced.append(track)
+                self._displaced[track.sequence] = track
                 self._view.room.unsettled = True
                 return
             tie = self._next_place()
@@ -128,7 +128,7 @@ class Order:
         number = self._current
         still = [
             track
-            for track in self._displaced
+            for track in self._displaced.values()
             if track.placement is None and track.ended_at < 0 and not track.barred
         ]
         rows = sorted([(number.get(track.sequence, 0), track) for track in still], key=_first)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import WHOLE_GPU, Node, Placement, Shape, Slice, Tenant
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
 
 _ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
 
@@ -96,7 +96,8 @@ class Room:
         self.prompt = False  # are all nodes such that jobs work at once?
         self.changes = 0  # how often a node opened or closed, or a quota was set
         self._asked: list[Shape] = []  # shapes that remember their pools
-        self._draft: list[tuple[bool, Placement, Shape]] = []
+        # Taken or given, what, for whom, and whether it may be recorded as it is.
+        self._draft: list[tuple[bool, Placement, Shape, bool]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
         self.unsettled = False  # has anybody tried out something that is to be put back?
@@ -134,6 +135,7 @@ class Room:
         self.tenants_matter = self.tenants_matter or self.partitioned
         self.set_open(n, True)
         self.gpus_up += node.gpus
+        self._forget_eligible()
         return n
 
     def _pool_for(self, node: Node) -> Pool:
@@ -147,9 +149,6 @@ class Room:
         pool = Pool(len(self.pools), node.kind, node.tenant, node.gpu_memory_gb)
         self.pools.append(pool)
         self.sole = pool if len(self.pools) == 1 else None
-        for shape in self._asked:
-            shape.pools = None
-        self._asked.clear()
         return pool
 
     def set_open(self, n: int, is_open: bool) -> None:
@@ -169,6 +168,7 @@ class Room:
         self.set_open(n, False)
         self.set_up(n, False)
         self.gone.add(n)
+        self._forget_eligible()
 
     def set_up(self, n: int, is_up: bool) -> None:
         """Count the node's GPUs among those of the cluster, or no longer."""
@@ -217,8 +217,15 @@ class Room:
         return [
             pool
             for pool in self.pools
-            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape)
+            if (not shape.kinds or pool.kind in shape.kinds)
+            and self.admits(pool, shape)
+            and (shape.plain or self._most_in(pool, shape) >= max(shape.gpus, 1))
         ]
+
+    def _forget_eligible(self) -> None:
+        for shape in self._asked:
+            shape.pools = None
+        self._asked.clear()
 
     def _may_use(self, pool: Pool, shape: Shape, gpus: int) -> bool:
         if not shape.options:
@@ -238,16 +245,30 @@ class Room:
         tenant = self.tenants.get(name)
         return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + _ROUNDING
 
+    def shaped(
+        self, lane: int, job: Job, tenant: str, settled: tuple[str, int] | None = None
+    ) -> tuple[Shape, str]:
+        """What must be free for the job to start: what it asked for or, where that can never be, the
+        first of its other ways that can (unless it has settled on one); and why none ever can."""
+        usual = Shape(lane, job, tenant, settled, settled is not None)
+        why = self.why_never(usual)
+        if why:
+            for kind, gpus in usual.options:
+                other = Shape(lane, job, tenant, (kind, gpus), usual.settled)
+                if not self.why_never(other):
+                    return other, ""
+        return usual, why
+
     def why_never(self, shape: Shape) -> str:
         """Why a job of this shape could not even start on the empty cluster; "" if it could."""
         tenant = self.tenants.get(shape.tenant)
         if tenant is not None and _gpus_counted(shape) > tenant.gpu_quota:
             return f"it needs {shape}, and the tenant's quota is {tenant.gpu_quota:g} GPUs"
         largest = 0
-        for pool in self.eligible(shape):
-            most = sum(self._most_gpus(n, shape) for n in pool.members if n not in self.gone)
-            largest = max(largest, most)
-        if largest >= max(shape.gpus, 1) or self._has_room_for_an_option(shape):
+        for pool in self.pools:
+            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape):
+                largest = max(largest, self._most_in(pool, shape))
+        if largest >= max(shape.gpus, 1):
             return ""
         kinds = sorted({pool.kind for pool in self.pools})
         if shape.kinds and not set(shape.kinds) & set(kinds):
@@ -257,16 +278,9 @@ class Room:
         limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""
         return f"it needs {shape}, and the largest possible placement is {largest} GPUs{limit}"
 
-    def _has_room_for_an_option(self, shape: Shape) -> bool:
-        return any(
-            [
-                sum([self.nodes[n].gpus for n in pool.members if n not in self.gone]) >= gpus
-                for pool in self.pools
-                if self.admits(pool, shape)
-                for kind, gpus in shape.options
-                if kind == pool.kind
-            ]
-        )
+    def _most_in(self, pool: Pool, shape: Shape) -> int:
+        """How many of the shape's GPUs the empty pool could carry."""
+        return sum([self._most_gpus(n, shape) for n in pool.members if n not in self.gone])
 
     def _most_gpus(self, n: int, shape: Shape) -> int:
         """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""
@@ -487,25 +501,30 @@ class Room:
 
     # -------------------------------------------------------------------------------------- drafts
 
-    def draft_take(self, placement: Placement, shape: Shape) -> None:
+    def draft_take(self, placement: Placement, shape: Shape, own: bool = False) -> None:
+        """What our rules have just found can be taken; what others chose is checked. Its `own` GPUs a
+        job may keep even on a node that is closed, but not start there anew."""
+        if not own and (placement is not self.found or shape is not self.found_for):
+            self.check(placement, shape)
         self.take(placement, shape)
-        self._draft.append((True, placement, shape))
+        self._draft.append((True, placement, shape, not own))
         self.drafted = self.unsettled = True
 
     def draft_give(self, placement: Placement, shape: Shape) -> None:
         self.give(placement, shape)
-        self._draft.append((False, placement, shape))
+        self._draft.append((False, placement, shape, True))
         self.drafted = self.unsettled = True
 
     def confirm(self, taken: bool, placement: Placement, shape: Shape) -> bool:
-        """Make the next draft real if it is this one. If it is another, all drafts are undone.
+        """Make the next draft real if it is this one. If it is another, or one that is to be checked
+        first, all drafts are undone.
 
         Decisions are usually recorded just as they were drafted: then nothing is done twice.
         """
         if not self._draft:
             return False
-        draft = self._draft[self._confirmed]
-        if draft[1] is not placement or draft[0] is not taken or draft[2] is not shape:
+        was_taken, where, whose, trusted = self._draft[self._confirmed]
+        if where is not placement or was_taken is not taken or whose is not shape or not trusted:
             self.rollback()
             return False
         self._confirmed += 1
@@ -523,7 +542,7 @@ class Room:
         """Undo every draft made since the mark, newest first."""
         draft = self._draft
         while len(draft) > mark:
-            taken, placement, shape = draft.pop()
+            taken, placement, shape, _ = draft.pop()
             if taken:
                 self.give(placement, shape)
             else:

@@ -7,19 +7,32 @@ journal leads to, but for jobs that ended before the last few thousand: those ar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import (
     design_from,
     job_from,
+    limit_from,
     node_from,
     pairs_from,
     placement_from,
     tenant_from,
 )
-from dovetail.core.model import Job, JobId, Shape, own_fields
+from dovetail.core.kept import (
+    NEW_TRACK,
+    STATE_KEPT,
+    STUDY_KEPT,
+    TRACK_KEPT,
+    TRACK_MADE_OF,
+    TRIAL_KEPT,
+    TRIAL_MADE_OF,
+    set_kept,
+)
+from dovetail.core.model import JobId, Placement, own_fields
 from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.studies import Branching, Closed, Point, Stint, StudyTrack, TrialTrack
@@ -27,18 +40,21 @@ from dovetail.core.track import Phase, Track
 
 FORMAT = 2  # the first knew no studies
 
-_PLAIN = (
-    *("first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
-    *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
-    "migrations",
-    *("reason", "exit_code", "held", "pinned", "process", "run", "rung", "parked_bytes"),
-    *("saved_in_s", "restored_in_s", "step", "metrics", "reported_at", "reported_upto", "benched"),
-)
-_OF_A_TRIAL = (
-    *("number", "settings", "after", "jobs", "points", "standing", "reason", "held_s"),
-    *("held_gpu_s", "saved_in_s", "restored_in_s", "ended_at", "branching"),
-)
-_NEW = Track(Job(JobId("")), Shape(0, Job(JobId("")), ""), 0, 0.0, 0)  # all as it begins
+# What JSON does not have, and how it is told.
+_TOLD: Mapping[str, Callable[[Any], Any]] = {
+    "job": own_fields,
+    "phase": attrgetter("value"),
+    "placement": Placement.row,
+    "left": Placement.row,
+}
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "phase": Phase,
+    "placement": placement_from,
+    "left": placement_from,
+    "awaits": tuple,
+}
+_ALWAYS = ("phase", "waiting_since")
+_NAMES = {"placement": "on"}  # as earlier versions called it
 
 
 def take(state: State) -> str:
@@ -46,11 +62,9 @@ def take(state: State) -> str:
     return json.dumps(
         {
             "format": FORMAT,
-            "now": state.now,
-            "sequence": state._sequence,
-            "tickets": state._tickets,
+            **{name.lstrip("_"): getattr(state, name) for name in STATE_KEPT},
             "peak_suspended": state.peak_suspended,
-            "policy": state.policy,
+            "limits": [own_fields(limit) for limit in state.limits.values()],
             "cluster": _cluster(state.room),
             "capacity": state.capacity[-1:],
             "unplaceable": state.unplaceable,
@@ -76,23 +90,17 @@ def _cluster(room: Room) -> dict[str, Any]:
 
 
 def _track(track: Track) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "job": own_fields(track.job),
-        "sequence": track.sequence,
-        "submitted_at": track.submitted_at,
-        "ticket": track.ticket,
-        "phase": track.phase.value,
-        "waiting_since": track.waiting_since,
-    }
-    for name in _PLAIN:
+    """What it is made of, its phase and since when it waits; of the rest what is not as it begins."""
+    row = {name: _told(name, getattr(track, name)) for name in (*TRACK_MADE_OF, *_ALWAYS)}
+    for name, new in zip(TRACK_KEPT, NEW_TRACK, strict=True):
         value = getattr(track, name)
-        if value != getattr(_NEW, name):
-            row[name] = value
-    if track.placement is not None:
-        row["on"] = track.placement.row()
-    if track.awaits:
-        row["awaits"] = track.awaits
+        if value != new and name not in _ALWAYS:
+            row[_NAMES.get(name, name)] = _told(name, value)
     return row
+
+
+def _told(name: str, value: Any) -> Any:
+    return _TOLD[name](value) if name in _TOLD else value
 
 
 def _study(study: StudyTrack) -> dict[str, Any]:
@@ -100,10 +108,7 @@ def _study(study: StudyTrack) -> dict[str, Any]:
     return {
         "design": own_fields(study.design),
         "opened_at": study.opened_at,
-        "stopped_at": study.stopped_at,
-        "away_s": study.away_s,
-        "reached_at": study.reached_at,
-        "rung": study.rung,
+        **{name: getattr(study, name) for name in STUDY_KEPT},
         "best": None if best is None else [best[0].number, best[1]],
         "trials": [_trial(trial) for trial in study.trials.values()],
     }
@@ -111,7 +116,7 @@ def _study(study: StudyTrack) -> dict[str, Any]:
 
 def _trial(trial: TrialTrack) -> dict[str, Any]:
     return {
-        **{name: getattr(trial, name) for name in _OF_A_TRIAL},
+        **{name: getattr(trial, name) for name in (*TRIAL_MADE_OF, *TRIAL_KEPT)},
         "stints": [
             [stint.since, stint.until, stint.placement.row(), stint.holds] for stint in trial.stints
         ],
@@ -131,12 +136,13 @@ def restore(text: str, past: int) -> State:
 
 def _restored(saved: Mapping[str, Any], past: int) -> State:
     state = State(past)
-    state.now = saved["now"]
-    state._sequence = saved["sequence"]
-    state._tickets = saved["tickets"]
+    for name in STATE_KEPT:
+        setattr(state, name, saved.get(name.lstrip("_"), getattr(state, name)))
     state._peak_suspended = saved["peak_suspended"]
     state._suspended_since = state.now
-    state.policy = saved["policy"]
+    for row in saved.get("limits", ()):
+        limit = limit_from(row)
+        state.limits[limit.user] = limit
     state.capacity.extend((at, gpus) for at, gpus in saved["capacity"])
     _restore_cluster(state.room, saved["cluster"])
     for row in saved["past"]:
@@ -146,7 +152,7 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
         if track.phase is not Phase.FINISHED:
             state._unfinished[track.job.id] = track.phase
     for row in saved["tracks"]:
-        _restore_live(state, _restored_track(state, row))
+        restore_live(state, _restored_track(state, row))
     for n, mask in saved["cluster"]["strangers"]:
         state.room.set_strangers(n, mask)
     for job_id in saved["running"]:
@@ -160,8 +166,8 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
 
 def _restored_study(row: Mapping[str, Any]) -> StudyTrack:
     study = StudyTrack(design_from(row["design"]), row["opened_at"])
-    study.stopped_at, study.away_s = row["stopped_at"], row["away_s"]
-    study.reached_at, study.rung = row["reached_at"], row["rung"]
+    for name in STUDY_KEPT:
+        setattr(study, name, row[name])
     for told in row["trials"]:
         trial = _restored_trial(told)
         study.trials[trial.number] = trial
@@ -174,7 +180,7 @@ def _restored_study(row: Mapping[str, Any]) -> StudyTrack:
 def _restored_trial(row: Mapping[str, Any]) -> TrialTrack:
     after = tuple([JobId(other) for other in row["after"]])
     trial = TrialTrack(row["number"], pairs_from(row["settings"]), after)
-    for name in _OF_A_TRIAL[3:]:
+    for name in TRIAL_KEPT:
         setattr(trial, name, row[name])
     trial.points = [Point(*point) for point in row["points"]]
     trial.stints = [
@@ -214,23 +220,26 @@ def _restore_cluster(room: Room, saved: Mapping[str, Any]) -> None:
 def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
     job = job_from(row["job"])
     shape, _ = state._shape_of(job)
-    track = Track(job, shape, row["sequence"], row["submitted_at"], row["ticket"])
-    track.phase = Phase(row["phase"])
-    track.waiting_since = row["waiting_since"]
-    for name in _PLAIN:
-        if name in row:
-            setattr(track, name, row[name])
-    if "on" in row:
-        track.placement = placement_from(row["on"])
-    track.awaits = tuple(JobId(other) for other in row.get("awaits", ()))
-    track.barred = bool(track.held or track.awaits or track.benched)
+    track = Track(job, shape, *[row[name] for name in TRACK_MADE_OF[1:]])
+    set_kept(track, tuple(map(partial(_read, row), TRACK_KEPT, NEW_TRACK)))
+    if job.settles:
+        track.shape, _ = state._shape_of(job, track.placement or track.left)
     return track
 
 
-def _restore_live(state: State, track: Track) -> None:
+def _read(row: Mapping[str, Any], name: str, new: Any) -> Any:
+    key = _NAMES.get(name, name)
+    if key not in row:
+        return new
+    return _READ[name](row[key]) if name in _READ else row[key]
+
+
+def restore_live(state: State, track: Track) -> None:
     state._tracks[track.job.id] = track
     state._seen.add(track.job.id)
     for other in track.awaits:
+        if other not in state._tracks:
+            continue  # it has ended, badly: this one is refused
         state._dependants.setdefault(other, []).append(track)
     if track.placement is not None:
         state.room.take(track.placement, track.shape)

@@ -18,11 +18,13 @@ from dovetail.core.entries import (
     Held,
     Interrupted,
     JournalEntry,
+    LimitSet,
     NodeDown,
     NodeDraining,
     NodeJoined,
     NodeLeft,
     NodeUp,
+    NoMoreNodes,
     Occupied,
     Paced,
     Pinned,
@@ -32,6 +34,7 @@ from dovetail.core.entries import (
     Refuse,
     Released,
     Reported,
+    Requeued,
     Resize,
     Restored,
     Saved,
@@ -51,9 +54,10 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import Design, Job
+from dovetail.core.model import Design, Job, JobId, Node, Shape
 from dovetail.core.studies import Branching, StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
+from dovetail.core.view import ShapeKey
 
 
 @final
@@ -122,10 +126,10 @@ class State(Lifecycle):
             case Paced():
                 self._advance(entry.at)
                 self._paced(entry.job_id, entry.speed)
-            case Occupied():
+            case Occupied() | NodeDown() | NodeUp() | NodeDraining():
                 self._advance(entry.at)
-                self.room.set_strangers(self._node(entry.node_id), entry.mask)
-            case NodeJoined() | NodeDown() | NodeUp() | NodeDraining() | NodeLeft() | TenantSet():
+                self._change_node(entry)
+            case NodeJoined() | NodeLeft() | NoMoreNodes() | TenantSet():
                 self._advance(entry.at)
                 self._change_cluster(entry)
             case Start() | Started() | Submitted() | Finished() | Preempt():
@@ -136,7 +140,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Amended | PolicySet | StudyOpened | StudyStopped | StudyResumed
+        | Released | Requeued | Amended | PolicySet | LimitSet | StudyOpened | StudyStopped
+        | StudyResumed
         | StudyCancelled | CloseStudy | Branch,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
@@ -149,12 +154,18 @@ class State(Lifecycle):
             case Saved() | Restored() | Pinned() | Unpinned() | Stayed() | Displaced():
                 self._advance(entry.at)
                 self._gave_way(entry)
+            case Requeued():
+                self._advance(entry.at)
+                self._requeued(self._track(entry.job_id), entry.reason)
             case Held() | Released() | Amended():
                 self._advance(entry.at)
                 self._wished(entry)
             case PolicySet():
                 self._advance(entry.at)
                 self.policy = entry.policy
+            case LimitSet():
+                self._advance(entry.at)
+                self.limits[entry.limit.user] = entry.limit
             case _:
                 self._record_study(entry)
 
@@ -199,6 +210,7 @@ class State(Lifecycle):
             track.metrics = {**track.metrics, **entry.metrics}
         track.reported_at = self.now
         track.reported_upto = entry.upto
+        track.reports_left_out += entry.left_out or 0
         for index in self._on_report:
             index.reports(track, entry)
 
@@ -268,19 +280,20 @@ class State(Lifecycle):
             self._amended(self._track(entry.job.id), entry.job)
             return
         track = self._track(entry.job_id)
-        waits = track.placement is None
-        was_in_line = waits and not track.barred
+        was_in_line = not track.barred
         track.held = entry.reason if isinstance(entry, Held) else ""
-        track.barred = bool(track.held or track.awaits or track.benched)
-        if was_in_line and track.held:
-            self.waiting_count -= 1
-            track.turn += 1
-            self._park(track)
-        elif waits and not was_in_line and not track.barred:
-            track.turn += 1
-            self._line_up(track)
-        elif track.benched and not track.held:
+        track.bar()
+        if track.placement is None:
+            self._line_up_or_park(track, was_in_line)
+        if track.benched and not track.held:
             self._leave_line(track)
+
+    def _requeued(self, track: Track, reason: str) -> None:
+        if track.placement is None and not track.process:
+            raise IllegalEntry(
+                f"job {track.job.id!r} waits at t={self.now:g}: there is nothing to start over"
+            )
+        track.requeued = reason
 
     def _amended(self, track: Track, job: Job) -> None:
         shape, why_never = self._shape_of(job)
@@ -340,29 +353,39 @@ class State(Lifecycle):
 
     # ------------------------------------------------------------------------------------ cluster
 
-    def _change_cluster(
-        self, entry: NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | TenantSet
-    ) -> None:
+    def _change_node(self, entry: Occupied | NodeDown | NodeUp | NodeDraining) -> None:
+        room, n = self.room, self._node(entry.node_id)
+        if isinstance(entry, Occupied):
+            room.set_strangers(n, entry.mask)
+            return
+        room.set_open(n, isinstance(entry, NodeUp))
+        if not isinstance(entry, NodeDraining):
+            room.set_up(n, isinstance(entry, NodeUp))
+        self.capacity.append((self.now, room.gpus_up))
+
+    def _change_cluster(self, entry: NodeJoined | NodeLeft | NoMoreNodes | TenantSet) -> None:
         room = self.room
         tenants_mattered = room.tenants_matter
         if isinstance(entry, NodeJoined):
-            if entry.node.id in room.index:
-                raise IllegalEntry(f"node {entry.node.id!r} joins twice; node ids must differ")
-            room.add(entry.node)
+            self._join(entry.node)
         elif isinstance(entry, TenantSet):
             room.set_tenant(entry.tenant)
+        elif isinstance(entry, NodeLeft):
+            room.remove(self._node(entry.node_id))
         else:
-            n = self._node(entry.node_id)
-            if isinstance(entry, NodeLeft):
-                room.remove(n)
-            else:
-                room.set_open(n, isinstance(entry, NodeUp))
-            if isinstance(entry, NodeDown | NodeUp):
-                room.set_up(n, isinstance(entry, NodeUp))
+            self.complete = True
         self.capacity.append((self.now, room.gpus_up))
         if room.tenants_matter and not tenants_mattered:
             self._give_shapes_their_tenants()
         self._judge_shapes_again()
+
+    def _join(self, node: Node) -> None:
+        """One of a name that has left may join: it has a number of its own."""
+        known = self.room.index.get(node.id)
+        if known is not None and known not in self.room.gone:
+            raise IllegalEntry(f"node {node.id!r} joins twice; node ids must differ")
+        self.room.add(node)
+        self.complete = False
 
     def _node(self, node_id: str) -> int:
         n = self.room.index.get(node_id)
@@ -375,28 +398,51 @@ class State(Lifecycle):
         self._shapes.clear()
         self._simple_shapes.clear()
         for track in self._tracks.values():
-            track.shape, _ = self._shape_of(track.job)
-            track.turn += 1
-            if track.placement is None:
-                if not track.barred:
-                    for index in self._on_wait:
-                        index.waits(track)
-                continue
-            if track.shape.tenant in self.room.held:
+            self._shape_anew(track)
+            if track.placement is not None and track.shape.tenant in self.room.held:
                 self.room.held[track.shape.tenant] += track.holds
+
+    def _shape_anew(self, track: Track) -> None:
+        track.shape, _ = self._shape_of(track.job, track.placement or track.left)
+        track.turn += 1
+        if track.placement is not None:
             for index in self._on_run:
                 index.runs(track)
+        elif not track.barred:
+            for index in self._on_wait:
+                index.waits(track)
 
     def _judge_shapes_again(self) -> None:
         """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""
         self._simple_shapes.clear()
         if not self._shapes:
             return
-        for key, (shape, _) in list(self._shapes.items()):
-            self._shapes[key] = (shape, self.room.why_never(shape))
+        reshaped = [
+            key for key, (shape, _) in self._shapes.items() if self._is_reshaped(key, shape)
+        ]
+        if reshaped:
+            for key in reshaped:
+                del self._shapes[key]
+            for track in self._tracks.values():
+                if track.shape.options:
+                    self._shape_anew(track)
         never = {shape.lane: why for shape, why in self._shapes.values() if why}
-        self.unplaceable = {
-            job_id: never[track.shape.lane]
-            for job_id, track in self._tracks.items()
-            if track.placement is None and track.shape.lane in never
-        }
+        for job_id, track in self._tracks.items():
+            if track.placement is None:
+                self._judge(job_id, track, never.get(track.shape.lane, ""))
+
+    def _is_reshaped(self, key: ShapeKey, shape: Shape) -> bool:
+        """Judge the shape again. Is there another way to run its jobs now than before?"""
+        settled = shape.options[0] if shape.settled else None
+        found, why = self.room.shaped(shape.lane, shape.job, shape.tenant, settled)
+        self._shapes[key] = (shape, why)
+        return (found.gpus, found.kinds) != (shape.gpus, shape.kinds)
+
+    def _judge(self, job_id: JobId, track: Track, why: str) -> None:
+        """A job that was let in waits for a node that can run it, unless there will never be one."""
+        if why and (self.complete or job_id in self.unplaceable):
+            self.unplaceable[job_id] = why
+        elif job_id in self.unplaceable and not track.awaits:  # else it comes after one that failed
+            del self.unplaceable[job_id]
+        elif why != track.stranded:
+            self._set_stranded(track, why)

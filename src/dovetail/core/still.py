@@ -7,24 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
+from dovetail.core.kept import (
+    STATE_KEPT,
+    TRACK,
+    TRACK_KEPT,
+    TRACK_MADE_OF,
+    copy_of_study,
+    row_of_track,
+    set_kept,
+)
 from dovetail.core.model import Job, JobId, Node, Seconds, Tenant
 from dovetail.core.room import Room
-from dovetail.core.snapshot import _NEW, _PLAIN, _restore_live, take_up_study
+from dovetail.core.snapshot import restore_live, take_up_study
 from dovetail.core.state import State
 from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
-_FIELDS = (
-    *("job", "sequence", "submitted_at", "ticket", "phase", "waiting_since", "placement", "awaits"),
-    *_PLAIN,
-)
-_row_of = attrgetter(*_FIELDS)
-_PLAIN_FROM = len(_FIELDS) - len(_PLAIN)
-_AS_NEW = tuple(getattr(_NEW, name) for name in _PLAIN)
+_MADE_OF = len(TRACK_MADE_OF)
+_PLACEMENT = TRACK.index("placement")
+_STRANDED = TRACK_KEPT.index("stranded")
 
 NOTHING_AMENDED: Mapping[JobId, Job] = {}
 
@@ -45,9 +49,7 @@ class Still:
 
     now: Seconds
     as_of: Seconds  # when something last happened
-    policy: str
-    sequence: int
-    tickets: int
+    kept: tuple[Any, ...]  # see STATE_KEPT
     cluster: Cluster
     rows: tuple[tuple[Any, ...], ...]
     running: tuple[JobId, ...]
@@ -62,16 +64,14 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
     return Still(
         now=now,
         as_of=view.now,
-        policy=view.policy,
-        sequence=view._sequence,
-        tickets=view._tickets,
+        kept=tuple([getattr(view, name) for name in STATE_KEPT]),
         cluster=_cluster(view.room),
-        rows=tuple([_row_of(track) for track in tracks]),
+        rows=tuple([row_of_track(track) for track in tracks]),
         running=tuple(view.running),
         past=tuple(view.past),
         most_past=view.past.maxlen or 0,
         unplaceable=dict(view.unplaceable),
-        studies=tuple([study.copy() for study in view.studies.open.values()]),
+        studies=tuple([copy_of_study(study) for study in view.studies.open.values()]),
     )
 
 
@@ -89,17 +89,16 @@ def _cluster(room: Room) -> Cluster:
 def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> State:
     """A state of its own as it was then, with some jobs asking for something else."""
     state = State(still.most_past)
+    for name, value in zip(STATE_KEPT, still.kept, strict=True):
+        setattr(state, name, value)
     state.now = still.now
-    state.policy = still.policy
-    state._sequence = still.sequence
-    state._tickets = still.tickets
     _revive_cluster(state.room, still.cluster)
     state.past.extend(still.past)
     known = set()
     for row in sorted(still.rows, key=_sequence_of):
         track = _revived_track(state, row, amended)
         known.add(track.job.id)
-        _restore_live(state, track)
+        restore_live(state, track)
     for n, mask in still.cluster.strangers:
         state.room.set_strangers(n, mask)
     for job_id in still.running:
@@ -107,7 +106,7 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
             state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update({k: why for k, why in still.unplaceable.items() if k in known})
     for study in still.studies:
-        take_up_study(state, study.copy())  # a still may be set going more than once
+        take_up_study(state, copy_of_study(study))  # a still may be set going more than once
     return state
 
 
@@ -130,18 +129,16 @@ def _revive_cluster(room: Room, cluster: Cluster) -> None:
 
 
 def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, Job]) -> Track:
-    job, sequence, submitted_at, ticket, phase, waiting_since, placement, awaits = row[:_PLAIN_FROM]
-    job = amended.get(job.id, job)
+    asked, *rest = row[:_MADE_OF]
+    job = amended.get(asked.id, asked)
     shape, why_never = state._shape_of(job)
-    track = Track(job, shape, sequence, submitted_at, ticket)
-    track.phase = phase
-    track.waiting_since = waiting_since
-    for name, value, as_new in zip(_PLAIN, row[_PLAIN_FROM:], _AS_NEW, strict=True):
-        if value is not as_new and value != as_new:
-            setattr(track, name, value)
-    track.placement = placement
-    track.awaits = awaits
-    track.barred = bool(track.held or awaits or track.benched)
-    if why_never and placement is None:
+    track = Track(job, shape, *rest)
+    kept = row[_MADE_OF:]
+    if kept[_STRANDED] and job is not asked:  # what it asks for now may fit the nodes there are
+        kept = (*kept[:_STRANDED], "", *kept[_STRANDED + 1 :])
+    set_kept(track, kept)
+    if job.settles:
+        track.shape, why_never = state._shape_of(job, track.placement or track.left)
+    if why_never and row[_PLACEMENT] is None and not track.stranded:
         state.unplaceable[job.id] = why_never
     return track

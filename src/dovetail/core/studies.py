@@ -22,6 +22,7 @@ PAUSED: Final = "paused"  # has run, waits with its progress kept
 DONE: Final = "done"
 STOPPED: Final = "stopped"
 FAILED: Final = "failed"
+UNREPORTED: Final = "it ended without reporting"  # how the reason begins
 OVER: Final = (DONE, STOPPED, FAILED)
 
 Settings: TypeAlias = tuple[tuple[str, Setting], ...]
@@ -118,15 +119,6 @@ class TrialTrack:
             return self.held_gpu_s
         return self.held_gpu_s + self.stints[-1].holds * (now - self.since)
 
-    def copy(self) -> TrialTrack:
-        other = TrialTrack(self.number, self.settings, self.after)
-        for name in ("standing", "reason", "held_s", "held_gpu_s", "saved_in_s", "restored_in_s"):
-            setattr(other, name, getattr(self, name))
-        other.jobs, other.points = self.jobs.copy(), self.points.copy()
-        other.stints, other.branching = self.stints.copy(), self.branching
-        other.ended_at = self.ended_at
-        return other
-
 
 @final
 class StudyTrack:
@@ -143,16 +135,6 @@ class StudyTrack:
         self.rung = ""  # how a trial of it gave way the last time
         self.line: Final[set[JobId]] = set()  # jobs that run, or wait in the queue
         self.bench: Final[dict[JobId, Track]] = {}  # those for which it has no place there
-
-    def copy(self) -> StudyTrack:
-        """One of its own, but for its places in the queue: those depend on the jobs around it."""
-        other = StudyTrack(self.design, self.opened_at)
-        other.trials.update({number: trial.copy() for number, trial in self.trials.items()})
-        other.stopped_at, other.away_s = self.stopped_at, self.away_s
-        other.reached_at, other.rung = self.reached_at, self.rung
-        if self.best is not None:
-            other.best = (other.trials[self.best[0].number], self.best[1])
-        return other
 
     @property
     def id(self) -> str:
@@ -197,7 +179,8 @@ class StudyTrack:
         at_once = self.design.at_once
         if at_once is None or len(self.line) >= at_once:
             return None
-        ready = [track for track in self.bench.values() if not track.held]
+        bench = self.bench.values()
+        ready = [track for track in bench if not track.held and not track.stranded]
         return min(ready, key=lambda track: (track.job.trial, track.sequence), default=None)
 
     # -------------------------------------------------------------------------- curves and stints
@@ -283,7 +266,7 @@ class StudyTrack:
         if trial.points:
             return DONE, ""
         told = ", ".join(sorted(track.metrics)) or "nothing"
-        return FAILED, f"it ended without reporting {self.design.metric!r}; it reported {told}"
+        return FAILED, f"{UNREPORTED} {self.design.metric!r}; it reported {told}"
 
 
 def _is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:
@@ -324,13 +307,6 @@ class Studies:
             f"to step {last.step:g}; a trial must end after DOVETAIL_STEPS steps, there "
             f"{track.job.last_step}"
         )
-
-    def named(self, name: str) -> StudyTrack | None:
-        """By its id or its name."""
-        found = self.open.get(name)
-        if found is not None:
-            return found
-        return next((study for study in self.open.values() if study.design.name == name), None)
 
     def close(self, study: StudyTrack, at: Seconds, reason: str) -> None:
         design = self.open.pop(study.id).design

@@ -67,8 +67,11 @@ class Track:
     exit_code: int | None = None
     forgiven_gpu_s: float = 0.0  # GPU-seconds that are not held against it any more (see Promote)
     pinned: str = ""  # why it cannot be made to give way now
+    requeued: str = ""  # why it is to start over, until its processes are gone
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
+    idle_s: Seconds = 0.0  # of its present turn: with GPUs in hand, before it was at work
+    stranded: str = ""  # why no node that there is now could ever run it
     benched: bool = False  # has its study as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
@@ -78,6 +81,7 @@ class Track:
     metrics: Mapping[str, float | str] = _NOTHING
     reported_at: Seconds = -1.0
     reported_upto: int = 0
+    reports_left_out: int = 0  # that were put together with others
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job
@@ -102,9 +106,13 @@ class Track:
         self.migrations = 0  # how often it went on on other nodes than before
         self.turn = 0  # changes whenever its place in an order does; marks stale index rows
         self.reason = ""
-        self.barred = False  # is it kept out of the queue: held, or awaiting others?
+        self.barred = False  # is it kept out of the queue? See `bar`
         self.process = False  # are there processes of its last launch, as far as we know?
         self.run = 0  # which launch of its processes is the last
+
+    def bar(self) -> None:
+        """Keep it out of the queue while there is any reason for that."""
+        self.barred = bool(self.held or self.awaits or self.benched or self.stranded)
 
     @property
     def holds(self) -> float:
@@ -130,6 +138,10 @@ class Track:
         if self.placement is None or self.working_since < 0:
             return self.executed_s
         return self.executed_s + (now - self.working_since) * self.speed
+
+    def idle_by(self, now: Seconds) -> Seconds:
+        """Time of its present turn before it was at work."""
+        return self.idle_s + now - self.started_at if self.phase is STARTING else self.idle_s
 
     def held_by(self, now: Seconds) -> Seconds:
         """Time with GPUs in its hands, up to then."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import JobId, Seconds, Shape
+from dovetail.core.model import JobId, Limit, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.studies import Studies, StudyTrack
 from dovetail.core.track import FINISHED, Phase, Track
@@ -21,6 +21,12 @@ PARKS: Final = 32
 REPORTS: Final = 64
 CLOSES: Final = 128
 DUE: Final = 256  # the end of a job that had a deadline or was moved, of no other
+
+
+# What tells two shapes apart: see `Shape`.
+ShapeKey: TypeAlias = tuple[
+    int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool
+]
 
 
 class Index(Protocol):
@@ -93,7 +99,19 @@ class View:
             "_running",
         ),
         *("_running", "_seen", "_sequence", "_shapes", "_simple_shapes", "_suspended_since"),
-        *("_tickets", "_tracks", "_unfinished", "capacity", "now", "past", "policy", "room"),
+        *(
+            "_lanes",
+            "_tickets",
+            "_tracks",
+            "_unfinished",
+            "capacity",
+            "complete",
+            "limits",
+            "now",
+            "past",
+            "policy",
+            "room",
+        ),
         *("studies", "suspended_count", "unplaceable", "waiting_count"),
     )
 
@@ -107,12 +125,12 @@ class View:
         self.past: Final[deque[Track]] = deque(maxlen=past)
         self._remembers: Final = past > 0
         self._dependants: dict[JobId, list[Track]] = {}
+        self.limits: Final[dict[str, Limit]] = {}  # of users; no policy looks at them
         self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
-        self._shapes: dict[
-            tuple[int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...]],
-            tuple[Shape, str],
-        ] = {}
+        self._shapes: dict[ShapeKey, tuple[Shape, str]] = {}  # and why they never fit, if so
+        self._lanes = 0  # shapes numbered so far
+        self.complete = False  # will no node join any more?
         self._simple_shapes: dict[int, Shape] = {}  # those that can be placed, by GPUs alone
         self._on_settle: list[Index] = []
         self._on_wait: list[Index] = []

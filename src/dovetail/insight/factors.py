@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dovetail.insight import sampling
 from dovetail.insight.blocks import middle_95
@@ -17,7 +17,19 @@ from dovetail.policies.registry import find
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["FACTORS", "Factor", "Factors", "Flip", "Index", "Screened", "factors"]
+__all__ = [
+    "EVERYBODY",
+    "FACTORS",
+    "MORRIS",
+    "SOBOL",
+    "Factor",
+    "Factors",
+    "Flip",
+    "Index",
+    "Leaders",
+    "Screened",
+    "factors",
+]
 
 # In a whole measurement, and in a quick one.
 _JOBS = (250, 150)  # of a made-up trace
@@ -27,6 +39,8 @@ _FLIP_AT = (0.0, 0.5, 1.0)
 _QUICK_TRAJECTORIES, _QUICK_SAMPLES = 6, 32
 _A_TASK = 24  # points
 _STUDENT = 2.26  # 95 %, ten worlds
+MORRIS, SOBOL = "Morris", "Sobol"
+EVERYBODY = ""  # all policies together
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,15 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Leaders:
+    """The factors that may move the gain most, most likely first; one alone: beyond chance."""
+
+    method: str
+    policy: str  # "": over all policies
+    factors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Flip:
     """The ranking of policies along one factor, all others in the middle of their ranges."""
 
@@ -81,6 +104,12 @@ class Factors:
     sobol: tuple[Index, ...]
     flips: tuple[Flip, ...]
     not_measured: tuple[str, ...]
+    leaders: tuple[Leaders, ...] = ()
+
+    def leading(self, method: str, policy: str = EVERYBODY) -> tuple[str, ...]:
+        """Nobody: it was not measured."""
+        known = (own for own in self.leaders if (own.method, own.policy) == (method, policy))
+        return next((own.factors for own in known), ())
 
 
 def factors(
@@ -114,11 +143,13 @@ def factors(
     walked, spread, along = [field.gains(points, number) for points, number in parts]
     notes = _gaps([walked, spread, along], tried)
     screened = _screened(field, paths, walked.mean(axis=-2), seed)
-    shares, constant = _shares(field, spread.mean(axis=-2), seed)
+    shares = _shares(field, spread.mean(axis=-2), seed)
     runs = sum(points.size // k * number for points, number in parts) * (len(tried) + 1)
     return Factors(
         *(tried, tuple(box), _JOBS[quick], runs),
-        *(tuple(screened), tuple(shares), tuple(_flips(field, along)), (*notes, *constant)),
+        *(tuple(screened.rows), tuple(shares.rows), tuple(_flips(field, along))),
+        (*notes, *shares.notes),
+        (*_leaders(field, MORRIS, screened.draws), *_leaders(field, SOBOL, shares.draws)),
     )
 
 
@@ -160,12 +191,24 @@ def _gaps(found: Sequence[np.ndarray], policies: Sequence[str]) -> list[str]:
     ]
 
 
+Row = TypeVar("Row", Screened, Index)
+
+
+@dataclass(frozen=True)
+class _Told(Generic[Row]):
+    """What one method says, and the redrawn samples that it rests on, by policy."""
+
+    rows: list[Row]
+    draws: dict[str, np.ndarray]  # factor, draw
+    notes: tuple[str, ...] = ()
+
+
 def _screened(
     field: _Field, paths: sampling.Trajectories, values: np.ndarray, seed: int
-) -> list[Screened]:
+) -> _Told[Screened]:
     import numpy as np
 
-    rows = []
+    rows, draws = [], {}
     chance = np.random.default_rng(seed)
     for place, policy in enumerate(field.policies):
         effects = paths.effects(values[:, :, place])
@@ -173,33 +216,49 @@ def _screened(
         if not len(effects):
             continue
         drawn = chance.integers(len(effects), size=(2000, len(effects)))
-        stars = np.abs(effects)[drawn].mean(axis=1)
+        stars = draws[policy] = np.abs(effects)[drawn].mean(axis=1).T
         for number, factor in enumerate(field.factors):
             own = effects[:, number]
-            low, high = middle_95(stars[:, number])
+            low, high = middle_95(stars[number])
             sigma = float(own.std(ddof=1)) if len(own) > 1 else 0.0
             star = float(np.abs(own).mean())
             rows.append(Screened(policy, factor.name, star, low, high, float(own.mean()), sigma))
-    return sorted(rows, key=lambda row: (field.policies.index(row.policy), -row.mu_star))
+    rows.sort(key=lambda row: (field.policies.index(row.policy), -row.mu_star))
+    return _Told(rows, draws)
 
 
-def _shares(field: _Field, values: np.ndarray, seed: int) -> tuple[list[Index], list[str]]:
-    import numpy as np
-
-    rows, notes = [], []
+def _shares(field: _Field, values: np.ndarray, seed: int) -> _Told[Index]:
+    if not sampling.can_estimate():
+        return _Told([], {}, (sampling.MISSING,))
+    rows, draws, notes = [], {}, []
     for place, policy in enumerate(field.policies):
-        own = values[:, :, place]
-        own = own[:, ~np.isnan(own).any(axis=0)]
-        found = sampling.indices(own, seed)
+        found = _indices(values[:, :, place], seed)
         if found is None:
             notes.append(f"what moves the gain of {policy}: it never differs from FIFO")
             continue
+        draws[policy] = found.total_draws
         for number, factor in enumerate(field.factors):
             first = (float(found.first[number]), *middle_95(found.first_draws[number]))
             total = (float(found.total[number]), *middle_95(found.total_draws[number]))
             rows.append(Index(policy, factor.name, *first, *total))
     rows.sort(key=lambda row: (field.policies.index(row.policy), -row.total))
-    return rows, notes
+    return _Told(rows, draws, tuple(notes))
+
+
+def _indices(values: np.ndarray, seed: int) -> sampling.Indices | None:
+    import numpy as np
+
+    known = values[:, ~np.isnan(values).any(axis=0)]
+    return sampling.indices(sampling.whole_power_of_two(known), seed) if known.size else None
+
+
+def _leaders(field: _Field, method: str, draws: Mapping[str, np.ndarray]) -> Iterator[Leaders]:
+    names = [factor.name for factor in field.factors]
+    for policy, own in draws.items():
+        yield Leaders(method, policy, sampling.leading(names, own))
+    if draws:
+        together: np.ndarray = sum(draws.values())  # type: ignore[assignment]
+        yield Leaders(method, EVERYBODY, sampling.leading(names, together))
 
 
 def _lines(k: int) -> np.ndarray:

@@ -69,16 +69,21 @@ class Backlog:
         self.lanes: Final[dict[int, Lane]] = {}  # those in which somebody waits
         self.waiting: Final[dict[int, Track]] = {}  # by sequence
         self.left_s: Final[dict[int, Seconds]] = {}  # by sequence
+        self._lane_of: Final[dict[int, int]] = {}  # by sequence: what a job needs may change
         self._order: list[int] = []  # sequences, those of jobs that left among them
         self._front = 0  # nobody waits before this place
 
     def add(self, track: Track, left_s: Seconds) -> None:
-        sequence, lane = track.sequence, self.lanes.get(track.shape.lane)
+        sequence, number = track.sequence, track.shape.lane
+        if self._lane_of.get(sequence, number) != number:
+            self.remove(sequence)
+        lane = self.lanes.get(number)
         if lane is None:
-            lane = self.lanes[track.shape.lane] = Lane(track.shape)
+            lane = self.lanes[number] = Lane(track.shape)
         if sequence not in self.waiting:
             lane.waiting += 1
             self.waiting[sequence] = track
+            self._lane_of[sequence] = number
             self._put_in_order(sequence)
         self.left_s[sequence] = min(left_s, _LONGEST)
         lane.set(sequence, min(left_s, _LONGEST))
@@ -88,12 +93,13 @@ class Backlog:
         if track is None:
             return False
         del self.left_s[sequence]
-        lane = self.lanes[track.shape.lane]
+        number = self._lane_of.pop(sequence)
+        lane = self.lanes[number]
         lane.waiting -= 1
         if lane.waiting:
             lane.set(sequence, inf)
         else:
-            del self.lanes[track.shape.lane]
+            del self.lanes[number]
         return True
 
     def _put_in_order(self, sequence: int) -> None:

@@ -15,8 +15,11 @@ from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.policies.placement import consolidated
 
-# Of one user's jobs those of the highest priority go first, then in order of submission.
+# Of one user's jobs those of the highest priority go first, then in order of submission. A study is one
+# in that line, whatever the number of its trials: whenever one of them was given a slot it goes behind
+# all that wait then.
 _Row: TypeAlias = tuple[float, int, int, Track]  # priority below 0, sequence, turn, track
+_Lane: TypeAlias = tuple[int, str]  # a shape, and the study if they are trials
 
 
 class Usage(NamedTuple):
@@ -30,6 +33,15 @@ def owner(job: Job) -> str:
     return job.user or job.tenant
 
 
+def study_of(job: Job) -> str:
+    """The study that it is a trial of; "" if it is none."""
+    return job.group if job.trial is not None else ""
+
+
+def _lane(track: Track) -> _Lane:
+    return track.shape.lane, study_of(track.job)
+
+
 @final
 class Account:
     """What one user holds, has used lately, and waits for."""
@@ -41,10 +53,11 @@ class Account:
         self.memory_gb = 0.0
         self.used = 0.0  # decayed GPU-seconds as of `as_of`
         self.as_of: Seconds = 0.0
-        self.lanes: dict[int, list[_Row]] = {}
+        self.lanes: dict[_Lane, list[_Row]] = {}
+        self.served: dict[str, float] = {}  # by study: behind which sequence it stands
 
     def heads(self) -> list[_Row]:
-        """The first waiting job of each shape."""
+        """The first waiting job of each shape and study."""
         heads = []
         for lane, heap in list(self.lanes.items()):
             while heap and heap[0][3].turn != heap[0][2]:
@@ -54,6 +67,10 @@ class Account:
             else:
                 del self.lanes[lane]
         return heads
+
+    def place(self, job: Job, sequence: int) -> tuple[float, float]:
+        """Where it stands among its user's jobs."""
+        return -job.priority, max(sequence, self.served.get(study_of(job), -1.0))
 
 
 @final
@@ -82,7 +99,7 @@ class Accounts:
         account = self.account(track.job)
         self._release(account, track)
         row = (-track.job.priority, track.sequence, track.turn, track)
-        heappush(account.lanes.setdefault(track.shape.lane, []), row)
+        heappush(account.lanes.setdefault(_lane(track), []), row)
 
     def runs(self, track: Track) -> None:
         account = self.account(track.job)
@@ -91,6 +108,7 @@ class Accounts:
         held = (track.holds, track.job.cpus, track.job.memory_gb)
         self._holding[track.sequence] = held
         self._add(account, held, 1.0)
+        self.serve(account, track.job)
 
     def ends(self, track: Track) -> None:
         self._release(self.account(track.job), track)
@@ -125,9 +143,14 @@ class Accounts:
             account.used = account.used * kept + account.gpus * (1.0 - kept) / self._decay
             account.as_of = self._view.now
 
+    def serve(self, account: Account, job: Job) -> None:
+        study = study_of(job)
+        if study:
+            account.served = {**account.served, study: self._view._sequence + 0.5}
+
     def pass_over(self, account: Account, row: _Row) -> None:
         """Set a head aside until the decision is over."""
-        heappop(account.lanes[row[3].shape.lane])
+        heappop(account.lanes[_lane(row[3])])
         self._lent.append((account, row))
         self._view.room.unsettled = True
 
@@ -135,7 +158,7 @@ class Accounts:
         for account, row in self._lent:
             track = row[3]
             if track.turn == row[2]:  # its lane may have been given up meanwhile
-                heappush(account.lanes.setdefault(track.shape.lane, []), row)
+                heappush(account.lanes.setdefault(_lane(track), []), row)
         self._lent.clear()
 
 
@@ -164,27 +187,31 @@ def serve_least(
             accounts.bring_up_to_date(account)
             line.append((share(account, view), min(heads)[1], account, heads))
     heapify(line)
-    promised: list[tuple[Account, tuple[float, float, float]]] = []  # what each held before
+    promised: list[tuple[Account, tuple[float, float, float], dict[str, float]]] = []  # as before
     while line:
         _, _, account, heads = heappop(line)
-        started = _start_first_that_fits(plan, heads)
+        started = _start_first_that_fits(plan, account, heads)
         if started is None:
             continue
         accounts.pass_over(account, started)
         job = started[3].job
         held = (job.gpus * job.share / 1000, job.cpus, job.memory_gb)
-        promised.append((account, (account.gpus, account.cpus, account.memory_gb)))
+        before = (account.gpus, account.cpus, account.memory_gb)
+        promised.append((account, before, account.served))
         accounts._add(account, held, 1.0)
+        accounts.serve(account, job)
         heads = account.heads()
         if heads:
             heappush(line, (share(account, view), min(heads)[1], account, heads))
-    for account, held in reversed(promised):  # put back, not subtracted: floats would leave a rest
+    for account, held, served in reversed(promised):
+        # Put back, not subtracted: floats would leave a rest.
         account.gpus, account.cpus, account.memory_gb = held
+        account.served = served
     return plan.actions
 
 
-def _start_first_that_fits(plan: Plan, heads: list[_Row]) -> _Row | None:
-    for row in sorted(heads):
+def _start_first_that_fits(plan: Plan, account: Account, heads: list[_Row]) -> _Row | None:
+    for row in sorted(heads, key=lambda row: account.place(row[3].job, row[1])):
         if plan.start(row[3]):
             return row
     return None
@@ -226,6 +253,9 @@ class FairShare:
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _used)
 
+    def account(self, view: View, job: Job) -> Account:
+        return _account(view, self._accounts, job)
+
     def usage(self, view: View) -> dict[str, Usage]:
         """What every user has used lately, as far as anybody has asked for it."""
         accounts = view.index(self._accounts)
@@ -254,3 +284,13 @@ class Drf:
 
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _dominant_share)
+
+    def account(self, view: View, job: Job) -> Account:
+        return _account(view, self._accounts, job)
+
+
+def _account(view: View, spec: AccountsSpec, job: Job) -> Account:
+    """That of the job's owner, as far as anybody has asked for it."""
+    accounts = view.index(spec)
+    assert isinstance(accounts, Accounts)
+    return accounts.account(job)

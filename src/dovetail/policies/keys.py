@@ -13,7 +13,7 @@ from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.orders import Standing
-from dovetail.core.track import Track
+from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.predict.duration import Predictor
 
@@ -75,6 +75,12 @@ class ByDeadline:
         return inf
 
 
+def _pace_of_work(track: Track) -> float:
+    """What it does in a second, in seconds at speed 1. Who is not at work yet does nothing: else two
+    jobs that take longer to restore than a turn lasts would displace each other for ever."""
+    return 0.0 if track.phase is STARTING else track.speed
+
+
 def _deadline(track: Track) -> float:
     # A huge number, not infinity: keys are added and compared, and inf - inf is not a number.
     return 1e300 if track.job.deadline is None else track.job.deadline
@@ -83,7 +89,7 @@ def _deadline(track: Track) -> float:
 @final
 class ByLaxity:
     """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
-    waiting job's stands still and a running one's grows by a second each second."""
+    waiting job's stands still and a running one's grows as its work gets done."""
 
     queued = False
     steady = False
@@ -93,14 +99,17 @@ class ByLaxity:
         self._predictor: Final = predictor
 
     def _latest_start(self, track: Track, view: View) -> float:
+        # Work at speed 1, running or not, as in `ByRemaining`: by two measures two jobs would
+        # displace each other for ever, each with less laxity as soon as it waits.
         left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
-        return _deadline(track) - left / track.speed
+        return _deadline(track) - left
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return self._latest_start(track, view), track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
-        return Standing(self._latest_start(track, view) - view.now, 1.0, tie=track.sequence)
+        slope, now = _pace_of_work(track), view.now
+        return Standing(self._latest_start(track, view) - slope * now, slope, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -151,10 +160,13 @@ class ByRemaining:
     def running(self, track: Track, view: View) -> Standing:
         # Work at speed 1, as for the waiting: two measures would let two jobs displace each other
         # for ever, each looking longer as soon as it runs slowly or has to be restored.
-        left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
+        # Counted from its start, so that the time until it is at work is not held against it.
+        left = self._predictor.duration_s(track.job, view) - track.executed_s
         weight = float(track.job.gpus) if self._by_gpus else 1.0
         slope = -weight * track.speed
-        return Standing(-slope * (view.now + left / track.speed), slope, inf, track.sequence)
+        return Standing(
+            -slope * (track.started_at + left / track.speed), slope, inf, track.sequence
+        )
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -259,9 +271,14 @@ class ByService:
         self._by_turn: Final = by_turn
 
     def service(self, track: Track, now: Seconds) -> float:
+        """A turn begins with its work, however long it takes to restore the job: what that took counts
+        when the turn is over."""
+        waited = 0.0
+        if track.placement is not None and (track.idle_s > 0.0 or track.phase is STARTING):
+            waited = track.idle_by(now) * self._pace(track)
         if self._in_gpu_seconds:
-            return track.service_by(now) - track.forgiven_gpu_s
-        return track.held_by(now)
+            return track.service_by(now) - track.forgiven_gpu_s - waited
+        return track.held_by(now) - waited
 
     def _step(self, track: Track, now: Seconds) -> tuple[float, float]:
         """The rank, and how long it lasts while the job runs.
@@ -286,9 +303,9 @@ class ByService:
     def running(self, track: Track, view: View) -> Standing:
         now = view.now
         rank, lasts = self._step(track, now)
-        until = now + lasts
-        if self._rotate_s < inf:
-            turn_ends = track.started_at + self._rotate_s
+        until = inf if track.phase is STARTING else now + lasts
+        if self._rotate_s < inf and track.phase is not STARTING:
+            turn_ends = track.working_since + self._rotate_s
             if now >= turn_ends:
                 rank += 0.5
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, final
 
 from dovetail.core.model import Shape
@@ -27,6 +26,6 @@ class Narrowed:
             return shape
         narrowed = self._shapes.get((shape.lane, pool.index))
         if narrowed is None:
-            narrowed = Shape(shape.lane, replace(track.job, kinds=(pool.kind,)), pool.tenant)
+            narrowed = Shape(shape.lane, track.job, pool.tenant, (pool.kind, shape.gpus))
             self._shapes[shape.lane, pool.index] = narrowed
         return narrowed

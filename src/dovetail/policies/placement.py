@@ -52,7 +52,9 @@ def _place(room: Room, shape: Shape, choose: _Choose) -> Placement | None:
     if room.tenants and not room.within_quota(shape):
         return None
     if not shape.plain:
-        return _place_special(room, shape)
+        special = _place_special(room, shape)
+        room.found, room.found_for = special, shape
+        return special
     gpus = shape.gpus
     for pool in room.eligible(shape):
         if pool.free >= gpus:

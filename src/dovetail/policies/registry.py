@@ -48,7 +48,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-random-greedy": (_ANDREAS, "AndreasRandomGreedy"),
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
-    "frugal": ("dovetail.policies.frugal", "Frugal"),
+    "frugal": ("dovetail.policies.frugal.policy", "Frugal"),
     "model-similarity": ("dovetail.policies.similar", "ModelSimilarity"),
 }
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text

@@ -12,8 +12,10 @@ from math import inf, log1p, log2, nan, nextafter, sqrt
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.predict.group import Group, past
-from dovetail.predict.identity import Identity, identities
+from dovetail.predict.evidence import Opinion
+from dovetail.predict.group import past
+from dovetail.predict.identity import identities
+from dovetail.predict.lore import Lore
 
 # What is compared with the level of history (a logarithm of seconds), and what is not.
 LEVELS: Final = (
@@ -60,21 +62,23 @@ class Known(NamedTuple):
 
     levels: tuple[float, ...]  # in the order of LEVELS; not a number: unknown
     others: tuple[float, ...]  # in the order of OTHERS
-    recent: float  # what jobs like it took, the newer counting more, or what its user says; or nan
-    mean: float  # the logarithm of their mean
-    spread: float  # of the logarithms
-    fineness: int  # of the identity that these rest on; -1: of none
-    number: int  # of jobs they rest on
+    mean: float  # of the mean of those most like it, or what its user says; not a number: unknown
+    opinion: Opinion | None  # from all the evidence there is
+
+    @property
+    def recent(self) -> float:
+        """What jobs like it took, the newer counting more, and what its user says; or nan."""
+        return nan if self.opinion is None else self.opinion.middle
 
     @property
     def guessed(self) -> bool:
         """Neither jobs nor its user say how long it takes."""
-        return self.recent != self.recent
+        return self.opinion is None
 
     @property
-    def runs(self) -> int:
-        """Jobs of its own name that the answer rests on."""
-        return self.number if self.fineness >= 2 else 0
+    def number(self) -> int:
+        """Of jobs that the answer rests on first of all."""
+        return 0 if self.opinion is None else self.opinion.number
 
 
 @final
@@ -82,7 +86,7 @@ class Chronicle:
     """The groups, as far as time has been told."""
 
     def __init__(self) -> None:
-        self._groups: Final[dict[Identity, Group]] = {}
+        self.lore: Final = Lore()
         self._due: Final[list[tuple[Seconds, int, JobId, Job, Seconds]]] = []  # not yet seen
         self._told = 0
 
@@ -103,10 +107,10 @@ class Chronicle:
     def submits(self, job: Job, at: Seconds) -> Known:
         """What is known of it, from before that time; it is counted from now on."""
         known = self.of(job, at)
-        like, _, users, _ = identities(job)
-        self._group(like).submits(at)
+        like, *_, users, _ = identities(job)
+        self.lore.group(like).submits(at)
         for key in (like, users):
-            self._group(key).latest.comes(job.id)
+            self.lore.group(key).latest.comes(job.id)
         return known
 
     def now_of(self, job: Job, at: Seconds) -> Known:
@@ -116,8 +120,7 @@ class Chronicle:
     def of(self, job: Job, at: Seconds) -> Known:
         while self._due and self._due[0][0] < at:
             self._see(*heappop(self._due))
-        keys = identities(job)
-        like, named, users, everyone = (self._groups.get(key, _NOBODY) for key in keys)
+        like, *_, named, users, everyone = [self.lore.at_hand(key) for key in identities(job)]
         latest, opened = zip(*like.latest.of(at), *users.latest.of(at), strict=True)
         levels = (
             like.fast, like.slow, like.last, named.fast, users.fast, users.slow, everyone.fast,
@@ -129,11 +132,16 @@ class Chronicle:
             past(at, like.ended_at), past(at, like.submitted_at), *like.lately(at),
             log1p(len(like.running)), *opened,
         )  # fmt: skip
-        return Known(levels, others, *_taken(job, like, named, users, everyone))
+        mean, answer = self.lore.mean(job), self.lore.of(job)
+        return Known(
+            levels,
+            others,
+            nan if mean is None else log1p(mean),
+            None if answer is None else answer.opinion,
+        )
 
     def _see(self, at: Seconds, _: int, job_id: JobId, job: Job, seconds: Seconds) -> None:
-        groups = [self._group(key) for key in identities(job)]
-        like, users = groups[0], groups[2]
+        like, *_rest, users, _all = [self.lore.group(key) for key in identities(job)]
         if seconds == -inf:
             like.running.setdefault(job_id, at)
         else:
@@ -141,29 +149,7 @@ class Chronicle:
         for group in (like, users):
             group.latest.sees(job_id, at, seconds)
         if seconds >= 0:
-            for group in groups:
-                group.ends(at, seconds)
-
-    def _group(self, key: Identity) -> Group:
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Group()
-        return group
-
-
-_NOBODY: Final = Group()
-
-
-def _taken(job: Job, *groups: Group) -> tuple[float, float, float, int, int]:
-    """Of the finest identity that has a past: Helios' rule. A user's own word counts more than other
-    jobs of that user; how long others are says nothing of a trial."""
-    for fineness, group in zip((3, 2, 1, 0), groups, strict=True):
-        if fineness == 1 and job.estimate is not None:
-            return _estimate(job), _estimate(job), nan, -1, 0
-        if group.number and (fineness >= 2 or job.trial is None):
-            recent, mean = (group.fast + group.slow) / 2, log1p(group.total / group.number)
-            return recent, mean, sqrt(group.variance), fineness, group.number
-    return nan, nan, nan, -1, 0
+            self.lore.learn(job, at, seconds)
 
 
 def _estimate(job: Job) -> float:

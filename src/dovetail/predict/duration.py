@@ -9,7 +9,7 @@ from typing import Final, Protocol, final
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, RECALLS, View
-from dovetail.predict.identity import identities
+from dovetail.predict.lore import Lore
 
 
 class Predictor(Protocol):
@@ -52,11 +52,11 @@ class NoisyOracle:
 
 @final
 class _History:
-    """Mean duration of finished jobs, by ever coarser identity."""
+    """What jobs that finished have taught."""
 
     def __init__(self) -> None:
         self.watches = ENDS | RECALLS
-        self._sums: dict[tuple[object, ...], tuple[int, float]] = {}
+        self.lore: Final = Lore()
 
     def waits(self, track: Track) -> None:
         """Nothing to learn yet."""
@@ -71,27 +71,16 @@ class _History:
         self.ends(track)
 
     def ends(self, track: Track) -> None:
-        if track.phase is not Phase.FINISHED:
-            return
-        for key in identities(track.job):
-            number, total = self._sums.get(key, (0, 0.0))
-            self._sums[key] = (number + 1, total + track.executed_s)
-
-    def mean(self, job: Job, of_its_name: bool) -> Seconds | None:
-        """Of jobs of the same name, or of any by the same user or by anyone."""
-        keys = identities(job)
-        for key in keys[:2] if of_its_name else keys[2:]:
-            number, total = self._sums.get(key, (0, 0.0))
-            if number:
-                return total / number
-        return None
+        if track.phase is Phase.FINISHED:
+            self.lore.learn(track.job, track.ended_at, track.executed_s)
 
 
 @final
 class HistoryMean:
-    """The mean of what finished before: same user, name and size, else same user and name; else the
-    user's own estimate; else the mean of all that user's jobs, else of everyone's, else `guess_s`.
-    Trials go by their study instead of their name; other work says nothing about how long they are."""
+    """The mean of what finished before: the same command, else the same with other numbers of epochs
+    or other values; where no command is known the same user, name and size, else user and name; else
+    the user's own estimate; else what is coarser, up to everyone's jobs, else `guess_s`. Trials go by
+    their study instead of their name; other work says nothing about how long they are."""
 
     def __init__(self, guess_s: Seconds = 3600.0) -> None:
         self._guess_s: Final = guess_s
@@ -102,11 +91,7 @@ class HistoryMean:
     def duration_s(self, job: Job, view: View) -> Seconds:
         history = view.index(self)
         assert isinstance(history, _History)
-        mean = history.mean(job, of_its_name=True)
-        if mean is None and job.estimate is not None:
-            return job.estimate.seconds
-        if mean is None and job.trial is None:
-            mean = history.mean(job, of_its_name=False)
+        mean = history.lore.mean(job)
         return self._guess_s if mean is None else mean
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from math import inf, log, log1p, nan
-from typing import Final, final
+from statistics import fmean, pvariance
+from typing import Final, NamedTuple, final
 
 from dovetail.core.model import JobId, Seconds
 
@@ -13,6 +15,31 @@ FAST, SLOW = 4.0, 60.0
 _HOUR, _BURST = 3600.0, 300.0
 _FEW, _SOME = 6, 20  # of the latest submissions: judgement too
 _TWICE = log(2.0)
+_LOOKED_AT = 200  # of the latest, for how many are longer than a job has run
+
+
+class Brief(NamedTuple):
+    """Jobs of one identity, as evidence."""
+
+    number: int
+    middle: float  # of the logarithms, the newer counting more
+    variance: float
+    amount: float  # the logarithm of the epochs or steps of the usual one
+
+
+NOTHING: Final = Brief(0, nan, 0.0, 0.0)
+
+
+class _Mark(NamedTuple):
+    """The group after one more has ended."""
+
+    at: Seconds
+    last: float
+    brief: Brief
+
+
+def _when(mark: _Mark) -> Seconds:
+    return mark.at
 
 
 @final
@@ -20,8 +47,8 @@ class Group:
     """All of them together; logarithms are of seconds plus one."""
 
     __slots__ = (
-        "ended_at", "fast", "hour", "last", "latest", "minutes", "number", "running", "slow",
-        "submitted_at", "total", "variance",
+        "amount", "ended_at", "fast", "hour", "last", "latest", "marks", "minutes", "number",
+        "running", "slow", "submitted_at", "total", "variance",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -29,15 +56,23 @@ class Group:
         self.total = 0.0
         self.fast = self.slow = self.last = self.ended_at = self.submitted_at = nan
         self.variance = 0.0
+        self.amount = 0.0
+        self.marks: list[_Mark] = []  # where somebody looks back
         self.hour: deque[Seconds] = deque()
         self.minutes: deque[Seconds] = deque()
         self.running: dict[JobId, Seconds] = {}  # since when
         self.latest: Final = Latest()
 
     def ends(self, at: Seconds, seconds: Seconds) -> None:
-        self.number += 1
+        self.ended_at = at
         self.total += seconds
-        self.last, self.ended_at = log1p(seconds), at
+        self.adds(log1p(seconds))
+
+    def adds(self, logarithm: float, amount: float = 0.0) -> None:
+        """One more; of a group that goes by amounts, the logarithm for each epoch or step."""
+        self.number += 1
+        self.last = logarithm
+        self.amount += _weight(self.number, SLOW) * (amount - self.amount)
         if self.number == 1:
             self.fast = self.slow = self.last
             return
@@ -45,6 +80,26 @@ class Group:
         weight, off = _weight(self.number, SLOW), self.last - self.slow
         self.slow += weight * off
         self.variance = (1 - weight) * (self.variance + weight * off * off)
+
+    @property
+    def brief(self) -> Brief:
+        return Brief(self.number, (self.fast + self.slow) / 2, self.variance, self.amount)
+
+    def mark(self, at: Seconds) -> None:
+        """Remember how it is now, to be asked for later."""
+        self.marks.append(_Mark(at, self.last, self.brief))
+
+    def as_of(self, at: Seconds) -> Brief:
+        """As it was then; nothing that ended at that time or later."""
+        place = bisect_left(self.marks, at, key=_when)
+        return self.marks[place - 1].brief if place else NOTHING
+
+    def beyond(self, logarithm: float) -> Brief:
+        """Those of the latest that took longer than that."""
+        longer = [mark.last for mark in self.marks[-_LOOKED_AT:] if mark.last > logarithm]
+        if not longer:
+            return NOTHING
+        return Brief(len(longer), fmean(longer), pvariance(longer), self.amount)
 
     def submits(self, at: Seconds) -> None:
         self.submitted_at = at

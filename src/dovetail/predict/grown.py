@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from math import exp, log1p
 from statistics import median
@@ -14,6 +15,9 @@ from dovetail.predict.memory import Lesson
 _GUESS = log1p(3600.0)
 _LATEST = 1_000  # jobs that trust rests on
 _CLEARLY = 0.1  # so much further off, in logarithms, is trusted by a factor of e less
+_LATEST_ORDER = 300  # jobs whose order trust rests on,
+_PARTNERS = 20  # each compared with so many before it
+_CLEARLY_ORDERED = 0.05  # so many fewer pairs in order are trusted by a factor of e less
 
 
 def recent(known: Known) -> float:
@@ -68,19 +72,43 @@ class Grown:
 
 @final
 class Trust:
-    """How far each of several answers is trusted: by how far off they were on the latest jobs."""
+    """How far each of several answers is trusted: by how far off they were on the latest jobs, and by
+    how many pairs of these they put in the right order, which is what a scheduler makes of them. The
+    order decides less, but follows a change sooner."""
 
     def __init__(self, number: int) -> None:
         self._off: Final = [0.0] * number
-        self._judged = 0
+        self._ordered: Final = [0.0] * number
+        self._judged = self._compared = 0
+        self._last: Final[deque[tuple[Sequence[float], float]]] = deque(maxlen=_PARTNERS)
 
     def judge(self, answers: Sequence[float], truth: float) -> None:
         self._judged += 1
         newest = max(1 / self._judged, 1 / _LATEST)
         for place, answer in enumerate(answers):
             self._off[place] += newest * (abs(answer - truth) - self._off[place])
+        self._compare(answers, truth)
+        self._last.append((answers, truth))
+
+    def _compare(self, answers: Sequence[float], truth: float) -> None:
+        others = [(said, own) for said, own in self._last if own != truth]
+        if not others:
+            return
+        self._compared += 1
+        newest = max(1 / self._compared, 1 / _LATEST_ORDER)
+        for place, answer in enumerate(answers):
+            right = sum([_agree(answer - said[place], truth - own) for said, own in others])
+            self._ordered[place] += newest * (right / len(others) - self._ordered[place])
 
     def weights(self) -> list[float]:
-        least = min(self._off)
-        shares = [exp((least - off) / _CLEARLY) for off in self._off]
+        trust = [
+            ordered / _CLEARLY_ORDERED - off / _CLEARLY
+            for ordered, off in zip(self._ordered, self._off, strict=True)
+        ]
+        shares = [exp(own - max(trust)) for own in trust]
         return [share / sum(shares) for share in shares]
+
+
+def _agree(one: float, other: float) -> float:
+    """1: the same sign; a half: it could not be told."""
+    return 0.5 if one == 0.0 else float((one > 0) == (other > 0))

@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dovetail.core.model import Job
 
 Identity: TypeAlias = tuple[object, ...]
 
+# How fine an identity is. Jobs whose command is not known, as in most traces, have the last four.
+COMMAND: Final = 7  # the same command, to the last argument
+AMOUNT: Final = 6  # the same, with another number of epochs or steps
+FLAGS: Final = 5  # the same flags, with other values
+SCRIPT: Final = 4
+SIZE: Final = 3  # the same name and number of GPUs
+NAME: Final = 2
+USER: Final = 1
+EVERYONE: Final = 0
+NOBODY: Final = -1
 
-def identities(job: Job) -> tuple[Identity, Identity, Identity, Identity]:
-    """The same user, name and size; user and name; user; everyone. The length tells how coarse.
+_LIKE = {
+    AMOUNT: " with another number of epochs or steps",
+    FLAGS: " with other values",
+    SCRIPT: " with other arguments",
+    NAME: " with another number of GPUs",
+}
 
-    Trials go by their study instead of their name; where no user is known, the tenant stands in.
+
+def identities(job: Job) -> tuple[Identity, ...]:
+    """The finest first: the command and those coarser than it, then the same user, name and size;
+    user and name; user; everyone.
+
+    Trials go by their study instead of their command and name; where no user is known, the tenant
+    stands in.
     """
     who = job.user or job.tenant
-    name = job.name if job.trial is None else (job.group,)  # never the same as a name
-    return ((who, name, job.gpus), (who, name), (who,), ())
+    if job.trial is not None:
+        name: object = (job.group,)  # never the same as a name
+        return ((who, name, job.gpus), (who, name), (who,), ())
+    by_name: tuple[Identity, ...] = ((who, job.name, job.gpus), (who, job.name), (who,), ())
+    if not job.alike:
+        return by_name
+    command, other_amount, flags, script = job.alike
+    return (
+        (who, command, job.gpus),
+        (who, other_amount, job.gpus),
+        (who, flags, job.gpus),
+        (who, script, job.gpus),
+        *by_name,
+    )
 
 
 def described(job: Job, fineness: int, number: int) -> str:
     """So many jobs of that identity, to be read by people."""
     who = job.user or job.tenant
     by = f" by {who}" if who else ""
-    if fineness >= 2 and job.name:
-        size = "" if fineness == 3 else " with another number of GPUs"
-        return f"{number:,} run{'' if number == 1 else 's'} of {job.name}{by}{size}"
+    if fineness >= NAME and job.name:
+        runs = f"{number:,} run{'' if number == 1 else 's'}"
+        same = "this very command" if fineness == COMMAND else job.name
+        return f"{runs} of {same}{by}{_LIKE.get(fineness, '')}"
     jobs = f"{number:,} job{'' if number == 1 else 's'}"
-    return f"{jobs}{by}" if fineness and who else f"{jobs} of all users"
+    return f"{jobs}{by}" if fineness >= USER and who else f"{jobs} of all users"

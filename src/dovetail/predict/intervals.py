@@ -1,41 +1,35 @@
 """Beliefs about how much longer a job runs, with an interval and with what they rest on.
 
 The interval is meant to hold in four of five cases: a tenth of the jobs end before `low`, a tenth
-after `high`. Few samples make it wide: with n of them the next one lies between the least and the
-largest with a chance of (n-1)/(n+1), so that nine are needed for four in five, whatever their
-distribution; fewer are widened.
+after `high`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf, log
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import expm1, inf, log
 from statistics import NormalDist
+from threading import Lock
 from typing import Final, final
 
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
-from dovetail.predict.identity import described, identities
+from dovetail.predict.evidence import Opinion, by_reports
+from dovetail.predict.identity import AMOUNT, COMMAND, described
+from dovetail.predict.lore import Answer, Lore
 
 _NORMAL = NormalDist()
 _TENTH = _NORMAL.inv_cdf(0.9)
-_ENOUGH = 9  # samples for an interval without widening
 _LEAST_S = 1e-3
-_GUESS_S = 3600.0
 _SURE = 0.98  # a job that outlives that part of what was believed has outlived the belief
-
-# How far off single figures may be, as factors below and above: judgement, not measurement. Users
-# say more than they need (Mu'alem and Feitelson 2001), so that the lower side is the wider one.
-_USERS_ESTIMATE = (3.0, 1.5)
-_TIME_LIMIT = (10.0, 2.0)  # around half of the limit
-_GUESS = (60.0, 24.0)
-_OUTLIVED = (10.0, 4.0)
-_PROGRESS = 0.25  # of the time left, either way
+_OUTLIVED = (10.0, 4.0)  # how far off "as long again, by half" may be, below and above: judgement
 
 # What jobs call the last step when they report it beside the present one.
 TOTALS = ("total", "total_steps", "steps_total", "max_steps", "num_steps")
+_EPOCH = "epoch"  # reported, and counted in what the command names
+_FORGOTTEN = 4  # times as many jobs as are remembered: then it begins anew with those
 _LEAST_PART = 0.01  # of its steps a job must have done before they tell anything
 
 
@@ -71,103 +65,128 @@ def exactly(seconds: Seconds, source: str = "known") -> Belief:
 
 @final
 class Experience:
-    """What jobs that finished have taken, by ever coarser identity."""
+    """What jobs that finished have taught. It may be kept, and told of those that have ended since."""
 
-    def __init__(self, past: Iterable[Track], told: Mapping[JobId, Belief] | None = None) -> None:
-        """`told`: how long jobs are believed to take in all, by who knows better than history."""
-        self._told: Final[Mapping[JobId, Belief]] = told or {}
-        samples: dict[tuple[object, ...], list[Seconds]] = {}
-        for track in past:
-            if track.phase is Phase.FINISHED:
-                for key in identities(track.job):
-                    samples.setdefault(key, []).append(track.executed_s)
-        for found in samples.values():
-            found.sort()
-        self._samples: Final[Mapping[tuple[object, ...], Sequence[Seconds]]] = samples
+    def __init__(self, past: Sequence[Track] = ()) -> None:
+        self._lock: Final = Lock()
+        self._lore = Lore(looks_back=True)
+        self._last: Track | None = None  # that it was told of
+        self._learned = 0
+        self.take_in(past)
 
-    def remaining(self, track: Track, now: Seconds) -> Belief:
-        """How much longer it works, given what it has done already. Restoring is not counted."""
-        done = track.executed_by(now)
-        belief = self._by_progress(track, now) or self._by_history(track.job, done)
-        limit = track.job.time_limit_s
-        if limit is None:
+    def take_in(self, past: Sequence[Track]) -> Experience:
+        """Those of the past that it has not heard of; the past is in order of the ends."""
+        with self._lock:
+            if self._learned > _FORGOTTEN * len(past) + 1000:
+                self._lore, self._last, self._learned = Lore(looks_back=True), None, 0
+            news = [*takewhile(lambda track: track is not self._last, reversed(past))]
+            for track in reversed(news):
+                self._last = track
+                if track.phase is Phase.FINISHED:
+                    self._learn(track)
+        return self
+
+    def _learn(self, track: Track) -> None:
+        """Judged by what was known when it came: that is what its user was shown."""
+        opinion = self._lore.as_of(track.job, track.submitted_at)
+        if opinion is not None:
+            self._lore.judge(opinion, track.executed_s)
+        self._lore.learn(track.job, track.ended_at, track.executed_s)
+        self._learned += 1
+
+    def remaining(
+        self, track: Track, now: Seconds, told: Mapping[JobId, Belief] | None = None
+    ) -> Belief | None:
+        """How much longer it works, given what it has done already; None: nothing is known of it.
+        Restoring is not counted. `told`: how long jobs take in all, by who knows better."""
+        done, job = track.executed_by(now), track.job
+        whole = told.get(job.id) if told else None
+        belief = self._by_progress(track, now) or self._by_history(job, done, whole)
+        if belief is None or job.time_limit_s is None:
             return belief
-        return at_most(belief, max(limit - track.held_by(now), 0.0))
+        return at_most(belief, max(job.time_limit_s - track.held_by(now), 0.0))
 
-    def whole(self, job: Job) -> Belief:
+    def whole(self, job: Job) -> Belief | None:
         """How long a job takes that has not begun."""
-        belief = self._by_history(job, 0.0)
-        return belief if job.time_limit_s is None else at_most(belief, job.time_limit_s)
+        belief = self._by_history(job, 0.0, None)
+        if belief is None or job.time_limit_s is None:
+            return belief
+        return at_most(belief, job.time_limit_s)
 
     def knows(self, job: Job) -> bool:
-        """Has one of the same name, owner and number of GPUs finished?"""
-        return identities(job)[0] in self._samples
+        """Has one finished that ran the same on as many GPUs, or one of the same name?"""
+        group, fineness = self._lore.finest(job)
+        return bool(group.number) and fineness >= _SAME
 
     def _by_progress(self, track: Track, now: Seconds) -> Belief | None:
         """The job says itself how far it is."""
-        total = _total_of(track)
-        if total is None or track.step is None or not 0 < track.step <= total:
+        found = _progress_of(track)
+        if found is None:
             return None
-        part = track.step / total
+        step, total = found
+        part = step / total
         done_then = track.executed_by(track.reported_at)
         if part < _LEAST_PART or done_then <= 0 or track.reported_at < track.working_since:
             return None
-        left = max(done_then / part - track.executed_by(now), 0.0)
-        source = f"its own reports: step {track.step:g} of {total:g}"
-        return Belief(left, left * (1 - _PROGRESS), left * (1 + _PROGRESS), source)
+        done = track.executed_by(now)
+        known = self._lore.beyond(track.job, done)
+        opinion = by_reports(known and known.opinion, done_then / part, part)
+        low, middle, high = [
+            max(expm1(opinion.middle + z * opinion.deviation) - done, 0.0)
+            for z in (-_TENTH, 0.0, _TENTH)
+        ]
+        return Belief(middle, low, high, f"its own reports: step {step:g} of {total:g}")
 
-    def _by_history(self, job: Job, done: Seconds) -> Belief:
-        if job.id in self._told:
-            return _left_of(self._told[job.id], done)
-        same_size, same_name, same_user, everyone = identities(job)
-        for key in (same_size, same_name):
-            if key in self._samples:
-                return self._of_samples(key, job, done)
-        if job.estimate is not None:
-            return _from_estimate(job, done)
-        for key in (same_user, everyone):
-            if key in self._samples:
-                return self._of_samples(key, job, done)
-        if job.time_limit_s is not None:
-            limit = job.time_limit_s
-            return _left_of(_around(limit / 2, _TIME_LIMIT, "its time limit"), done)
-        return _left_of(_around(_GUESS_S, _GUESS, "a guess: no job has finished yet"), done)
+    def _by_history(self, job: Job, done: Seconds, whole: Belief | None) -> Belief | None:
+        if whole is None:
+            whole = _as_said(job, self._lore)
+        if whole is not None:
+            return _left_of(whole, done)
+        if done <= 0:
+            known = self._lore.of(job)
+            return None if known is None else _belief(job, known)
+        return self._after(job, done)
 
-    def _of_samples(self, key: tuple[object, ...], job: Job, done: Seconds) -> Belief:
-        samples = self._samples[key]
-        source = described(job, len(key), len(samples))
-        first = bisect_right(samples, done) if done > 0 else 0
-        if first == len(samples):
-            return _outlived(done, f"{source}, all of which it has outlived")
-        middle = _quantile(samples, first, 0.5)
-        low, high = _quantile(samples, first, 0.1), _quantile(samples, first, 0.9)
-        return Belief(middle - done, max(min(low, middle) - done, 0.0), high - done, source)
-
-
-def _quantile(samples: Sequence[Seconds], first: int, part: float) -> Seconds:
-    """Of the sorted samples from the first one on; beyond what few of them can tell, widened."""
-    number = len(samples) - first
-    place = part * (number + 1) - 1
-    widening = 1.0 if number >= _ENOUGH else 1.0 + (_ENOUGH - number) / ((_ENOUGH - 1) * number)
-    if place < 0:
-        return samples[first] / widening
-    if place > number - 1:
-        return samples[-1] * widening
-    below = int(place)
-    lower = samples[first + below]
-    upper = samples[first + min(below + 1, number - 1)]
-    return lower + (place - below) * (upper - lower)
+    def _after(self, job: Job, done: Seconds) -> Belief | None:
+        """From those that lasted longer; what a user says of the whole is left when that is done."""
+        known = self._lore.beyond(job, done)
+        if known is not None and known.opinion.fineness < 0:
+            return _left_of(_belief(job, known), done)
+        whole = None if known is None else _belief(job, known)
+        if whole is not None and whole.seconds > done:
+            low = max(whole.low - done, 0.0)
+            return Belief(whole.seconds - done, low, whole.high - done, whole.source)
+        before = self._lore.of(job)
+        if before is None:
+            return None
+        return _outlived(done, f"{rests_on(job, before.opinion)}, all of which it has outlived")
 
 
-def _from_estimate(job: Job, done: Seconds) -> Belief:
-    estimate = job.estimate
-    assert estimate is not None
-    belief = _around(estimate.seconds, _USERS_ESTIMATE, "its user's estimate")
-    if estimate.low is not None:
-        belief = replace(belief, low=estimate.low)
-    if estimate.high is not None:
-        belief = replace(belief, high=estimate.high)
-    return _left_of(belief, done)
+_SAME = 3  # in fineness: the same name and number of GPUs, or finer
+
+
+def _as_said(job: Job, lore: Lore) -> Belief | None:
+    """A user who gives bounds is believed, unless that very command has run."""
+    said = job.estimate
+    if said is None or said.low is None or said.high is None or lore.finest(job)[1] >= COMMAND:
+        return None
+    return Belief(said.seconds, said.low, said.high, "its user's estimate")
+
+
+def _belief(job: Job, known: Answer) -> Belief:
+    low, middle, high = (max(expm1(logarithm), 0.0) for logarithm in known[:3])
+    return Belief(middle, low, high, rests_on(job, known.opinion))
+
+
+def rests_on(job: Job, opinion: Opinion) -> str:
+    """The evidence, the strongest first."""
+    said = "its user's estimate" if job.estimate is not None else "its time limit"
+    if opinion.fineness < 0:
+        return said
+    runs = described(job, opinion.fineness, opinion.number)
+    if not opinion.by_word:
+        return runs
+    return f"{runs}, and {said}" if opinion.fineness >= AMOUNT else f"{said}, and {runs}"
 
 
 def _around(seconds: Seconds, factors: tuple[float, float], source: str) -> Belief:
@@ -185,7 +204,7 @@ def _left_of(whole: Belief, done: Seconds) -> Belief:
         return whole
     if whole.exact and done < whole.seconds:
         return exactly(whole.seconds - done, whole.source)
-    over = _NORMAL.cdf(_deviations(whole, done))
+    over = _NORMAL.cdf(_deviations(whole, done)) if whole.seconds > 0 else 1.0
     if over > _SURE:
         return _outlived(done, f"{whole.source}, which it has outlived")
     low, middle, high = [
@@ -214,9 +233,12 @@ def at_most(belief: Belief, left: Seconds) -> Belief:
     return Belief(min(belief.seconds, left), min(belief.low, left), left, source)
 
 
-def _total_of(track: Track) -> float | None:
-    for name in TOTALS:
-        total = track.metrics.get(name)
-        if isinstance(total, float | int) and total > 0:
-            return float(total)
-    return None
+def _progress_of(track: Track) -> tuple[float, float] | None:
+    """How far it is, of how much: as it reports, or of the epochs that its command names."""
+    step: float | str | None = track.step
+    total = next((own for name in TOTALS if (own := track.metrics.get(name)) is not None), None)
+    if total is None and track.job.amount is not None:
+        step, total = track.metrics.get(_EPOCH), track.job.amount
+    if isinstance(step, str) or isinstance(total, str) or step is None or total is None:
+        return None
+    return (step, total) if 0 < step <= total else None

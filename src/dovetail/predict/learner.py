@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from statistics import NormalDist
+from math import inf
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
@@ -29,7 +29,6 @@ DAY_S: Final = 86_400.0
 WEEK_S: Final = 7 * DAY_S
 
 _TAIL = (1 - LEVEL) / 2
-_DEVIATIONS = NormalDist().inv_cdf(1 - _TAIL)
 _WINDOW = 20_000  # the latest jobs, that trees are fitted to
 _LEAST = 100  # fewer are not worth it
 _SEEN = 0.8  # of the window, by the trees of the interval; it is held against the rest
@@ -88,8 +87,7 @@ class Fit:
         self._trust: Final = Trust(len(kinds) + 1)
         self._trusted_upto = -1  # of the lessons; -1: not begun
         self._edges: tuple[Grown, Grown] | None = None
-        self._by_others: Final = Band(_TAIL)
-        self._usual: Final = Band(_TAIL)
+        self._band: Final = Band(_TAIL)
         self._judged_upto = -1  # of the lessons; -1: not begun
 
     def _grown(self, upto: int, quantile: float | None, relative: bool | None = None) -> Grown:
@@ -134,48 +132,43 @@ class Fit:
         return mean(known) if self._way == HISTORY_MEAN else recent(known)
 
     def interval(self, known: Known) -> Interval:
-        self._catch_up()
-        low, high = self._believed(known)
         middle = self.middle(known)
-        below, above = self._band(known).widths(known.runs)
+        low, high = self._by_trees(known) if self.lessons else self._by_evidence(known)
         if known.guessed:  # what has confirmed other answers confirms no guess
-            below, above = max(below, UNKNOWN), max(above, UNKNOWN)
-        return Interval(min(low - below, middle), middle, max(high + above, middle))
+            low, high = min(low, middle - UNKNOWN), max(high, middle + UNKNOWN)
+        return Interval(min(low, middle), middle, max(high, middle))
 
-    def _catch_up(self) -> None:
-        """Hold the interval against the jobs that its trees have not seen."""
+    def _by_evidence(self, known: Known) -> tuple[float, float]:
+        if known.opinion is None:
+            return inf, -inf
+        answer = self._memory.chronicle.lore.answer(known.opinion)
+        return answer.low, answer.high
+
+    def _by_trees(self, known: Known) -> tuple[float, float]:
+        """Held against the jobs that the trees of the interval have not seen."""
         if self._judged_upto < 0:
-            self._judged_upto = self._unseen_from()
+            low, high = (self._grown(self._seen, tail) for tail in (_TAIL, 1 - _TAIL))
+            self._edges, self._judged_upto = (low, high), self._seen
         lessons, ended = self._memory.lessons, self._memory.ended
         for place in range(self._judged_upto, len(lessons)):
-            known, truth, submitted_at = lessons[place]
-            low, high = self._believed(known)
-            self._band(known).judge(low - truth, truth - high, submitted_at, ended[place])
+            earlier, truth, submitted_at = lessons[place]
+            under, over = self._believed(earlier)
+            self._band.judge(under - truth, truth - over, submitted_at, ended[place])
         self._judged_upto = len(lessons)
-
-    def _band(self, known: Known) -> Band:
-        """Trees know what an answer rests on; without them, other jobs mislead more than own runs."""
-        return self._usual if known.runs or self._edges is not None else self._by_others
-
-    def _unseen_from(self) -> int:
-        if not self.lessons:
-            return self._first
-        tails = (_TAIL, 1 - _TAIL)
-        low, high = (self._grown(self._seen, tail) for tail in tails)
-        self._edges = low, high
-        return self._seen
+        below, above = self._band.widths()
+        under, over = self._believed(known)
+        return under - below, over + above
 
     def _believed(self, known: Known) -> tuple[float, float]:
-        if self._edges is None:
-            middle = self._plain(known)
-            far = _DEVIATIONS * known.spread if known.spread > 0 else 0.0
-            return middle - far, middle + far
+        assert self._edges is not None
         low, high = (edge.of(known) for edge in self._edges)
         return min(low, high), max(low, high)
 
     def judged(self, known: Known) -> int:
         """Jobs that the interval was held against."""
-        return self._band(known).judged
+        if self.lessons:
+            return self._band.judged
+        return 0 if known.opinion is None else self._memory.chronicle.lore.judged(known.opinion)
 
     def reasons(self, known: Known) -> list[tuple[str, float]]:
         """What made the answer longer or shorter than it would be if that were as usual: the names of

@@ -60,7 +60,8 @@ class Memory:
         if seconds is None:
             return
         self.finished += 1
-        if not known.guessed:
+        if known.opinion is not None:
+            self.chronicle.lore.judge(known.opinion, seconds)
             self.lessons.append(Lesson(known, log1p(seconds), submitted_at))
             self.ended.append(at)
 

@@ -9,23 +9,23 @@ from math import exp, expm1
 from dovetail.core.model import Job, Seconds
 from dovetail.predict.calibration import ENOUGH
 from dovetail.predict.chronicle import MEANING, Known
-from dovetail.predict.identity import described
-from dovetail.predict.intervals import Belief, at_most
+from dovetail.predict.intervals import Belief, at_most, rests_on
 from dovetail.predict.learner import LEVEL, Fit, Learner
 from dovetail.predict.memory import Memory
 
 _SLIGHT = 0.05  # factors nearer to one are not worth a word
 _REASONS = 3  # at most
+_NOTHING = "no job like it has finished yet, and nobody has said how long it takes"
 
 
 @dataclass(frozen=True)
 class Explained:
-    """An answer, and what it rests on. Without history it is a guess, and says so."""
+    """An answer, and what it rests on. None: nothing is known of such a job."""
 
     predictor: str
-    seconds: Seconds
-    low: Seconds
-    high: Seconds
+    seconds: Seconds | None
+    low: Seconds | None
+    high: Seconds | None
     level: float
     because: tuple[str, ...]
 
@@ -35,6 +35,8 @@ def explained(
 ) -> Explained:
     """For a job that is submitted now; `span` writes durations."""
     known, fit = memory.chronicle.now_of(job, now), Learner(way, memory).afresh()
+    if known.guessed:
+        return Explained(way, None, None, None, LEVEL, (_NOTHING,))
     belief, because = belief_of(job, known, fit), _because(job, known, fit, span)
     limit = job.time_limit_s
     if limit is not None and belief.high > limit:
@@ -52,16 +54,14 @@ def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
 
 
 def _rests(job: Job, known: Known) -> str:
-    if known.fineness >= 0:
-        return described(job, known.fineness, known.number)
-    if job.estimate is not None:
-        return "its user's estimate"
+    if known.opinion is not None:
+        return rests_on(job, known.opinion)
     return "a guess: no job like it has finished yet"
 
 
 def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -> list[str]:
     lines = [_rests(job, known)]
-    if known.fineness >= 0:
+    if known.number:
         lately, mean = span(expm1(known.recent)), span(expm1(known.mean))
         lines[0] += f": lately about {lately}, {mean} on average"
     told = [(MEANING[name], exp(far)) for name, far in fit.reasons(known) if abs(far) > _SLIGHT]

@@ -15,6 +15,7 @@ from dovetail.testing.contract import (
     check_restart,
     check_same_again,
     check_service_adds_up,
+    check_snapshot,
 )
 from dovetail.testing.fingerprint import fingerprint
 from dovetail.testing.runs import (
@@ -28,6 +29,7 @@ from dovetail.testing.runs import (
     run_world,
     told_to,
 )
+from dovetail.testing.wild import wild_world
 from dovetail.testing.worlds import World, knowledge, policy_for, random_world, world_of_options
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "check_restart",
     "check_same_again",
     "check_service_adds_up",
+    "check_snapshot",
     "fingerprint",
     "job",
     "knowledge",
@@ -58,5 +61,6 @@ __all__ = [
     "run_with_restart",
     "run_world",
     "told_to",
+    "wild_world",
     "world_of_options",
 ]

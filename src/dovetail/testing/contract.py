@@ -13,9 +13,12 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import (
     WHOLE_GPU,
 )
+from dovetail.core.snapshot import restore, take
+from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.core.view import View
 from dovetail.testing.audit import Audit
+from dovetail.testing.audit_work import check_work
 from dovetail.testing.fingerprint import fingerprint
 from dovetail.testing.runs import (
     MakePolicy,
@@ -28,6 +31,7 @@ from dovetail.testing.runs import (
 )
 from dovetail.testing.worlds import World, random_world
 
+_MANY = 1_000_000
 _ROUNDING = 1e-6  # sums of floats in another order may differ by that much
 
 
@@ -56,6 +60,7 @@ def check_ends_and_laws(world: World, make_policy: MakePolicy) -> None:
     audit = Audit().read(done.entries)
     assert set(audit.ended) == {a.job.id for a in world.arrivals}, "jobs that were never submitted"
     assert not done.state.tracks, f"left behind: {list(done.state.tracks)}"
+    check_work(audit.work, world.durations())
     held = sum(track.held_gpu_s for track in done.ended.values())
     assert _close(held, audit.busy_gpu_s), f"held {held} GPU-s, the journal says {audit.busy_gpu_s}"
     if world.speed is None and world.interference is None:
@@ -94,6 +99,17 @@ def check_replay(world: World, make_policy: MakePolicy, turns: int) -> None:
 def check_restart(world: World, make_policy: MakePolicy, turns: int) -> None:
     """After a crash at any turn, a fresh policy on the replayed state still ends every job."""
     Audit().read(run_with_restart(world, make_policy, turns).entries)
+
+
+def check_snapshot(world: World, make_policy: MakePolicy, turns: int) -> None:
+    """A state that was kept as text and a fresh policy decide as the others would have: whatever a
+    policy knows, it knows from the state."""
+    whole = go_on(world.cluster(), make_policy(), Run(State(past=_MANY)))
+    backend = world.cluster()
+    before = go_on(Paused(backend, turns), make_policy(), Run(State(past=_MANY)))
+    copy = restore(take(before.state), _MANY)
+    after = go_on(backend, make_policy(), Run(copy, before.entries, before.ended))
+    assert after.text == whole.text, f"a snapshot after {turns} turns changes the run"
 
 
 def check_same_again(world: World, make_policy: MakePolicy) -> None:

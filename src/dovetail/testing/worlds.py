@@ -26,6 +26,7 @@ from dovetail.core.model import (
     Seconds,
     Tenant,
 )
+from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
@@ -44,6 +45,7 @@ class World:
     node_events: Sequence[NodeEvent] = ()
     speed: Speed | None = None
     interference: Interference | None = None
+    failures: NodeFailures | None = None
 
     def cluster(self) -> SimulatedCluster:
         return SimulatedCluster(
@@ -51,6 +53,7 @@ class World:
             self.arrivals,
             tenants=self.tenants,
             node_events=self.node_events,
+            failures=self.failures,
             speed=self.speed,
             interference=self.interference,
         )

@@ -9,6 +9,7 @@ from sys import intern
 from typing import TypeVar
 
 from dovetail.core.errors import BadInput
+from dovetail.traces.spreadsheets import unescaped
 
 T = TypeVar("T")
 Row = list[str]
@@ -108,7 +109,12 @@ def blank_or(parse: Callable[[str], T]) -> Callable[[str], T | None]:
 
 
 def label(text: str) -> str:
-    return intern(text.strip())
+    return intern(own_text(text))
+
+
+def own_text(text: str) -> str:
+    """As its user wrote it."""
+    return unescaped(text.strip())
 
 
 def given(text: str) -> str:
@@ -116,7 +122,7 @@ def given(text: str) -> str:
     stripped = text.strip()
     if not stripped:
         raise ValueError("is empty")
-    return stripped
+    return unescaped(stripped)
 
 
 def number(text: str) -> float:
@@ -212,7 +218,7 @@ def _whole_float(text: str) -> int:
 
 def labels(text: str) -> tuple[str, ...]:
     """`V100|T4`"""
-    return tuple(intern(part.strip()) for part in text.split("|") if part.strip())
+    return tuple(intern(part.strip()) for part in unescaped(text).split("|") if part.strip())
 
 
 def durations(text: str) -> tuple[float, ...]:

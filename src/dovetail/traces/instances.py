@@ -15,6 +15,7 @@ from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
 from dovetail.traces.cells import LARGEST_AMOUNT, CellError, Header, Read, Row
 from dovetail.traces.rows import each
+from dovetail.traces.spreadsheets import escaped
 from dovetail.traces.trace import Trace, put_in_order
 
 T = TypeVar("T")
@@ -308,4 +309,5 @@ def _write(path: str, header: Sequence[str], rows: Sequence[tuple[object, ...]])
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow([escaped(own) if isinstance(own, str) else own for own in row])

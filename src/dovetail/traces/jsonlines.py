@@ -9,6 +9,7 @@ from typing import TextIO
 from dovetail.traces.cells import CellError, Row, clipped, header_of, plain
 from dovetail.traces.columns import COLUMNS, ENDS, UNITS, resolved, unused
 from dovetail.traces.rows import Complaints
+from dovetail.traces.spreadsheets import as_cell
 
 BLANK = ""
 ALL = (*COLUMNS, *ENDS)
@@ -81,7 +82,7 @@ def _parsed(line: str) -> dict[str, object]:
 
 def _text(key: str, value: object) -> str:
     if isinstance(value, str):
-        return value
+        return as_cell(value)
     if value is None:
         return BLANK
     if isinstance(value, list):

@@ -39,15 +39,11 @@ def read_node_events(path: str, nodes: Sequence[Node]) -> list[NodeEvent]:
         each(path, _maker), key=lambda found: found[1].at
     )  # equal times: as in the file
     present = {node.id for node in nodes}
-    ever = set(present)
     for line, event in events:
         if isinstance(event, NodeJoined):
             node_id = event.node.id
-            wrong = f"there was a node {node_id!r} before; one that joins needs a new name"
-            if node_id not in ever:
-                wrong = ""
-                ever.add(node_id)
-                present.add(node_id)
+            wrong = f"there is a node {node_id!r} already" if node_id in present else ""
+            present.add(node_id)
         else:
             wrong = "" if event.node_id in present else f"there is no node {event.node_id!r}"
             if isinstance(event, NodeLeft):

@@ -14,6 +14,7 @@ from dovetail.core.model import WHOLE_GPU, Estimate, Interruption
 from dovetail.models.workload import Arrival
 from dovetail.traces.columns import ASKED, COLUMNS
 from dovetail.traces.source import STDIN
+from dovetail.traces.spreadsheets import escaped
 
 Value = str | int | float | None | tuple[str, ...] | tuple[float, ...]
 Get = Callable[[Arrival], Value]
@@ -84,7 +85,7 @@ class UnixLines:
 def _write_csv(text: TextIO, jobs: Sequence[Arrival]) -> None:
     import csv
 
-    columns = [name for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)]
+    columns = _told(jobs)
     getters = [GET[name] for name in columns]
     table = csv.writer(UnixLines(text))
     table.writerow(columns)
@@ -94,14 +95,27 @@ def _write_csv(text: TextIO, jobs: Sequence[Arrival]) -> None:
 def _write_jsonl(text: TextIO, jobs: Sequence[Arrival]) -> None:
     import json
 
-    used = [(name, GET[name]) for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)]
+    names = _told(jobs)
+    kept = {*ALWAYS, *([_WITH_LIMITS] if "time_limit_s" in names else ())}
+    used = [(name, GET[name]) for name in names]
     for job in jobs:
         told = {
             name: _short(value)
             for name, get in used
-            if (value := get(job)) != DEFAULTS[name] or name in ALWAYS
+            if (value := get(job)) != DEFAULTS[name] or name in kept
         }
         text.write(json.dumps(told, ensure_ascii=False) + "\n")
+
+
+_WITH_LIMITS = "estimate_s"  # where it is missing, limits would be read as estimates
+
+
+def _told(jobs: Sequence[Arrival]) -> list[str]:
+    """The columns that say something."""
+    used = {name for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)}
+    if "time_limit_s" in used:
+        used.add(_WITH_LIMITS)
+    return [name for name in COLUMNS if name in used]
 
 
 def _is_used(name: str, jobs: Iterable[Arrival]) -> bool:
@@ -110,7 +124,8 @@ def _is_used(name: str, jobs: Iterable[Arrival]) -> bool:
 
 
 def _cell(value: Value) -> str | int | float | None:
-    return _joined(value) if isinstance(value, tuple) else cast("str | int | float", _short(value))
+    own = _joined(value) if isinstance(value, tuple) else cast("str | int | float", _short(value))
+    return escaped(own) if isinstance(own, str) else own
 
 
 def _joined(values: tuple[str, ...] | tuple[float, ...]) -> str:

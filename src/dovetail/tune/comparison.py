@@ -39,6 +39,7 @@ class Race:
     fifo: Run
     clairvoyant: Run
     runs: Mapping[str, Run]  # by the rule's text
+    failed: Mapping[str, str]  # by the rule's text: why it has no run
 
 
 def race(task: Task, seed: int, policies: Sequence[str], terms: Terms) -> Race:
@@ -48,12 +49,15 @@ def race(task: Task, seed: int, policies: Sequence[str], terms: Terms) -> Race:
         slots, cost = terms.slots, terms.switch_cost
         return replay(rule, drawn, slots=slots, switch_cost=cost, seed=seed, deadline=deadline)
 
-    return Race(
-        task.name,
-        run(Fifo(), drawn),
-        run(Fifo(), drawn.in_order_of_their_ends()),
-        {policy: run(make(policy), drawn, terms.deadline) for policy in policies},
-    )
+    runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
+    for policy in policies:
+        try:
+            runs[policy] = run(make(policy), drawn, terms.deadline)
+        except Exception as error:  # perhaps somebody else's rule: it spoils its own row alone
+            failed[policy] = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
+    fifo, clairvoyant = run(Fifo(), drawn), run(Fifo(), drawn.in_order_of_their_ends())
+    return Race(task.name, fifo, clairvoyant, runs, failed)
 
 
 def races(

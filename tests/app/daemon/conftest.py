@@ -17,12 +17,28 @@ from typing import Any
 
 import pytest
 
+from two_users import open_folder  # noqa: F401
+
 _MAIN = """
-import json, sys
+import json, resource, sys
 from pathlib import Path
+folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+files = resource.RLIMIT_NOFILE
+soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
+if soft or hard:  # before anything of ours is there
+    resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
 from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import Home, home_in
-folder, settings, ready = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+if patience_s := settings.pop("patience_s", None):
+    from dovetail.app.daemon import timed
+    timed.WITHIN_S = patience_s
+if name := settings.pop("dying_thread", None):
+    import threading, time
+    def die():
+        while not (folder / "die").exists():
+            time.sleep(0.05)
+        raise RuntimeError("for the test")
+    threading.Thread(target=die, name=name, daemon=True).start()
 system = settings.pop("system", False)
 if settings.pop("harmless", False):  # whatever is asked for, nothing is run
     from dovetail.app.daemon import submissions
@@ -50,10 +66,11 @@ class Live:
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
         self.socket = folder / "dovetail.sock"
+        started_by = settings.pop("started_by", [])
         listening, telling = os.pipe()
         arguments = (str(folder), json.dumps(settings), str(telling))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _MAIN, *arguments], pass_fds=[telling]
+            [*started_by, sys.executable, "-c", _MAIN, *arguments], pass_fds=[telling]
         )
         os.close(telling)
         told, _, _ = select.select([listening], [], [], 60)

@@ -3,60 +3,16 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import socket
 import stat
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_uid, token_in
+from dovetail.app.daemon.access import Access, Peer, listen_at, listen_on, peer_of, token_in
 from dovetail.core.errors import BadInput
-
-NOBODY = 65534
-_CALL = """
-import http.client, os, socket, sys
-os.setgroups([])
-os.setgid(65534)
-os.setuid(65534)
-path, method, page, body = sys.argv[1:]
-connection = http.client.HTTPConnection("dovetail", timeout=20)
-connection.sock = socket.socket(socket.AF_UNIX)
-try:
-    connection.sock.connect(path)
-    connection.request(method, page, body or None, {"content-type": "application/json"})
-    answer = connection.getresponse()
-    print(answer.status, answer.read().decode())
-except OSError as error:
-    print(type(error).__name__)
-"""
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-
-
-def call_as_nobody(path: Path, page: str, method: str = "GET", body: str = "") -> str:
-    """What another user of this machine gets: a status and an answer, or the error of the system."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _CALL, str(path), method, page, body],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """One that everybody can look into; pytest's own are private."""
-    folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
+from two_users import NOBODY, as_root, call_as_nobody
 
 # ------------------------------------------------------------------------------------------- socket
 
@@ -90,12 +46,12 @@ def test_another_user_who_gets_through_to_the_socket_is_refused(
 def test_the_kernel_says_who_is_at_the_other_end() -> None:
     one, other = socket.socketpair()
     with one, other:
-        assert peer_uid(one) == os.geteuid()
+        assert peer_of(one) == Peer(os.geteuid(), os.getegid(), tuple(os.getgroups()))
     own = Access(1000)
-    assert own.of_peer(1001) is None
-    assert own.of_peer(1000) is not None
-    assert own.of_peer(0) is not None
-    shared = Access(0, shared=True).of_peer(1001)
+    assert own.of_peer(Peer(1001, 7)) is None
+    assert own.of_peer(Peer(1000, 7)) is not None
+    assert own.of_peer(Peer(0, 7)) is not None
+    shared = Access(0, shared=True).of_peer(Peer(1001, 7))
     assert shared is not None
     assert not shared.admin
 

@@ -99,9 +99,12 @@ def test_nodes_tell_who_has_which_slot(live: Any) -> None:
     live.ask("POST", "/v1/jobs/cancel", {"ids": [job_id]})
 
 
+NOBODYS: dict[str, Any] = {"users": [], "groups": []}
+
+
 def test_a_tenant_gets_a_quota_and_loses_it(live: Any) -> None:
     told = live.ask("PUT", "/v1/tenants", {"name": "lab", "gpu_quota": 1})["tenants"]
-    assert told == [{"name": "lab", "gpu_quota": 1.0, "weight": 1.0, "gpus": 0.0}]
+    assert told == [{"name": "lab", "gpu_quota": 1.0, "weight": 1.0, "gpus": 0.0, **NOBODYS}]
     told = live.ask("PUT", "/v1/tenants", {"name": "lab", "gpu_quota": None})["tenants"]
     assert told[0]["gpu_quota"] is None
     assert live.get("/v1/tenants")["tenants"] == told
@@ -332,7 +335,7 @@ def test_the_environment_reaches_the_job_and_nothing_else(live: Any) -> None:
 
 def test_health_tells_who_it_is(live: Any) -> None:
     told = live.get("/v1/health")
-    assert (told["pid"], told["full"], told["notice"]) == (live.process.pid, False, "")
+    assert (told["pid"], told["full"], told["notices"]) == (live.process.pid, False, [])
     assert told["jobs"] == {"running": 0, "waiting": 0}
     assert 0 < told["uptime_s"] < 1000
 

@@ -11,12 +11,12 @@ import pytest
 from dovetail.app.daemon import forecast as forecasts
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.forecast import Forecast, made_of
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Likeness
-from dovetail.app.daemon.service import ARRAY_FULL
 from dovetail.core import snapshot, still
 from dovetail.core.entries import Held, NodeJoined, Occupied, Pinned, Start, Submitted
 from dovetail.core.loop import run
-from dovetail.core.model import Interruption, JobId, Node, Seconds
+from dovetail.core.model import Estimate, Interruption, JobId, Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.models.workload import Arrival
@@ -65,7 +65,7 @@ def test_under_a_policy_that_learns_the_forecast_rests_on_what_it_learned() -> N
     found = forecasts.forecast(FakeService(state, "qssf:predictor=recent-mean"))
     assert {belief.source for belief in found.beliefs.values()} == {"its user's estimate"}
     assert found.beliefs[JobId("3")].seconds == pytest.approx(30.0)
-    assert found.beliefs[JobId("3")].high > 30 * 10  # no job has ended that could confirm it
+    assert found.beliefs[JobId("3")].high > 30 * 4  # no job has ended that could confirm it
     assert starts(found)["3"] == pytest.approx(62.0, abs=1.5)
 
 
@@ -141,6 +141,26 @@ def test_a_job_being_started_is_believed_to_be_at_work_at_once() -> None:
     state = live(lasting("1", 100))
     state.record(Start(JobId("1"), placement((0, 1))))
     assert ends(forecasts.forecast(FakeService(state, "fifo"))) == {"1": 100.0}
+
+
+def test_who_waits_for_a_job_of_which_nothing_is_known_has_no_time() -> None:
+    state = live(job("1"), lasting("2", 60), lasting("3", 30), lasting("4", 10), job("5"))
+    start(state, "1", 1)
+    start(state, "2", 2)
+    found = forecasts.forecast(FakeService(state, "fifo"))
+    assert found.unknown == {"1", "5"}
+    assert starts(found) == {"1": 4.0, "2": 4.0, "3": 64.0, "4": 94.0, "5": 104.0}
+    assert found.starts[JobId("3")].low == EPOCH + 4.0  # if the one in its way ended at once
+    assert found.end("1") is None
+    rows = found.rows(["1", "3"])
+    assert rows["ends"]["1"] is None
+    assert rows["ends"]["3"]["expected"] == EPOCH + 94.0
+    assert "how long 2 jobs (job 1, …) will take is unknown" in found.limited
+    state = live(job("1"), lasting("2", 60), cluster=[Node("box", 1)])
+    start(state, "1", 1)
+    found = forecasts.forecast(FakeService(state, "fifo"))
+    assert found.start("2") is None
+    assert found.rows(["2"])["starts"] == {"2": None}
 
 
 def test_a_time_limit_ends_what_would_take_longer() -> None:
@@ -294,7 +314,9 @@ def _crowd(number: int, cluster: Sequence[Node] = (Node("box", 8),)) -> State:
         state.record(NodeJoined(0.0, node))
     for i in range(number):
         size = chance.choice([1, 1, 1, 2, 4])
-        state.record(Submitted(float(i), job(str(i), size, user=f"u{i % 7}", name=f"n{i % 5}")))
+        told = Estimate(60.0 + i % 50)
+        one = job(str(i), size, user=f"u{i % 7}", name=f"n{i % 5}", estimate=told)
+        state.record(Submitted(float(i), one))
     return state
 
 

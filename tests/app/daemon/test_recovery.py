@@ -17,9 +17,11 @@ import pytest
 from dovetail.app.daemon import main
 from dovetail.app.daemon.errors import DiskFull
 from dovetail.app.daemon.main import recover
+from dovetail.app.daemon.submissions import Submission
+from dovetail.app.spec.model import read
 from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
-from dovetail.core.entries import Displaced, Released, Start
+from dovetail.core.entries import Cancelled, Displaced, Released, Start
 from dovetail.core.journal import decode, encode
 from dovetail.core.model import JobId
 from dovetail.core.state import State
@@ -215,3 +217,21 @@ def test_the_journal_is_nobody_elses_to_read(tmp_path: Path) -> None:
             assert path.stat().st_mode & 0o077 == 0
         assert here.home.journal.stat().st_mode & 0o077 == 0
     assert sqlite3.connect(here.home.journal).execute("SELECT count(*) FROM entries").fetchone()[0]
+
+
+def test_an_array_goes_on_if_the_daemon_died_before_the_turn_of_its_next_member(
+    tmp_path: Path,
+) -> None:
+    with box(tmp_path / "box") as here:
+        ids = here.service.submit([Submission(read(ARRAY), {}, str(tmp_path))], ME)
+        here.wait_until(ids[0], "running")
+        here.leave()
+    with Store.open(tmp_path / "box" / "dovetail.db") as store:
+        now = recover(store).now
+        store.add(encode(Cancelled(now, JobId(ids[0]), "as if killed right after"), now).strip())
+    with box(tmp_path / "box") as again:
+        again.wait_until(ids[2], "running")
+        assert again.phase(ids[3]) == "queued"
+
+
+ARRAY = {"run": "sleep 60", "array": "0-3%2"}

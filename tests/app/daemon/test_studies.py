@@ -18,7 +18,7 @@ from dovetail.app.daemon.why import why
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from live_box import ME, Box, box
-from study_box import TRAIN, closed, open_study, page, steps_told
+from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
 WITH_PBT = pytest.mark.skipif(find_spec("dovetail.tune.rules.pbt") is None, reason="without pbt")
 
@@ -199,6 +199,20 @@ def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
     assert page(here)["best"]["settings"]
 
 
+def test_nobody_takes_or_shadows_the_name_of_anothers_study(here: Box) -> None:
+    eve = Caller(ME.uid, "eve", admin=False)
+    own = open_study(here, steps=100)
+    assert page(here)["user"] == ME.name
+    assert opened(here, eve, steps=100)["name"] == "digits"
+    assert page(here)["trials"][0]["job"] == own[0]
+    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    here.daemon.studies.cancel("digits", eve)
+    assert page(here)["state"] == "open"
+    here.daemon.studies.cancel("digits", ME)
+    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    assert page(here)["user"] == ME.name
+
+
 def test_a_study_that_is_not_there_is_not_found(here: Box) -> None:
     with pytest.raises(NotFound, match="there is no study 'nothing'"):
         page(here, "nothing")
@@ -301,7 +315,7 @@ def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:
     job = here.submit("sleep 1", estimate="1s")
     here.wait_for(lambda: page(here)["running"] == 2 and page(here)["best"] is not None)
     found = forecast(here.service)
-    assert "take turns is not foreseen" in found.limited
+    assert found.limited == ""
     starts = [found.start(job_id) for job_id in (page(here)["trials"][2]["job"], job)]
     assert all(start is not None for start in starts)
     assert "study digits" in str(why(here.service, job)["text"]) + str(found.beliefs)

@@ -98,7 +98,7 @@ def test_past_runs_of_the_same_name_are_what_it_rests_on() -> None:
     state.record(Finished(300.0, JobId("1")))
     found = asked(state, job("0", name="new", user="eve"))
     assert found["as_asked"]["rests_on"] == "1 run of new by eve"
-    assert times(found["as_asked"])[1] == 600.0
+    assert times(found["as_asked"])[1] == pytest.approx(600.0)
 
 
 def test_holds_quotas_and_dependencies_are_heeded() -> None:
@@ -299,8 +299,31 @@ def test_a_real_queue_is_asked_and_left_as_it_is(here: Box) -> None:
     assert 30 < row["start"]["expected"] - found["now"] <= 60.5
     assert 20 < row["late_s"] < 45
     assert row["cost"]["energy"] == pytest.approx(60 * 30 / 3.6e6 * 0.3, rel=0.01)
-    assert change(found, "priority")["in_time"] == "yes"
+    assert change(found, "priority")["in_time"] == "likely"  # nothing has confirmed the estimate
     assert here.service.jobs()["total"] == 1
     second = here.submit("sleep 1", name="mine", estimate="30s")
     expected = forecasts.forecast(here.service).ends[JobId(second)].expected
     assert expected == pytest.approx(row["end"]["expected"], abs=5)
+
+
+def test_one_run_of_another_command_does_not_beat_the_users_estimate(here: Box) -> None:
+    here.wait(here.submit("sleep 0.1 # train.py --smoke", name="train.py"))
+    told = {"name": "train.py", "run": "python train.py --epochs 500"}
+    spec = read({**told, "estimate": "10h"})
+    found = whatif(here.service, here.service.proposed(spec, ME), here.service.clock() + 3600)
+    row = found["as_asked"]
+    assert row["in_time"] == "no"
+    assert row["end"]["expected"] - found["now"] > 8 * 3600
+    assert row["rests_on"].startswith("its user's estimate, and 1 run of train.py")
+    unsaid = whatif(
+        here.service, here.service.proposed(read(told), ME), here.service.clock() + 3600
+    )
+    assert unsaid["as_asked"]["in_time"] in ("likely", "unknown")  # never yes, from one run
+
+
+def test_a_job_of_which_nothing_is_known_is_told_so(here: Box) -> None:
+    found = whatif(here.service, here.service.proposed(read({"run": "true"}), ME), 1e9)
+    row = found["as_asked"]
+    assert row["start"]["expected"] == pytest.approx(found["now"], abs=1.0)
+    assert (row["end"], row["in_time"]) == (None, "unknown")
+    assert row["rests_on"].startswith("nothing: no job like it has finished")

@@ -210,11 +210,11 @@ def test_nodes_policy_and_tenants(box: Box) -> None:
     ("words", "code", "sentence"),
     [
         (["show", 99999], 1, "dovetail: there is no job 99999"),
-        (["show", "abc"], 2, "'abc' is not a job id"),
+        (["show", "abc"], 1, "there is no job called 'abc'"),
         (["logs", 99999], 1, "dovetail: there is no job 99999"),
         (["cancel"], 2, "say which jobs to cancel"),
         (["cancel", 99999], 1, "dovetail: there is no job 99999"),
-        (["prio", 1], 2, "Missing argument"),
+        (["prio", 1], 2, "say whose priority becomes 1"),
         (["submit"], 2, "say what to run"),
         (["submit", "no-such-file.yaml"], 1, "there is no file 'no-such-file.yaml'"),
         (["submit", "/tmp"], 1, "/tmp is a folder"),

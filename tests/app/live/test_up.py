@@ -94,6 +94,7 @@ def test_a_daemon_that_cannot_start_says_why_in_one_line(
     box = make_box(tmp_path / "home")
     for words, why in (
         (["--policy", "best-of-all"], "there is no policy 'best-of-all'"),
+        (["--listen", "0.0.0.0:0"], "would read the token and all that is said"),
         (["--listen", "nowhere"], "cannot listen at 'nowhere'; write HOST:PORT"),
     ):
         said = box("up", "--slots", 1, *words)
@@ -120,7 +121,7 @@ def test_it_listens_for_who_has_the_token(tmp_path: Path, make_box: Callable[[Pa
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     out = box.well("up", "--slots", 1, "--listen", f"127.0.0.1:{port}")
-    assert f"listens at 127.0.0.1:{port}; the token is in " in out
+    assert f"listens at http://127.0.0.1:{port}; the token is in " in out
     box.well("down")
 
 

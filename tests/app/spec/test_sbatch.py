@@ -275,17 +275,53 @@ def test_any_line_is_read_or_refused_in_one_line(options: list[str]) -> None:
     assert all("\n" not in notice for notice in told)
 
 
+def test_options_are_told_as_slurm_tells_them_and_only_if_they_are_there() -> None:
+    envs = fields("--ntasks-per-node=2", "--gpus-per-task=3")["envs"]
+    assert envs == {
+        "SLURM_NTASKS": "2",
+        "SLURM_NPROCS": "2",
+        "SLURM_TASKS_PER_NODE": "2",
+        "SLURM_NTASKS_PER_NODE": "2",
+        "SLURM_GPUS_PER_TASK": "3",
+    }
+    assert "envs" not in fields("--gres=gpu:2")
+    assert fields("--export=ALL,SLURM_NTASKS=5", "-n 2")["envs"]["SLURM_NTASKS"] == "5"
+
+
+def test_what_needs_several_machines_is_refused() -> None:
+    assert "line 3: --ntasks=8: with 4 a node it needs several machines" in complaint(
+        "--ntasks-per-node=4", "--ntasks=8"
+    )
+    assert "line 2: #SBATCH hetjob: a job of several parts" in complaint("hetjob")
+    steps = script("-n 2") + "srun --nodes=2 python x.py\n"
+    with pytest.raises(BadInput, match="line 4: srun --nodes=2: a job has one machine here"):
+        parse_sbatch(steps)
+    parse_sbatch(script("-n 2") + "srun --nodes=$SLURM_NNODES x\n# srun -N 2\necho 'srun: -N 2'\n")
+
+
 def test_slurm_variables_are_only_for_scripts_that_expect_them() -> None:
     job = read(fields("-c 4"))
-    assert slurm_variables(job, "7.3", "x", "/data", 3) == {
-        "SLURM_JOB_ID": "7.3",
-        "SLURM_JOBID": "7.3",
-        "SLURM_JOB_NAME": "x",
-        "SLURM_SUBMIT_DIR": "/data",
-        "SLURM_CPUS_PER_TASK": "4",
-        "SLURM_ARRAY_JOB_ID": "7",
-        "SLURM_ARRAY_TASK_ID": "3",
-    }
+    found = slurm_variables(job, "7.3", "x", "/data", 3, "1-9:2")
+    assert (
+        found.items()
+        >= {
+            "SLURM_JOB_ID": "7.3",
+            "SLURM_JOBID": "7.3",
+            "SLURM_JOB_NAME": "x",
+            "SLURM_SUBMIT_DIR": "/data",
+            "SLURM_JOB_NUM_NODES": "1",
+            "SLURM_CPUS_ON_NODE": "4",
+            "SLURM_ARRAY_JOB_ID": "7",
+            "SLURM_ARRAY_TASK_ID": "3",
+            "SLURM_ARRAY_TASK_COUNT": "5",
+            "SLURM_ARRAY_TASK_MIN": "1",
+            "SLURM_ARRAY_TASK_MAX": "9",
+            "SLURM_ARRAY_TASK_STEP": "2",
+        }.items()
+    )
+    assert found["SLURM_JOB_NODELIST"] == found["SLURMD_NODENAME"]
+    assert "SLURM_NTASKS" not in found
+    assert job.envs == {"SLURM_CPUS_PER_TASK": "4"}
     assert "SLURM_ARRAY_TASK_ID" not in slurm_variables(job, "7", "x", "/data")
     assert slurm_variables(JobSpec.model_validate({"run": "x"}), "7", "x", "/data") == {}
 

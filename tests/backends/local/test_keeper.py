@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -199,7 +200,10 @@ fill()
 wait_for(lambda: os.path.exists(disk + "/printed"))
 os.truncate(disk + "/ballast", 0)
 os.remove(disk + "/full")
-wait_for(lambda: open(disk + "/log").read().endswith("last words\\n"))
+def printed():
+    return os.path.exists(disk + "/log") and open(disk + "/log").read()
+
+wait_for(lambda: (printed() or "").endswith("last words\\n"))
 fill()
 assert keep.wait(30) == 0
 print(open(run + "/exit.json").read().strip())
@@ -260,11 +264,13 @@ def test_output_and_errors_are_in_the_log_in_order_and_later_runs_append(bench: 
     assert bench.log.read_text() == "out 1\nerr 1\nout 2\nerr 2\n"
 
 
-def test_a_log_that_grows_too_long_keeps_its_last_bytes_in_order(bench: Bench) -> None:
+def test_a_log_that_grows_too_long_keeps_its_beginning_and_its_end(bench: Bench) -> None:
     bench.ending("seq", "200000", log_bytes=100_000)
+    head = (bench.folder / "log.head").read_bytes()
     kept = (bench.folder / "log.1").read_bytes() + bench.log.read_bytes()
-    assert 50_000 <= len(kept) <= 100_000
+    assert 50_000 <= len(head) + len(kept) <= 100_000
     whole = "".join(f"{number}\n" for number in range(1, 200_001)).encode()
+    assert (len(head), whole.startswith(head)) == (12_500, True)
     assert whole.endswith(kept)
 
 
@@ -273,9 +279,9 @@ def test_a_gigabyte_of_output_fills_neither_memory_nor_disk(bench: Bench) -> Non
     run = bench.prepared("sh", "-c", job, log_bytes=1 << 20)
     keep = bench.keep(run)
     until(lambda: _content(bench.log).endswith(b"the end\n"), 60)
-    assert _peak_bytes(keep.pid) < 20_000_000
-    assert bench.log.stat().st_size + (bench.folder / "log.1").stat().st_size <= 1 << 20
-    processes.kill(keep.pid)
+    assert _peak_bytes(run.keeper_pid() or 0) < 20_000_000
+    assert sum(own.stat().st_size for own in bench.folder.glob("log*")) <= (1 << 20) + 100
+    processes.kill(run.keeper_pid() or 0)
     assert keep.wait(30) == 0
 
 
@@ -361,9 +367,9 @@ def test_a_job_that_forks_without_end_is_ended_when_its_main_process_ends(bench:
 
 def test_orphans_that_end_while_the_job_runs_do_not_stay_zombies(bench: Bench) -> None:
     run = bench.prepared("sh", "-c", "for i in $(seq 50); do (true & ); done; exec sleep 600")
-    keep = bench.keep(run)
+    bench.keep(run)
     until(lambda: b"sleep" in _command_line(run))
-    until(lambda: len(keeper.descendants(keep.pid, keeper.all_processes())) == 1)
+    until(lambda: len(keeper.descendants(run.keeper_pid() or 0, keeper.all_processes())) == 1)
 
 
 def _command_line(run: Run) -> bytes:
@@ -380,6 +386,7 @@ def test_the_keeper_outlives_signals_that_ask_it_to_end(bench: Bench) -> None:
     until(run.begun)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
         keep.send_signal(number)
+        os.kill(run.keeper_pid() or 0, number)
     (bench.folder / "go").touch()
     assert keep.wait(30) == 0
     ending = run.ending()
@@ -429,20 +436,93 @@ def test_when_the_keeper_is_killed_the_main_process_dies_with_it(bench: Bench) -
     run = bench.prepared("sleep", "600")
     keep = bench.keep(run)
     until(lambda: run.main_pid() is not None)
+    os.kill(run.keeper_pid() or 0, signal.SIGKILL)
+    assert keep.wait(30) == -signal.SIGKILL % 256
+    assert run.main_pid() is None
+    assert run.ending() is None
+
+
+# Leaves its session, its parent, its environment and its files behind, as a program that hides would.
+HIDES = """
+import os, signal, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    open("hidden", "w").write(str(os.getpid()))
+    for fd in range(3): os.close(fd)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.execve("/bin/sleep", ["sshd: nobody", "600"], {})
+os.execve("/bin/sleep", ["sleep", "600"], {})
+"""
+
+
+def hidden(bench: Bench, run: Run) -> int:
+    """The number of the process that hides, once it does."""
+    note = bench.folder / "hidden"
+    until(lambda: note.exists() and note.read_text() and b"sleep" in _command_line(run))
+    pid = int(note.read_text())
+    until(lambda: Path(f"/proc/{pid}/environ").read_bytes() == b"")
+    return pid
+
+
+def test_a_child_that_left_its_session_and_environment_is_ended_when_the_keeper_is_killed(
+    bench: Bench,
+) -> None:
+    run = bench.prepared(*PYTHON, HIDES)
+    keep = bench.keep(run)
+    pid = hidden(bench, run)
+    os.kill(run.keeper_pid() or 0, signal.SIGKILL)
+    keep.wait(30)
+    assert keeper.read_stat(pid) is None
+    assert not run.is_alive()
+    assert run.is_lost()
+
+
+def test_as_long_as_somebody_is_left_of_a_killed_keepers_job_the_run_is_not_over(
+    bench: Bench,
+) -> None:
+    run = bench.prepared(*PYTHON, HIDES)
+    keep = bench.keep(run)
+    pid = hidden(bench, run)
+    keep.send_signal(signal.SIGSTOP)  # as if it took its time
+    until(lambda: (stat := keeper.read_stat(keep.pid)) is not None and stat.state == "T")
+    os.kill(run.keeper_pid() or 0, signal.SIGKILL)
+    until(lambda: run.main_pid() is None)
+    assert keeper.read_stat(pid) is not None
+    assert run.is_alive()
+    assert not run.is_lost()
+    handle = run.pidfd()
+    keep.send_signal(signal.SIGCONT)
+    assert select.select([handle], [], [], 30)[0]
+    os.close(handle)
+    assert keeper.read_stat(pid) is None
+
+
+def test_a_keeper_that_lost_its_guard_keeps_the_job_to_its_end(bench: Bench) -> None:
+    run = bench.prepared("sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; exit 8")
+    keep = bench.keep(run)
+    until(run.begun)
     keep.kill()
     keep.wait(30)
-    until(lambda: run.main_pid() is None)
-    assert run.ending() is None
+    assert run.is_alive()
+    handle = run.pidfd()
+    (bench.folder / "go").touch()
+    assert select.select([handle], [], [], 30)[0]
+    os.close(handle)
+    ending = run.ending()
+    assert ending is not None
+    assert ending.code == 8
 
 
 def test_an_idle_keeper_is_small_and_uses_no_processor_time(bench: Bench) -> None:
     run = bench.prepared("sleep", "600")
     keep = bench.keep(run)
     until((run.folder / "exit.tmp").exists)
-    before = keeper.read_stat(keep.pid)
-    time.sleep(0.3)
-    after = keeper.read_stat(keep.pid)
-    assert before is not None
-    assert after is not None
-    assert after.cpu_s - before.cpu_s <= 0.02
-    assert after.resident_bytes < 20_000_000
+    for pid in (keep.pid, run.keeper_pid() or 0):
+        before = keeper.read_stat(pid)
+        time.sleep(0.3)
+        after = keeper.read_stat(pid)
+        assert before is not None
+        assert after is not None
+        assert after.cpu_s - before.cpu_s <= 0.02
+        assert after.resident_bytes < 20_000_000

@@ -204,14 +204,19 @@ def test_places_in_the_output_outlive_the_turning_of_pages(tmp_path: Path) -> No
             upto, heard = start + len(data), heard + data
             start, data = output.read(path, upto, 1000)
     assert heard == text
-    assert bytes_before(str(path)) == len(text) // 100 * 100
+    assert bytes_before(str(path)) == 25 + (len(text) - 25) // 87 * 87
 
 
 def test_what_was_rotated_away_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    log = Log(str(path), 200)
-    log.write(bytes(range(250)) * 2)
-    assert output.read(path, 0, 1000) == (300, (bytes(range(250)) * 2)[300:400])
+    path, text = tmp_path / "log", bytes(range(250)) * 2
+    log = Log(str(path), 200)  # pages of 25, then of 87 bytes
+    log.write(text)
+    assert output.read(path, 0, 1000) == (0, text[:25])
+    for upto in (25, 100, 459):
+        start = max(upto, 25 + 4 * 87)
+        assert output.read(path, upto, 1000) == (start, text[start : 25 + 5 * 87])
+    assert output.read(path, 460, 1000) == (460, text[460:])
+    assert output.end_of(path) == 500
 
 
 @pytest.mark.parametrize(

@@ -387,10 +387,12 @@ def test_a_job_that_ignores_sigterm_is_killed_also_while_it_is_stopped(bench: Be
 # --------------------------------------------------------------------------------- leftovers
 
 
-def test_what_a_killed_keeper_leaves_behind_is_found_and_ended(bench: Bench) -> None:
+def test_what_a_keeper_killed_with_its_guard_leaves_behind_is_found_and_ended(bench: Bench) -> None:
     run, members = family(bench)
     assert processes.leftovers("1", bench.runs_folder) == []
-    os.kill(keeper_of(run), signal.SIGKILL)
+    guard = json.loads((run.folder / keeper.KEEPER).read_text())["guard"]
+    for pid in (guard, keeper_of(run)):
+        os.kill(pid, signal.SIGKILL)
     until(run.is_lost)
     until(lambda: len(processes.leftovers("1", bench.runs_folder)) == 2)
     left = {process.pid for process in processes.leftovers("1", bench.runs_folder)}

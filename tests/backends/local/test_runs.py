@@ -252,7 +252,9 @@ def test_a_run_whose_keeper_was_killed_is_lost_and_not_launched_again(bench: Ben
     assert bench.log.read_text() == "once\n"
 
 
-@pytest.mark.parametrize("change", [{"started": 1, "child_started": 1}, {"boot": "another"}])
+@pytest.mark.parametrize(
+    "change", [{"started": 1, "child_started": 1, "guard_started": 1}, {"boot": "another"}]
+)
 def test_a_stranger_with_the_same_number_is_not_taken_for_the_keeper(
     bench: Bench, change: dict[str, object]
 ) -> None:

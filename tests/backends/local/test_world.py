@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -285,3 +286,28 @@ def test_policies_change_while_jobs_run(here: Box) -> None:
         assert here.service.policy()["policy"] == policy
     (row,) = here.wait(job)
     assert (row["phase"], row["preemptions"]) == ("finished", 0)
+
+
+def test_a_job_that_is_requeued_before_it_could_begin_lines_up_again(here: Box) -> None:
+    """It has GPUs that somebody else is still leaving: there are no processes to end."""
+    both = {"resources": {"gpus": 2}}
+    stubborn = here.submit("trap '' TERM; sleep 60; sleep 60", checkpoint={"grace": 2}, **both)
+    here.wait_until(stubborn, "running")
+    here.service.cancel([stubborn], ME)
+    job = here.submit("echo begin; sleep 0.2", **both)
+    here.wait_until(job, "starting")
+    here.service.requeue([job], ME)
+    (row,) = here.wait(job)
+    assert (row["phase"], here.log(job).count("begin")) == ("finished", 1)
+
+
+def test_cancelling_members_that_wait_lets_no_more_of_their_array_run_at_once(here: Box) -> None:
+    ids = here.service.submit([_submission(here, "sleep 60", array="0-5%1")], ME)
+    here.wait_until(ids[0], "running")
+    here.service.cancel(ids[1:4], ME)
+    sleep(0.3)
+    assert [here.phase(job_id) for job_id in ids[4:]] == ["queued", "queued"]
+    here.service.cancel([ids[0]], ME)
+    here.wait_until(ids[4], "running")
+    assert here.phase(ids[5]) == "queued"
+    here.service.cancel(ids[4:], ME)

@@ -8,8 +8,9 @@ from typing import Any
 from dovetail.app.analyze.choice import choices, percent
 from dovetail.app.analyze.contenders import COMPARED
 from dovetail.app.analyze.contest import Contest
+from dovetail.app.analyze.leaders import either
 from dovetail.insight.decision import Decision
-from dovetail.insight.factors import Factors
+from dovetail.insight.factors import MORRIS, SOBOL, Factors
 from dovetail.insight.predictive import Predictive, members
 from dovetail.predict.rolling import Rolling
 from dovetail.traces.description_text import span
@@ -86,12 +87,15 @@ def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _first(rows: Sequence[tuple[str, float]]) -> str:
-    """The name with the largest sum."""
-    total: dict[str, float] = {}
-    for name, value in rows:
-        total[name] = total.get(name, 0.0) + value
-    return max(total, key=lambda name: total[name])
+def _steep_against_wide(factors: Factors) -> Iterator[str]:
+    """Two ways to look at the same worlds; what chance alone could turn round is no disagreement."""
+    steep, wide = factors.leading(MORRIS), factors.leading(SOBOL)
+    if steep and wide and not set(steep).intersection(wide):
+        yield (
+            f"On made-up workloads {either(steep)} has the largest effects one step at a time "
+            f"(Morris), {either(wide)} explains most of what varies (Sobol), both beyond chance: "
+            f"the effect of {either(steep)} hangs on the others."
+        )
 
 
 def _mean_of(predictive: Predictive | None, group: str) -> float:
@@ -102,15 +106,8 @@ def _mean_of(predictive: Predictive | None, group: str) -> float:
 def _by_trace_and_by_model(results: Mapping[str, Any]) -> Iterator[str]:
     """The made-up workloads against this one, and two ways to look at them."""
     factors: Factors | None = results["factors"]
-    if factors is not None and factors.morris and factors.sobol:
-        steep = _first([(row.factor, row.mu_star) for row in factors.morris])
-        wide = _first([(row.factor, row.total) for row in factors.sobol])
-        if steep != wide:
-            yield (
-                f"On made-up workloads {steep} has the largest effects one step at a time (Morris), "
-                f"{wide} explains most of what varies (Sobol): the effect of {steep} hangs on the "
-                "others, or the intervals are too wide to tell."
-            )
+    if factors is not None:
+        yield from _steep_against_wide(factors)
     chosen = choices(results["contest"])
     flips = [flip for flip in factors.flips if flip.best_changes and flip.sure] if factors else []
     if flips and chosen:

@@ -8,7 +8,7 @@ from dovetail.app.analyze.choice import percent
 from dovetail.app.analyze.contenders import BASELINE
 from dovetail.app.analyze.contest import Contest
 from dovetail.insight.decision import Decision
-from dovetail.insight.factors import Factors
+from dovetail.insight.factors import SOBOL, Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload import Workload
 from dovetail.traces.description_text import span
@@ -55,8 +55,15 @@ def moving(work: Workload | None, factors: Factors | None) -> Iterator[str]:
     told = ", ".join(f"{name} ({percent(total[name])})" for name in ranked)
     yield (
         f"What decides how much policies gain over FIFO on made-up workloads, as part of its "
-        f"variance with all interactions: {told}.{_here(work, factors, ranked)}"
+        f"variance with all interactions: {told}.{_sure(factors)}{_here(work, factors, ranked)}"
     )
+
+
+def _sure(factors: Factors) -> str:
+    leaders = factors.leading(SOBOL)
+    if len(leaders) == 1:
+        return f" That {leaders[0]} comes first is beyond chance."
+    return f" Which of {', '.join(leaders)} comes first, these runs cannot tell." if leaders else ""
 
 
 def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from dovetail.app.daemon.main import Settings, log_to, serve
+from dovetail.app.daemon.logbook import log_to
+from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import Home
 from dovetail.core.errors import DovetailError
 

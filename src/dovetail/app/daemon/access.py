@@ -8,13 +8,17 @@ import secrets
 import socket
 import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from dovetail.app.daemon.callers import Caller, caller_of
+from dovetail.app.daemon.callers import Caller, caller_of, user_name
 from dovetail.core.errors import BadInput
 
 _CREDENTIALS = struct.Struct("iII")  # process, user, group
+_GROUP = struct.Struct("I")
+_SO_PEERGROUPS = 59  # of Linux, since 4.13
+_MOST_BYTES = 1024  # that Python lets us ask for
 _BEARER = "bearer "
 _SHORTEST_TOKEN = 20
 
@@ -26,11 +30,17 @@ class Access:
     daemon_uid: int
     shared: bool = False
     token: str | None = None  # None: nobody gets in over the network
+    admins: int | None = None  # the group whose members administer it, besides root
 
-    def of_peer(self, uid: int) -> Caller | None:
-        if self.shared or uid in (0, self.daemon_uid):
-            return caller_of(uid, self.daemon_uid)
-        return None
+    def of_peer(self, peer: Peer) -> Caller | None:
+        if not self.shared and peer.uid not in (0, self.daemon_uid):
+            return None
+        groups = (peer.gid, *peer.groups)
+        caller = caller_of(peer.uid, self.daemon_uid, groups)
+        return replace(caller, admin=caller.admin or self.admins in groups)
+
+    def is_admin(self, uid: int) -> bool:
+        return uid in (0, self.daemon_uid)
 
     def of_header(self, authorization: str) -> Caller | None:
         """Who has the token can read the daemon's own files, so it speaks for the daemon's user."""
@@ -42,11 +52,26 @@ class Access:
         return caller_of(self.daemon_uid, self.daemon_uid)
 
 
-def peer_uid(connection: socket.socket) -> int:
-    """As the kernel noted it when the other side connected; it cannot be forged."""
+class Peer(NamedTuple):
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+def peer_of(connection: socket.socket) -> Peer:
+    """As the kernel noted it when the other side connected; it cannot be forged, and needs no
+    directory of users that answers."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    uid: int = _CREDENTIALS.unpack(raw)[1]
-    return uid
+    _, uid, gid = _CREDENTIALS.unpack(raw)
+    return Peer(uid, gid, _groups(connection, uid, gid))
+
+
+def _groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ...]:
+    try:
+        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_BYTES)
+    except OSError:  # an older kernel, or in more groups than fit
+        return tuple(os.getgrouplist(user_name(uid), gid))
+    return tuple([own for (own,) in _GROUP.iter_unpack(raw)])
 
 
 # ------------------------------------------------------------------------------------------- token

@@ -15,6 +15,7 @@ from dovetail.app.daemon.proposals import (
     LIKELY,
     NO,
     PERHAPS,
+    UNKNOWN,
     YES,
     Outcome,
     Proposal,
@@ -31,7 +32,7 @@ _MOST_PAUSED = 2  # running jobs that are tried
 _HOURS_AHEAD = 24
 _WORTH = 0.01  # so much of the time, or of the money, is worth a change
 _NOT_ALL = "not every alternative was looked at, since there is so much to decide"
-_RANK = {YES: 0, LIKELY: 1, PERHAPS: 2, NO: 3, None: 0}
+_RANK = {YES: 0, LIKELY: 1, PERHAPS: 2, UNKNOWN: 3, NO: 4, None: 0}
 
 
 def whatif(service: Asked, job: Job, by: Seconds | None = None) -> dict[str, Any]:

@@ -87,6 +87,7 @@ TenantName = Annotated[
     AfterValidator(_tenant_name),
     WithJsonSchema(_text(minLength=1, maxLength=LONGEST_NAME)),
 ]
+UserName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
 Environment = Annotated[
     dict[str, str],
     PlainValidator(_environment),
@@ -111,6 +112,13 @@ class SubmissionAsked(_Asked):
     )
     workdir: Workdir = Field(description="The folder it was submitted in.")
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+    apart: bool = Field(default=False, description="Output and errors can be read each alone, too.")
+    stdin: bool = Field(default=False, description="Its standard input will be sent.")
+
+
+class StdinTaken(BaseModel):
+    taken: int = Field(description="Bytes in all; send what follows them.")
+    open: bool = Field(description="False: the job will read no more.")
 
 
 class SubmissionsAsked(_Asked):
@@ -129,10 +137,13 @@ class WhatIfAsked(_Asked):
 
 
 class JobsAsked(_Asked):
-    """Some jobs: by `ids`, or all of the caller's that have not ended."""
+    """Some jobs: by `ids`, names or patterns, or all of the caller's that have not ended."""
 
     ids: list[Wanted] = Field(default=[], max_length=MOST_IDS)
     mine: StrictBool = False
+    partly: StrictBool = Field(
+        default=False, description="What can be done is; what cannot is told. Else all or nothing."
+    )
 
 
 class PriorityAsked(JobsAsked):
@@ -154,6 +165,11 @@ class TenantAsked(_Asked):
     )
     weight: float = Field(default=1.0, gt=0, le=LARGEST_NUMBER, strict=True)
 
+    users: list[UserName] = Field(default=[], max_length=1000, description="Who may use it.")
+    groups: list[UserName] = Field(
+        default=[], max_length=1000, description="Whose members may; neither said: everybody."
+    )
+
 
 class StudyAsked(_Asked):
     spec: dict[str, Any] = Field(description="As docs/study.schema.json describes it.")
@@ -173,6 +189,7 @@ class Problem(BaseModel):
 
 class Ids(BaseModel):
     ids: list[str]
+    problems: list[str] = Field(default=[], description="What could not be done, and why.")
 
 
 class Held(BaseModel):
@@ -187,6 +204,7 @@ class Report(BaseModel):
     at: FiniteFloat
     step: float | None
     metrics: dict[str, float | str]
+    left_out: int = Field(default=0, description="Reports that were put together with others.")
 
 
 class GivingWay(BaseModel):
@@ -211,6 +229,9 @@ class JobRow(BaseModel):
     priority: float
     preemptions: int
     attempts: int
+    failures: list[float] = Field(
+        default=[], description="Seconds after which each attempt failed, once it has ended."
+    )
     submitted_at: float
     started_at: float | None
     ended_at: float | None
@@ -224,6 +245,15 @@ class JobRow(BaseModel):
     deadline: float | None
     after: list[str]
     group: str
+    trial: int | None = Field(
+        default=None, description="Which one of the study that `group` names."
+    )
+    alike: list[str] = Field(
+        default=[], description="Digests of what it runs, from the very command to its script."
+    )
+    amount: float | None = Field(
+        default=None, description="Epochs or steps that its command names."
+    )
 
 
 class JobDetails(JobRow):
@@ -239,8 +269,13 @@ class PolicyTold(BaseModel):
     trouble: str = Field(description="Why the one that was asked for does not decide, if so.")
 
 
+class Acknowledged(BaseModel):
+    notices: list[str] = Field(description="Those that are known now, and no longer shown.")
+
+
 class Jobs(PolicyTold):
     jobs: list[JobRow]
+    notices: int = Field(description="How many nobody has acknowledged; see /v1/health.")
     total: int
     running: int
     waiting: int
@@ -278,9 +313,12 @@ class Health(PolicyTold):
     pid: int
     jobs: Counts
     full: bool = Field(description="Is the disk full, so that nothing new is taken on?")
-    notice: str = Field(description="What the operator should know of the journal.")
+    keep: str = Field(description="How long what is over is kept.")
+    notices: list[str] = Field(description="What nobody has acknowledged yet; as a rule nothing.")
+    system: bool = Field(description="Is it for everybody on this machine?")
     power: list[str] = Field(description="Why GPUs run without power limits; as a rule nothing.")
     costs: str = Field(description="What is counted as 0 for want of watts; as a rule nothing.")
+    threads: str = Field(description="What keeps the daemon from its work; as a rule nothing.")
     seq: int = Field(description="Of the last entry of the journal.")
 
 
@@ -298,8 +336,8 @@ class Span(BaseModel):
 class Forecast(BaseModel):
     made_at: float
     limited: str = Field(description="What it does not take into account.")
-    starts: dict[str, Span]
-    ends: dict[str, Span]
+    starts: dict[str, Span | None] = Field(description="null: unknown.")
+    ends: dict[str, Span | None] = Field(description="null: unknown.")
 
 
 class CostTold(BaseModel):
@@ -326,8 +364,9 @@ class OutcomeTold(BaseModel):
     start: Span | None = Field(description="null: it cannot be told.")
     end: Span | None
     late_s: float | None = Field(description="After its deadline, else after `by`.")
-    in_time: Literal["yes", "likely", "perhaps", "no"] | None = Field(
-        description="For `by`: the whole interval, the expected end, its beginning, or nothing of it."
+    in_time: Literal["yes", "likely", "perhaps", "no", "unknown"] | None = Field(
+        description="For `by`: the whole interval, the expected end, its beginning, nothing of it, "
+        "or nothing is known."
     )
     cost: CostTold | None = Field(description="null: `uncosted` says why.")
     others: OthersTold
@@ -385,6 +424,8 @@ class TenantRow(BaseModel):
     gpu_quota: float | None
     weight: float
     gpus: float | None = Field(description="GPUs it holds now.")
+    users: list[str]
+    groups: list[str]
 
 
 class Tenants(BaseModel):
@@ -418,6 +459,10 @@ class QuietTrials(BaseModel):
     seconds: float = Field(description="For how long nothing has come from it.")
     usual_s: float | None = Field(description="Between two reports here; null: nobody reported.")
     told: list[str] = Field(description="What it reports instead of the metric.")
+    printed: list[str] = Field(
+        default=[], description="What it printed last, if no trial was ever understood."
+    )
+    pattern: str = Field(default="", description="A metric_pattern that may find the metric there.")
 
 
 class _StudyHead(BaseModel):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from dovetail.app.daemon import api_jobs, api_machine, api_past, api_plan, api_studies
+from dovetail.app.daemon import api_jobs, api_limits, api_machine, api_past, api_plan, api_studies
 from dovetail.app.daemon.access import Access
+from dovetail.app.daemon.doors import Limits
 from dovetail.app.daemon.gate import Gate
 from dovetail.app.daemon.problems import explain_errors
 from dovetail.app.version import version
@@ -28,10 +29,10 @@ _ABOUT = (
 )
 
 
-def make_app(daemon: Daemon, access: Access) -> FastAPI:
+def make_app(daemon: Daemon, access: Access, limits: Limits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
-    app.add_middleware(Gate, access=access)
+    app.add_middleware(Gate, access=access, limits=limits)
     return app
 
 
@@ -45,7 +46,7 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for part in (api_jobs, api_studies, api_past, api_machine, api_plan):
+    for part in (api_jobs, api_studies, api_past, api_machine, api_limits, api_plan):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

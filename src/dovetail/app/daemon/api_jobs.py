@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import Path, Query, Response
+from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.app.daemon import logs
@@ -17,6 +17,7 @@ from dovetail.app.daemon.answers import (
     Jobs,
     JobsAsked,
     PriorityAsked,
+    StdinTaken,
     SubmissionsAsked,
     WhatIf,
     WhatIfAsked,
@@ -25,10 +26,13 @@ from dovetail.app.daemon.answers import (
 from dovetail.app.daemon.answers import JobId as JobIdText
 from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.callers import Caller
+from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.problems import Answer, problems
-from dovetail.app.daemon.submissions import LOG, Submission
+from dovetail.app.daemon.sight import row_for
+from dovetail.app.daemon.stdin import take
+from dovetail.app.daemon.submissions import ERR, LOG, OUT, Submission
 from dovetail.app.spec.jobs import still_due
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
 
 MOST_ROWS = 10_000
@@ -37,6 +41,7 @@ routes = router("jobs")
 Id = Annotated[JobIdText, Path(examples=["12"])]
 Limit = Annotated[int, Query(ge=0, le=MOST_ROWS)]
 Text = Annotated[str | None, Query(max_length=200)]
+Stream = Literal["stdout", "stderr"]
 
 
 @routes.post(
@@ -45,37 +50,37 @@ Text = Annotated[str | None, Query(max_length=200)]
 def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """All of them are taken on, or none. The ids are in the order given, an array's one by one."""
     submissions = [
-        Submission(one.spec, one.environment, one.workdir, one.umask) for one in asked.jobs
+        Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
+        for one in asked.jobs
     ]
     return Answer({"ids": daemon.service.submit(submissions, caller)}, 201)
 
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))
 def list_jobs(
-    daemon: AskedDaemon, user: Text = None, name: Text = None, limit: Limit = 200
+    daemon: AskedDaemon,
+    caller: Asking,
+    user: Text = None,
+    name: Text = None,
+    limit: Limit = 200,
 ) -> Response:
     """Those that have not ended: first what runs, then the queue. `name` may be a pattern."""
-    return Answer(daemon.service.jobs(user, limit, name))
+    found = daemon.service.jobs(user, limit, name)
+    return Answer({**found, "jobs": [row_for(caller, row) for row in found["jobs"]]})
 
 
 @routes.get("/v1/jobs/{job_id}", response_model=JobDetails, responses=problems(404, 503))
 def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it was told to do is for its owner's eyes, and administrators'."""
     found = daemon.service.job(job_id)
-    if _may_read(found, caller):
-        found["log"] = str(daemon.home.folder(job_id) / LOG)
-    else:
-        found.update(spec=None, workdir=None, log=None)
-    return Answer(found)
-
-
-def _may_read(row: dict[str, Any], caller: Caller) -> bool:
-    return caller.admin or row["user"] == caller.name
+    return Answer(row_for(caller, {**found, "log": str(daemon.home.folder(job_id) / LOG)}))
 
 
 @routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 501, 503))
-def why(job_id: Id, daemon: AskedDaemon) -> Response:
-    """What it waits for, who is ahead, and what would let it start."""
+def why(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What it waits for, who is ahead, and what would let it start. For its owner: it tells what the
+    job reports and of what it failed."""
+    caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
     found = _part("why", "why")
     if found is None:
         return _not_yet("why a job waits")
@@ -104,7 +109,8 @@ def forecast(
     found = _part("forecast", "forecast")
     if found is None:
         return _not_yet("when a job will start")
-    return Answer(found(daemon.service).rows([own for own in ids.split(",") if own]))
+    wanted = [own for own in ids.split(",") if own]
+    return Answer(found(daemon.service, wanted).rows(wanted))
 
 
 def _part(module: str, function: str) -> Callable[..., Any] | None:
@@ -131,19 +137,72 @@ def read_log(
     caller: Asking,
     tail: Annotated[int | None, Query(ge=0, le=1 << 53, description="About so many bytes.")] = None,
     follow: bool = False,
+    stream: Annotated[Stream | None, Query(description="One alone, of a job of run.")] = None,
+    start: Annotated[
+        int | None,
+        Query(
+            ge=-(1 << 53),
+            le=1 << 53,
+            description="From that byte on, counted from the first that it ever printed (below 0: "
+            "from the end), and not beyond where some are gone; the header Dovetail-Start says where "
+            "it begins.",
+        ),
+    ] = None,
 ) -> Response:
-    """Its output and errors. When followed, the answer ends with the job."""
+    """Its output and errors. When followed, the answer ends with the job. Of a long log the beginning
+    and the end are kept; a line says how much is gone between them."""
     row = daemon.service.job(job_id)
     caller.check_owns(row["user"], job_id, "read the log of")
     log = daemon.home.folder(job_id) / LOG
-    if not follow:
-        return StreamingResponse(logs.whole(log, tail), media_type="text/plain")
+    if stream is not None:
+        log = log.with_name(_apart(daemon, job_id)[stream])
     live = daemon.home.runs / "live" / job_id  # there while it has processes
 
     def is_over() -> bool:
-        return JobId(job_id) not in daemon.state.tracks and not live.exists()
+        return not follow or (JobId(job_id) not in daemon.state.tracks and not live.exists())
 
-    return StreamingResponse(logs.follow(log, tail, is_over), media_type="text/plain")
+    if start is not None:
+        begins = logs.first_after(log, start)
+        return StreamingResponse(
+            logs.unbroken(log, begins, is_over),
+            media_type="text/plain",
+            headers={"Dovetail-Start": str(begins)},
+        )
+    told = logs.follow(log, tail, is_over) if follow else logs.whole(log, tail)
+    return StreamingResponse(told, media_type="text/plain")
+
+
+@routes.post(
+    "/v1/jobs/{job_id}/stdin",
+    response_model=StdinTaken,
+    responses=problems(400, 404, 409, 503, 507),
+)
+def send_stdin(
+    job_id: Id,
+    daemon: AskedDaemon,
+    caller: Asking,
+    data: Annotated[bytes, Body(media_type="application/octet-stream")] = b"",
+    at: Annotated[int, Query(ge=0, le=1 << 53, description="Bytes sent before these.")] = 0,
+    end: Annotated[bool, Query(description="There is no more.")] = False,
+) -> Response:
+    """Some of its standard input; as much is taken as there is room for."""
+    row = daemon.service.job(job_id)
+    caller.check_owns(row["user"], job_id, "send to")
+    if row["ended_at"] is not None:
+        return Answer({"taken": at, "open": False})
+    if not (daemon.service.record(job_id) or {}).get("stdin"):
+        raise Conflict(f"job {job_id} was submitted without a standard input")
+    stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
+    return Answer(take(stdin, at, data, end, has_started)._asdict())
+
+
+def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:
+    record = daemon.service.record(job_id) or {}
+    if not record.get("apart"):
+        raise Conflict(
+            f"job {job_id} prints output and errors into one log; dovetail run keeps them apart"
+        )
+    return {"stdout": OUT, "stderr": ERR}
 
 
 # ---------------------------------------------------------------------------------------- changing
@@ -153,29 +212,61 @@ _CHANGED: dict[str, Any] = {"response_model": Ids, "responses": problems(400, 40
 
 @routes.post("/v1/jobs/cancel", **_CHANGED)
 def cancel(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.cancel(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.cancel)
 
 
 @routes.post("/v1/jobs/pause", **_CHANGED)
 def pause(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.pause(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.pause)
 
 
 @routes.post("/v1/jobs/resume", **_CHANGED)
 def resume(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer({"ids": daemon.service.resume(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.resume)
 
 
 @routes.post("/v1/jobs/requeue", **_CHANGED)
 def requeue(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """A running job starts over from the queue."""
-    return Answer({"ids": daemon.service.requeue(_wanted(asked, daemon, caller), caller)})
+    return _changed(asked, daemon, caller, daemon.service.requeue)
 
 
 @routes.post("/v1/jobs/priority", **_CHANGED)
 def set_priority(asked: PriorityAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+
+    def change(ids: Sequence[str], caller: Caller) -> list[str]:
+        return daemon.service.set_priority(ids, asked.priority, caller)
+
+    return _changed(asked, daemon, caller, change)
+
+
+Changing = Callable[[Sequence[str], Caller], list[str]]
+
+
+def _changed(asked: JobsAsked, daemon: AskedDaemon, caller: Caller, change: Changing) -> Response:
     wanted = _wanted(asked, daemon, caller)
-    return Answer({"ids": daemon.service.set_priority(wanted, asked.priority, caller)})
+    if not asked.partly:
+        return Answer({"ids": change(wanted, caller)})
+    problems: list[DovetailError] = []
+    done = list(dict.fromkeys(_what_can_be(wanted, caller, change, problems)))
+    if not done and problems:
+        raise type(problems[0])("; ".join(dict.fromkeys(map(str, problems))))
+    return Answer({"ids": done, "problems": list(dict.fromkeys(map(str, problems)))})
+
+
+def _what_can_be(
+    wanted: Sequence[str], caller: Caller, change: Changing, problems: list[DovetailError]
+) -> list[str]:
+    """All at once; if that is refused one half after the other, until it is clear what is wrong."""
+    try:
+        return change(wanted, caller)
+    except (NotFound, NotAllowed, Conflict) as problem:
+        if len(wanted) <= 1:
+            problems.append(problem)
+            return []
+    half = len(wanted) // 2
+    first = _what_can_be(wanted[:half], caller, change, problems)
+    return first + _what_can_be(wanted[half:], caller, change, problems)
 
 
 def _wanted(asked: JobsAsked, daemon: AskedDaemon, caller: Caller) -> list[str]:

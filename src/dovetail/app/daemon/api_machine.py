@@ -11,6 +11,7 @@ from starlette.background import BackgroundTask
 
 from dovetail.app.daemon import metrics
 from dovetail.app.daemon.answers import (
+    Acknowledged,
     Health,
     Nodes,
     PolicyAsked,
@@ -37,11 +38,17 @@ async def health(daemon: AskedDaemon) -> Response:
             "version": daemon.version,
             "uptime_s": daemon.uptime_s,
             "pid": os.getpid(),
-            "jobs": {"running": len(state.running), "waiting": state.waiting_count},
+            "jobs": {
+                "running": len(state.running),
+                "waiting": len(state.tracks) - len(state.running),
+            },
             "full": daemon.store.is_full,
-            "notice": daemon.store.notice,
+            "keep": daemon.keep.text(),
+            "notices": list(daemon.notices.all),
+            "system": daemon.home.system,
             "power": list(daemon.limits.notices),
             "costs": daemon.costs_notice,
+            "threads": daemon.world.trouble,
             "seq": daemon.store.last_seq,
             **daemon.service.policy(),
         }
@@ -132,7 +139,9 @@ def tenants(daemon: AskedDaemon) -> Response:
 def set_tenant(asked: TenantAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """A tenant that is known gets the new quota."""
     quota = inf if asked.gpu_quota is None else asked.gpu_quota
-    daemon.service.set_tenant(Tenant(asked.name, quota, asked.weight), caller)
+    users, groups = tuple(asked.users), tuple(asked.groups)
+    tenant = Tenant(asked.name, quota, asked.weight, users=users, groups=groups)
+    daemon.service.set_tenant(tenant, caller)
     return tenants(daemon)
 
 
@@ -143,6 +152,8 @@ def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:
             "gpu_quota": _finite(tenant.gpu_quota),
             "weight": tenant.weight,
             "gpus": view.room.held.get(tenant.name),
+            "users": list(tenant.users),
+            "groups": list(tenant.groups),
         }
         for tenant in view.room.tenants.values()
     ]
@@ -159,6 +170,15 @@ def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:
 def openmetrics(daemon: AskedDaemon) -> Response:
     """In the OpenMetrics text format. Counters count since the daemon started."""
     return Response(metrics.exposition(daemon), headers={"content-type": metrics.TYPE})
+
+
+@routes.post("/v1/notices/acknowledge", response_model=Acknowledged, responses=problems(503, 507))
+def acknowledge(daemon: AskedDaemon, caller: Asking) -> Response:
+    """Somebody has seen what the daemon had to say; it is not said again."""
+    if not caller.admin:
+        raise NotAllowed("only an administrator may acknowledge notices")
+    known = daemon.service.change(lambda view, now: ((), daemon.notices.acknowledge()))
+    return Answer({"notices": list(known)})
 
 
 @routes.post("/v1/stop", response_model=Stopping, responses=problems())

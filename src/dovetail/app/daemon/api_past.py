@@ -10,11 +10,10 @@ from starlette.responses import StreamingResponse
 from dovetail.app.daemon import events
 from dovetail.app.daemon.answers import LARGEST_NUMBER, CostsTold, Past
 from dovetail.app.daemon.api_jobs import MOST_ROWS, Text
-from dovetail.app.daemon.asking import AskedDaemon, router
-from dovetail.app.daemon.costs import charged
+from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.problems import Answer, problems
+from dovetail.app.daemon.sight import Sight, row_for
 from dovetail.backends.store import Filter
-from dovetail.core.journal import decode
 
 routes = router("past")
 Time = Annotated[float | None, Query(ge=0, le=LARGEST_NUMBER, description="Seconds since 1970.")]
@@ -24,6 +23,7 @@ LARGEST_SEQ = (1 << 63) - 1
 @routes.get("/v1/history", response_model=Past, responses=problems(503))
 def history(
     daemon: AskedDaemon,
+    caller: Asking,
     user: Text = None,
     name: Text = None,
     since: Time = None,
@@ -31,7 +31,8 @@ def history(
     limit: Annotated[int, Query(ge=0, le=MOST_ROWS)] = 100,
 ) -> Response:
     """Jobs that have ended, the newest first."""
-    return Answer({"jobs": daemon.service.history(Filter(user, name, since, until), limit)})
+    rows = daemon.service.history(Filter(user, name, since, until), limit)
+    return Answer({"jobs": [row_for(caller, row) for row in rows]})
 
 
 @routes.get(
@@ -61,10 +62,9 @@ def history_trace(
 @routes.get("/v1/costs", response_model=CostsTold, responses=problems(503))
 def costs(daemon: AskedDaemon, since: Time = None) -> Response:
     """What running jobs has cost since then, or since the journal began: energy, carbon, lateness.
-    By the prices and watts that the daemon knows now."""
+    By the prices and watts that the daemon knew at the time; of a short journal, that it knows now."""
     clock = daemon.service.clock
-    entries = (decode(line) for _, line in daemon.reader.lines_after(0))
-    found = charged(entries, daemon.costs, clock(), max((since or 0.0) - clock.epoch, 0.0))
+    found = daemon.account.since(max((since or 0.0) - clock.epoch, 0.0), clock())
     return Answer({**found, "since": max(since or 0.0, clock.epoch), "file": daemon.costs_file})
 
 
@@ -75,16 +75,21 @@ def costs(daemon: AskedDaemon, since: Time = None) -> Response:
 )
 async def journal(
     daemon: AskedDaemon,
+    caller: Asking,
     after: Annotated[int | None, Query(ge=0, le=LARGEST_SEQ)] = None,
     last_event_id: Annotated[str | None, Header(max_length=30)] = None,
 ) -> Response:
     """The entries of the journal as server-sent events, from the one after `after`, or after the
-    Last-Event-ID, or from now on; `after=0` gives all that is kept. It does not end."""
+    Last-Event-ID, or from now on; `after=0` gives all that is kept. It does not end. Entries about
+    others' jobs and studies come without what those run, are set to and report."""
     last = daemon.store.last_seq
     seq = _seq(last_event_id) if _seq(last_event_id) is not None else after
     return StreamingResponse(
         events.stream(
-            daemon.reader, lambda: daemon.store.last_seq, last if seq is None else min(seq, last)
+            daemon.reader,
+            Sight(caller, daemon.service.owner_of, daemon.studies.owner_of),
+            lambda: daemon.store.last_seq,
+            last if seq is None else min(seq, last),
         ),
         media_type="text/event-stream",
         headers={"cache-control": "no-store"},

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
 from dovetail.app.daemon.callers import Caller
@@ -14,6 +14,9 @@ from dovetail.app.daemon.problems import Answer
 
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
+
+
+_MOST_VALUES = 1_000_000  # while they are read, nobody else is heard
 
 
 async def _daemon(request: Request) -> Any:
@@ -36,8 +39,13 @@ class StrictRequest(Request):
     """JSON has no NaN and no Infinity, though Python reads them."""
 
     async def json(self) -> Any:
+        body = await self.body()
+        if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_VALUES:
+            raise HTTPException(
+                413, f"the request has more than {_MOST_VALUES:,} values; send it in parts"
+            )
         try:
-            return json.loads(await self.body(), parse_constant=_refuse)
+            return json.loads(body, parse_constant=_refuse)
         except RecursionError:
             raise json.JSONDecodeError("nested too deeply", "", 0) from None
         except UnicodeDecodeError:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
 from dataclasses import dataclass
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.errors import NotAllowed
 
 
@@ -15,34 +13,28 @@ class Caller:
     uid: int
     name: str
     admin: bool
+    groups: tuple[int, ...] = ()  # as the kernel says, their own first; none: not asked
+
+    @property
+    def gid(self) -> int | None:
+        return self.groups[0] if self.groups else None
+
+    def may_read(self, owner: str) -> bool:
+        """What the owner's jobs run, are set to, print and report."""
+        return self.admin or owner == self.name
 
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:
-        if not self.admin and owner != self.name:
+        if not self.may_read(owner):
             raise NotAllowed(
                 f"job {job_id} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
 
 
-def caller_of(uid: int, daemon_uid: int) -> Caller:
+def caller_of(uid: int, daemon_uid: int, groups: tuple[int, ...] = ()) -> Caller:
     """Root and whoever runs the daemon administer it."""
-    return Caller(uid, user_name(uid), uid in (0, daemon_uid))
+    return Caller(uid, user_name(uid), uid in (0, daemon_uid), groups)
 
 
 def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def groups_of(uid: int) -> tuple[int, tuple[int, ...]]:
-    """The user's own group, and all that a job of theirs should be a member of."""
-    try:
-        person = pwd.getpwuid(uid)
-    except KeyError:
-        return uid, (uid,)
-    return person.pw_gid, tuple(os.getgrouplist(person.pw_name, person.pw_gid))
-
-
-def group_number(name: str) -> int:
-    return grp.getgrnam(name).gr_gid
+    found = accounts.person(uid)
+    return str(uid) if found is None else found.name

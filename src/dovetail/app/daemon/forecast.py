@@ -18,21 +18,17 @@ from typing import Any, Final, TypeAlias, final
 from weakref import WeakKeyDictionary
 
 from dovetail.app.daemon import likeness as likenesses
+from dovetail.app.daemon.ahead import Release, Watch, run_ahead
+from dovetail.app.daemon.ahead_studies import steps_ahead
+from dovetail.app.daemon.holds import ARRAY_FULL
 from dovetail.app.daemon.likeness import Asked, Likeness, as_measured
-from dovetail.app.daemon.service import ARRAY_FULL, array_of
+from dovetail.app.daemon.shown import END, START
 from dovetail.app.daemon.spans import Span
-from dovetail.backends.simulated import SimulatedCluster
-from dovetail.core.entries import Action, Event, Released, Wake
 from dovetail.core.errors import BadInput
-from dovetail.core.loop import Backend, run
-from dovetail.core.model import Job, JobId, Placement, Seconds
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
-from dovetail.core.track import Phase, Track
-from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.core.track import Track
 from dovetail.models.cost import Costs
-from dovetail.models.speed import by_kind_and_placement
-from dovetail.models.workload import Going
-from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.traces.charges import Charges
 from dovetail.tune.board import Mirror
@@ -42,25 +38,20 @@ _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer o
 _TURNS_TO_SIMULATE = 20_000
 _FEWEST_SCENARIOS = 2
 _LOW, _HIGH = 0.1, 0.9
-_MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
-_MOST_SECONDS = 1.0  # of processor time, likewise
-_FRESH_S = 2.0  # a forecast serves everybody who asks within that time
+_STEPS_TO_SIMULATE = 800  # of studies, whose rules think
+_FRESH_S = 2.0  # a forecast serves everybody who asks within that time at most,
+_TIMES_AS_LONG = 20.0  # or within so many times what it took to make
 _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
+_HOUR_S = 3600.0
+_FAR_BEYOND = 10.0  # horizons
+_NOTHING_KNOWN = "no job like it has finished, and nobody has said"
+_UNKNOWN_COST = "how long jobs will take is unknown"
 _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
 _NORMAL = NormalDist()
 
 
 Beliefs: TypeAlias = Mapping[JobId, Belief]
 _NOTHING_TOLD: Beliefs = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What gave a job its GPUs: another ended or gave way."""
-
-    job_id: JobId
-    ended: bool
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +64,15 @@ class Forecast:
     releases: Mapping[JobId, Release]  # by the job that starts
     gives_way: Mapping[JobId, tuple[float, JobId | None]]  # running ones: when, and to whom
     beliefs: Beliefs
+    unknown: frozenset[JobId]  # jobs of which nothing is known
     scenarios: int
     limited: str  # what it does not take into account; "" if nothing
     spent: Mapping[str, float | int] = field(
         default_factory=dict
     )  # expected from now on, if priced
     uncosted: str = ""  # why that cannot be told
+    seen: frozenset[JobId] = frozenset()  # all jobs there were
+    partial: bool = False  # were some left out?
 
     def start(self, job_id: str) -> Span | None:
         """When it starts or goes on; None: it cannot be told."""
@@ -93,9 +87,15 @@ class Forecast:
         return {
             "made_at": self.made_at,
             "limited": self.limited,
-            "starts": {k: v.row() for k, v in self.starts.items() if not wanted or k in wanted},
-            "ends": {k: v.row() for k, v in self.ends.items() if not wanted or k in wanted},
+            "starts": self._told(self.starts, wanted),
+            "ends": self._told(self.ends, wanted),
         }
+
+    def _told(self, spans: Mapping[JobId, Span], wanted: set[str]) -> dict[str, Any]:
+        """None: it is unknown."""
+        ids = dict.fromkeys([*spans, *self.beliefs, *self.unknown])
+        found = {job_id: spans.get(job_id) for job_id in ids if not wanted or job_id in wanted}
+        return {job_id: None if span is None else span.row() for job_id, span in found.items()}
 
 
 # --------------------------------------------------------------------------------- asked by services
@@ -108,37 +108,56 @@ class _Kept:
     def __init__(self) -> None:
         self.lock: Final = Lock()
         self.made_at = -inf
+        self.fresh_s = 0.0
         self.key: tuple[object, ...] = ()
         self.forecast: Forecast | None = None
+
+    def serves(self, policy: str, age: Seconds, ids: Iterable[str]) -> bool:
+        """Is it new enough, of that policy, and does it know of these jobs?"""
+        if self.forecast is None or age >= self.fresh_s or self.key[0] != policy:
+            return False
+        return self.forecast.partial or self.forecast.seen.issuperset(ids)
 
 
 _kept: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
 _kept_lock = Lock()
 
 
-def forecast(service: Asked) -> Forecast:
-    """Of the jobs as they are now, or were a moment ago."""
-    return _keeping(service, lambda: likenesses.take(service))
+def forecast(service: Asked, ids: Iterable[str] = ()) -> Forecast:
+    """Of the jobs as they are now, or were a moment ago; these must be among them."""
+    return _keeping(service, lambda: likenesses.take(service), ids)
 
 
-def forecast_with(service: Asked, likeness: Likeness) -> Forecast:
+def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> Forecast:
     """The same, where somebody has taken a likeness already."""
-    return _keeping(service, lambda: likeness)
+    return _keeping(service, lambda: likeness, (job_id,))
 
 
-def _keeping(service: Asked, take: Callable[[], Likeness]) -> Forecast:
+def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -> Forecast:
     with _kept_lock:
         kept = _kept.setdefault(service, _Kept())
     with kept.lock:
         age = monotonic() - kept.made_at
-        if kept.forecast is not None and age < _FRESH_S and kept.key[0] == service.chosen.text:
+        if kept.serves(service.chosen.text, age, ids):
+            assert kept.forecast is not None
             return kept.forecast
         likeness = take()
         key = (likeness.policy, likeness.still.as_of)
         if kept.forecast is None or key != kept.key or age > _STILL_FRESH_S:
-            kept.forecast = made_of(likeness, service.clock.unix)
+            began = thread_time()
+            kept.forecast = shown(likeness, service.clock.unix)
             kept.key, kept.made_at = key, monotonic()
+            kept.fresh_s = min(_FRESH_S, _TIMES_AS_LONG * (thread_time() - began))
         return kept.forecast
+
+
+def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> Forecast:
+    """Made, and held against what comes of it."""
+    record, state = likeness.record, likeness.state()
+    if record is None:
+        return made_of(likeness, unix)
+    record.judge(state, likeness.policy)
+    return made_of(likeness, unix, notes=True)
 
 
 def made_of(
@@ -147,57 +166,132 @@ def made_of(
     beliefs: Beliefs | None = None,
     scenarios: int | None = None,
     costs: Costs | None = None,
+    notes: bool = False,
 ) -> Forecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
-        beliefs = beliefs_of(state, likeness.told)
-    jobs = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
-    middle, charges = _middle(likeness, beliefs, jobs, costs)
-    number = _scenarios_for(len(beliefs), middle.turns) if scenarios is None else scenarios
-    if all(belief.exact for belief in beliefs.values()):
-        number = 0
-    others = [] if middle.cut_short else [_run(likeness, d, jobs) for d in drawn(beliefs, number)]
-    starts = _spans(middle.started, [other.started for other in others])
-    ends = _spans(middle.ended, [other.ended for other in others])
+        beliefs = beliefs_of(state, likeness.told, likeness.experience)
+    unknown = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t)) - set(beliefs)
+    looked = _Looked(likeness, state, beliefs, unknown)
+    middle, charges = looked.middle(costs)
+    others = [] if middle.cut_short else looked.drawn(scenarios, middle.turns)
+    soonest = looked.soonest() if unknown else middle
+    starts = _spans(state, middle.started, [other.started for other in others], soonest.started)
+    ends = _spans(state, middle.ended, [other.ended for other in others], soonest.ended)
+    starts, ends = _as_wide_as_needed(likeness, state, starts, ends, notes)
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
     epoch = unix(0.0)
     return Forecast(
         made_at=unix(likeness.now),
         starts={job_id: span.moved(epoch) for job_id, span in starts.items()},
-        ends={job_id: span.moved(epoch) for job_id, span in ends.items()},
+        ends={job_id: span.moved(epoch) for job_id, span in ends.items() if job_id not in unknown},
         releases={k: replace(r, at=unix(r.at)) for k, r in middle.releases.items()},
         gives_way={k: (unix(at), to) for k, (at, to) in middle.gives_way.items()},
         beliefs=beliefs,
+        unknown=unknown,
         scenarios=len(others),
-        limited="; ".join(_limits(likeness, state, middle)),
+        limited="; ".join(_limits(likeness, state, middle, unknown)),
         spent={} if charges is None else charges.figures(),
-        uncosted=middle.uncosted or middle.cut_short,
+        uncosted=middle.uncosted or middle.cut_short or (_UNKNOWN_COST if unknown else ""),
+        seen=frozenset(state.tracks),
+        partial=likeness.left_out > 0,
     )
 
 
-def _middle(
-    likeness: Likeness, beliefs: Beliefs, jobs: Mapping[JobId, Job], costs: Costs | None
-) -> tuple[Watch, Charges | None]:
-    """If everything takes the time it is believed to; without the books if they cannot be kept."""
-    times = {job_id: belief.seconds for job_id, belief in beliefs.items()}
-    charges = None if costs is None else Charges(costs)
-    watch = _run(likeness, times, jobs, charges)
-    if charges is not None and isinstance(watch.failure, BadInput):
-        uncosted, watch = str(watch.failure), _run(likeness, times, jobs)
-        watch.uncosted = uncosted
-    return watch, charges
+def _as_wide_as_needed(
+    likeness: Likeness,
+    state: State,
+    starts: dict[JobId, Span],
+    ends: dict[JobId, Span],
+    notes: bool,
+) -> tuple[dict[JobId, Span], dict[JobId, Span]]:
+    """Of jobs that wait; how long those that run take yet is judged by what jobs took."""
+    record, now = likeness.record, likeness.now
+    if record is None:
+        return starts, ends
+    if notes:
+        record.note(state, starts, ends)
+    waiting = {job_id for job_id, track in state.tracks.items() if track.placement is None}
+    wide = [
+        {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
+        for which, spans in ((START, starts), (END, ends))
+    ]
+    return wide[0], wide[1]
 
 
-def beliefs_of(state: State, told: Beliefs = _NOTHING_TOLD) -> Beliefs:
-    experience = Experience(state.past, told)
+@final
+class _Looked:
+    """The runs that a forecast is made of."""
+
+    def __init__(
+        self, likeness: Likeness, state: State, beliefs: Beliefs, unknown: frozenset[JobId]
+    ) -> None:
+        self._likeness: Final = likeness
+        self._beliefs: Final = beliefs
+        self._unknown: Final = unknown
+        self._steps: Final = steps_ahead(state)
+        self._jobs: Final = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
+
+    def _run(
+        self,
+        times: Mapping[JobId, Seconds],
+        charges: Charges | None = None,
+        unknown_s: Seconds | None = None,
+    ) -> Watch:
+        """Jobs of which nothing is known run for ever, so that who waits for them has no time; or for
+        as long as is said."""
+        if not self._unknown:
+            return run_ahead(self._likeness, times, self._jobs, charges)
+        now = self._likeness.now
+        horizon = now + (1 + len(self._unknown)) * (sum(times.values()) + _HOUR_S)
+        if unknown_s is None:
+            unknown_s = _FAR_BEYOND * (horizon - now)
+        times = {**times, **dict.fromkeys(self._unknown, unknown_s)}
+        return run_ahead(self._likeness, times, self._jobs, charges, horizon)
+
+    def middle(self, costs: Costs | None) -> tuple[Watch, Charges | None]:
+        """If everything takes the time it is believed to; without the books if they cannot be kept."""
+        times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
+        charges = None if costs is None or self._unknown else Charges(costs)
+        watch = self._run(times, charges)
+        if charges is not None and isinstance(watch.failure, BadInput):
+            uncosted, watch = str(watch.failure), self._run(times)
+            watch.uncosted = uncosted
+        return watch, charges
+
+    def soonest(self) -> Watch:
+        """If those of which nothing is known end at once."""
+        times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
+        return self._run(times, unknown_s=0.0)
+
+    def drawn(self, scenarios: int | None, turns: int) -> list[Watch]:
+        if all(belief.exact for belief in self._beliefs.values()):
+            return []
+        number = scenarios
+        if number is None:
+            number = _scenarios_for(len(self._beliefs), turns, self._steps)
+        return [self._run(times) for times in drawn(self._beliefs, number)]
+
+
+def _may_run(track: Track) -> bool:
+    return not track.held or track.held == ARRAY_FULL or track.placement is not None
+
+
+def beliefs_of(
+    state: State, told: Beliefs = _NOTHING_TOLD, experience: Experience | None = None
+) -> dict[JobId, Belief]:
+    """Of those jobs that may run and of which anything is known."""
+    known = (experience or Experience()).take_in(state.past)
+    found: dict[JobId, Belief] = {}
     trials = beliefs_of_trials(state)
-    return {
-        track.job.id: trials.get(track.job.id) or experience.remaining(track, state.now)
-        for track in state.tracks.values()
-        if not track.held or track.held == ARRAY_FULL or track.placement is not None
-    }
+    for job_id, track in state.tracks.items():
+        if _may_run(track):
+            belief = trials.get(job_id) or known.remaining(track, state.now, told)
+            if belief is not None:
+                found[job_id] = belief
+    return found
 
 
 def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
@@ -208,13 +302,17 @@ def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
         if not any(trial.steps for trial in mirror.study.trials):
             continue
         step_s, source = mirror.step_s(state.now), f"the steps of study {study.design.name}"
-        for number, track in mirror.jobs.items():
-            left = (mirror.study.steps - mirror.study.trials[number].steps) * step_s
-            found[track.job.id] = Belief(left, left * _TRIAL_LOW, left * _TRIAL_HIGH, source)
+        for trial in mirror.study.trials:
+            left = (mirror.study.steps - trial.steps) * step_s
+            for job_id in study.trials[trial.number].jobs:
+                belief = Belief(left, left * _TRIAL_LOW, left * _TRIAL_HIGH, source)
+                found[job_id] = belief
     return found
 
 
-def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
+def _limits(
+    likeness: Likeness, state: State, middle: Watch, unknown: frozenset[JobId]
+) -> list[str]:
     room, found = state.room, []
     if likeness.left_out:
         found.append(f"{likeness.left_out:,} waiting jobs further behind are left out")
@@ -226,8 +324,10 @@ def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
         )
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")
-    if state.studies.open:
-        found.append("that trials of a study take turns is not foreseen")
+    if unknown:
+        first = min(unknown, key=lambda job_id: state.tracks[job_id].sequence)
+        which = f"job {first}" if len(unknown) == 1 else f"{len(unknown):,} jobs (job {first}, …)"
+        found.append(f"how long {which} will take is unknown: {_NOTHING_KNOWN}")
     if middle.cut_short:
         found.append(middle.cut_short)
     return found
@@ -236,9 +336,13 @@ def _limits(likeness: Likeness, state: State, middle: Watch) -> list[str]:
 # ---------------------------------------------------------------------------------------- scenarios
 
 
-def _scenarios_for(jobs: int, turns: int) -> int:
+def _scenarios_for(jobs: int, turns: int, steps: int) -> int:
     """As many as are quickly done, and the same number whenever the same is asked."""
-    within = min(_JOBS_TO_SIMULATE // max(jobs, 1), _TURNS_TO_SIMULATE // max(turns, 1))
+    within = min(
+        _JOBS_TO_SIMULATE // max(jobs, 1),
+        _TURNS_TO_SIMULATE // max(turns, 1),
+        _STEPS_TO_SIMULATE // max(steps, 1),
+    )
     return max(_FEWEST_SCENARIOS, min(SCENARIOS, within))
 
 
@@ -271,209 +375,27 @@ def _shuffled(levels: Sequence[float], seed: str) -> list[float]:
 
 
 def _spans(
-    middle: Mapping[JobId, Seconds], others: Sequence[Mapping[JobId, Seconds]]
+    state: State,
+    middle: Mapping[JobId, Seconds],
+    others: Sequence[Mapping[JobId, Seconds]],
+    soonest: Mapping[JobId, Seconds],
 ) -> dict[JobId, Span]:
+    """`soonest`: if those that nothing is known of were out of the way."""
     found = {}
-    for job_id, expected in middle.items():
+    for job_id in middle.keys() & state.tracks.keys():
+        expected = middle[job_id]
         times = sorted([other.get(job_id, inf) for other in others]) or [expected]
         high = max(_quantile(times, _HIGH), expected)
-        low = min(_quantile(times, _LOW), expected)
+        low = min(_quantile(times, _LOW), expected, soonest.get(job_id, inf))
         found[job_id] = Span(expected, low, high if high < inf else None)
     return found
 
 
 def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
-    place = part * (len(times) - 1)
+    """Each of them stands for a part of equal chance, in the middle of which it lies."""
+    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
     below = int(place)
     above = min(below + 1, len(times) - 1)
     if times[above] == inf:
         return inf if place > below else times[below]
     return times[below] + (place - below) * (times[above] - times[below])
-
-
-# ---------------------------------------------------------------------------------------- simulating
-
-
-@final
-class Watch:
-    """An index that notes when jobs start and end, and whose GPUs they get."""
-
-    def __init__(self) -> None:
-        self.watches = WAITS | RUNS | ENDS | PARKS
-        self.started: Final[dict[JobId, Seconds]] = {}  # the first time from now on
-        self.ended: Final[dict[JobId, Seconds]] = {}
-        self.just_ended: Final[list[JobId]] = []
-        self.releases: Final[dict[JobId, Release]] = {}
-        self.gives_way: Final[dict[JobId, tuple[Seconds, JobId | None]]] = {}
-        self.cut_short = ""
-        self.uncosted = ""
-        self.failure: Exception | None = None
-        self.turns = 0
-        self._now: Callable[[], Seconds] = lambda: 0.0
-        self._on: Final[dict[JobId, Placement]] = {}
-        self._freed: Final[dict[tuple[int, int], Release]] = {}
-        self._last: Release | None = None
-
-    def build(self, view: View) -> Watch:
-        self._now = lambda: view.now
-        self._on.update({k: t.placement for k, t in view.running.items() if t.placement})
-        return self
-
-    def runs(self, track: Track) -> None:
-        job_id, placement = track.job.id, track.placement
-        assert placement is not None
-        if job_id not in self._on and job_id not in self.started:
-            now = self._now()
-            self.started[job_id] = now
-            release = self._release_for(placement, now)
-            if release is not None:
-                self.releases[job_id] = release
-                if self.gives_way.get(release.job_id) == (now, None):
-                    self.gives_way[release.job_id] = (now, job_id)
-        self._on[job_id] = placement
-
-    def _release_for(self, placement: Placement, now: Seconds) -> Release | None:
-        """Who made the start possible: who had these GPUs until now, else who left others just now."""
-        for gpu in gpus_of(placement):
-            found = self._freed.get(gpu)
-            if found is not None and found.at == now:
-                return found
-        return self._last if self._last is not None and self._last.at == now else None
-
-    def waits(self, track: Track) -> None:
-        job_id = track.job.id
-        if job_id in self._on:
-            at = self._leave(job_id, ended=False)
-            if job_id not in self.started:  # it has run since the beginning
-                self.gives_way.setdefault(job_id, (at, None))
-
-    def parks(self, track: Track) -> None:
-        if track.job.id in self._on:
-            self._leave(track.job.id, ended=False)
-
-    def ends(self, track: Track) -> None:
-        job_id = track.job.id
-        self.just_ended.append(job_id)
-        if track.phase is not Phase.REFUSED:
-            self.ended[job_id] = self._now()
-        if job_id in self._on:
-            self._leave(job_id, ended=True)
-
-    def _leave(self, job_id: JobId, ended: bool) -> Seconds:
-        self._last = release = Release(job_id, ended, self._now())
-        for gpu in gpus_of(self._on.pop(job_id)):
-            self._freed[gpu] = release
-        return release.at
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
-
-def gpus_of(placement: Placement) -> list[tuple[int, int]]:
-    return [
-        (n, gpu)
-        for n, mask in placement.slices
-        for gpu in range(mask.bit_length())
-        if mask >> gpu & 1
-    ]
-
-
-@final
-class _Ahead:
-    """The simulated world, for as long as it is worth it; in it arrays let their next member go."""
-
-    def __init__(
-        self, world: Backend, state: State, watch: Watch, held_until: Mapping[JobId, Seconds]
-    ) -> None:
-        self._world: Final = world
-        self._state: Final = state
-        self._watch: Final = watch
-        self._held_until: Final = dict(held_until)
-        self._until: Final = thread_time() + _MOST_SECONDS
-        self._late: Final[dict[str, list[JobId]]] = {}
-        for track in state.tracks.values():
-            if track.held == ARRAY_FULL:
-                self._late.setdefault(array_of(track.job.id), []).append(track.job.id)
-
-    def observe(self) -> Sequence[Event]:
-        self._watch.turns += 1
-        if self._watch.turns > _MOST_TURNS or thread_time() > self._until:
-            self._watch.cut_short = "it looks only so far ahead, since there is so much to decide"
-            return ()
-        released = self._next_of_arrays() + self._whose_time_has_come()
-        return released or self._world.observe()
-
-    def _whose_time_has_come(self) -> list[Event]:
-        now = self._state.now
-        due = [job_id for job_id, at in self._held_until.items() if at <= now]
-        for job_id in due:
-            del self._held_until[job_id]
-        return [Released(now, job_id) for job_id in due]
-
-    def _next_of_arrays(self) -> list[Event]:
-        ended = self._watch.just_ended
-        arrays = [array_of(job_id) for job_id in ended] if self._late else []
-        ended.clear()
-        late = [self._late[array] for array in arrays if self._late.get(array)]
-        return [Released(self._state.now, members.pop(0)) for members in late if members]
-
-    def decide(self, view: View) -> Sequence[Action]:
-        """Stands among the policies too, so as to be asked again in time."""
-        return [Wake(min(self._held_until.values()))] if self._held_until else []
-
-    def act(self, action: Action) -> None:
-        self._world.act(action)
-
-
-def _run(
-    likeness: Likeness,
-    left_s: Mapping[JobId, Seconds],
-    jobs: Mapping[JobId, Job],
-    charges: Charges | None = None,
-) -> Watch:
-    """Set the likeness going: every job has that much work left."""
-    state = likeness.state(jobs)
-    watch = Watch()
-    state.index(watch)
-    if charges is not None:
-        state.index(charges)
-    saving = _saving(state)
-    going = [
-        _going(track, left_s[job_id], state.now, saving)
-        for job_id, track in state.tracks.items()
-        if job_id in left_s
-    ]
-    if not going:
-        return watch
-    # A job that was timed in several ways takes the time of the one that the policy chooses.
-    power = likeness.power
-    timed = power or any(one.job.options for one in going)
-    speed = by_kind_and_placement({}, power=power) if timed else None
-    world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now, speed=speed)
-    ahead = _Ahead(world, state, watch, likeness.held_until)
-    try:
-        run(ahead, [Housekeeping(), likeness.policy_on(state), ahead], state)
-    except Exception as error:
-        # Somebody else's policy, or one that waits for what will not come: say as much as is known.
-        watch.failure = error
-        watch.cut_short = f"looking ahead has failed ({type(error).__name__}: {error})"
-    return watch
-
-
-def _saving(state: State) -> dict[Seconds, Seconds]:
-    """By the time at which jobs gave way: how long the slowest of them is in the way of others."""
-    found: dict[Seconds, Seconds] = {}
-    for track in state.tracks.values():
-        if track.phase is Phase.SUSPENDED:
-            at, save_s = track.waiting_since, track.job.interruption.save_s
-            found[at] = max(found.get(at, 0.0), save_s)
-    return found
-
-
-def _going(track: Track, left_s: Seconds, now: Seconds, saving: Mapping[Seconds, Seconds]) -> Going:
-    works_from = None
-    if track.phase is Phase.STARTING:
-        restore_s = track.restore_s if track.first_start_at < track.started_at else 0.0
-        begins = track.started_at + saving.get(track.started_at, 0.0)
-        works_from = max(begins + restore_s, now)
-    return Going(track.job, left_s, track.resumed, track.placement, works_from, track.speed)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.policy import Chosen, make, services_of
+from dovetail.app.daemon.shown import Record
 from dovetail.core import still as stills
 from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
@@ -25,7 +27,7 @@ from dovetail.models.cost import Costs
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import LineScheduler, ListScheduler
-from dovetail.predict.intervals import Belief
+from dovetail.predict.intervals import Belief, Experience
 from dovetail.predict.learned import Learned
 
 MOST_WAITING = 2_000  # jobs that are taken
@@ -61,6 +63,8 @@ class Likeness:
     told: Mapping[JobId, Belief] = field(default_factory=dict)  # by a predictor that learns
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
     power: PowerTable = NO_LIMITS  # how much slower jobs are under power limits
+    experience: Experience | None = None  # that is kept; None: it is gained anew from the past
+    record: Record | None = None  # of what was said before, and how far off it was
 
     @property
     def now(self) -> Seconds:
@@ -95,8 +99,9 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         return _as_it_lies(view, policy)
 
     found = service.look(small)
+    experience, record = _learned_by(service)
     if isinstance(found, Likeness):
-        return found
+        return replace(found, experience=experience, record=record)
     line = _in_order(found, policy)
     picked = _picked(line, also)
 
@@ -110,7 +115,16 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         likeness = _likeness(view, now, policy, text, costs, tracks)
         return replace(likeness, left_out=left_out)
 
-    return replace(service.look(large), line=tuple([track.job.id for track in line]))
+    ids = tuple([track.job.id for track in line])
+    return replace(service.look(large), line=ids, experience=experience, record=record)
+
+
+_learned: WeakKeyDictionary[Any, tuple[Experience, Record]] = WeakKeyDictionary()
+
+
+def _learned_by(service: Asked) -> tuple[Experience, Record]:
+    """Kept as long as the service is: to learn from thousands of jobs takes a while."""
+    return _learned.setdefault(service, (Experience(), Record()))
 
 
 def _likeness(
@@ -118,8 +132,9 @@ def _likeness(
 ) -> Likeness:
     usage = policy.usage(view) if isinstance(policy, FairShare) else {}
     tracks = list(tracks)
-    told = _told(policy, view, tracks)
-    seconds = {job_id: belief.seconds for job_id, belief in told.items()}
+    learned = _learned_of(policy, view, tracks)
+    seconds = {job_id: belief.seconds for job_id, (belief, _) in learned.items()}
+    told = {job_id: belief for job_id, (belief, known) in learned.items() if known}
     still = stills.take(view, max(now, view.now), tracks)
     speeds = getattr(policy, "speeds", None)  # of the few that ask for them
     return Likeness(
@@ -132,12 +147,18 @@ def _likeness(
     )
 
 
-def _told(policy: Policy, view: View, tracks: Iterable[Track]) -> dict[JobId, Belief]:
-    """Asked here, once: in a likeness it would have to learn everything anew."""
+def _learned_of(
+    policy: Policy, view: View, tracks: Iterable[Track]
+) -> dict[JobId, tuple[Belief, bool]]:
+    """What a predictor that learns says, and whether it is more than a guess. Asked here, once: in a
+    likeness it would have to learn everything anew."""
     predictor = getattr(policy, "predictor", None)
     if not isinstance(predictor, Learned):
         return {}
-    return {track.job.id: predictor.belief(track.job, view) for track in tracks}
+    return {
+        track.job.id: (predictor.belief(track.job, view), predictor.knows(track.job, view))
+        for track in tracks
+    }
 
 
 def scheduler_of(policy: Policy) -> ListScheduler | LineScheduler | None:

@@ -12,7 +12,7 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
-from dovetail.policies.fairness import Drf, FairShare, owner
+from dovetail.policies.fairness import Drf, FairShare, owner, study_of
 from dovetail.policies.listing import LineScheduler, ListScheduler
 
 _EARLIER = "submitted earlier"
@@ -56,7 +56,7 @@ def standing(
     likeness: Likeness, state: State, policy: Policy, track: Track, forecast: Forecast
 ) -> Standing:
     name = likeness.policy.partition(":")[0]
-    waiting = [t for t in state.tracks.values() if t.placement is None and not t.barred]
+    waiting = _entities(state, track)
     scheduler = scheduler_of(policy)
     if scheduler is not None and name in _SAID:
         return _by_key(likeness, state, scheduler, track, waiting, name)
@@ -66,6 +66,20 @@ def standing(
         ahead = [t for t in waiting if t.sequence < track.sequence]
         return Standing(tuple(t.job.id for t in ahead), _many(ahead, _EARLIER), name == "easy")
     return _by_forecast(track, waiting, forecast)
+
+
+def _entities(state: State, track: Track) -> list[Track]:
+    """Who stands in line: a study is one of them, and its first trial stands for it."""
+    found: dict[object, Track] = {}
+    own = study_of(track.job)
+    for other in state.tracks.values():
+        if other.placement is None and not other.barred:
+            study = study_of(other.job)
+            if not study:
+                found[other.job.id] = other
+            elif study != own:
+                found.setdefault((study,), other)
+    return [*found.values(), *([track] if own else [])]
 
 
 def _by_key(
@@ -90,9 +104,18 @@ def _by_key(
         parts[0] += f" ({lasting(before[0][0])} against {lasting(own)}, by {_estimates(scheduler)})"
     ahead = tuple(t.job.id for _, _, t in before)
     if track.job.id in likeness.line:
-        ahead = likeness.line[: likeness.line.index(track.job.id)]
+        ahead = _as_entities(likeness.line[: likeness.line.index(track.job.id)], state)
         parts = [f"{number_of(len(ahead), 'job')}, {said}"] if ahead else []
     return Standing(ahead, ", ".join(parts), scheduler.strict)
+
+
+def _as_entities(line: Sequence[JobId], state: State) -> tuple[JobId, ...]:
+    found: dict[object, JobId] = {}
+    for job_id in line:
+        track = state.tracks.get(job_id)
+        study = "" if track is None else study_of(track.job)
+        found.setdefault((study,) if study else job_id, job_id)
+    return tuple(found.values())
 
 
 def _estimates(scheduler: ListScheduler | LineScheduler) -> str:
@@ -101,7 +124,17 @@ def _estimates(scheduler: ListScheduler | LineScheduler) -> str:
 
 
 def _many(tracks: Sequence[Track], what: str) -> str:
-    return f"{number_of(len(tracks), 'job')} {what}" if tracks else ""
+    return f"{_counted(tracks)} {what}" if tracks else ""
+
+
+def _counted(tracks: Sequence[Track]) -> str:
+    """3 jobs; 1 job and 1 study."""
+    studies = sum(1 for track in tracks if study_of(track.job))
+    jobs = len(tracks) - studies
+    told = [number_of(jobs, "job")] if jobs else []
+    if studies:
+        told.append("1 study" if studies == 1 else f"{studies:,} studies")
+    return " and ".join(told)
 
 
 # ------------------------------------------------------------------------------------ between users
@@ -119,15 +152,16 @@ def _by_user(
     others = sorted(
         [row for row in rows if owner(row[2].job) != mine and row[0] < own], key=lambda r: r[:2]
     )
-    place = (-track.job.priority, track.sequence)
-    same = [(-t.job.priority, t.sequence, t) for _, _, t in rows if owner(t.job) == mine]
-    before = [t for *key, t in sorted(same, key=lambda row: row[:2]) if tuple(key) < place]
+    account = policy.account(state, track.job)
+    place = account.place(track.job, track.sequence)
+    same = [(account.place(t.job, t.sequence), t) for _, _, t in rows if owner(t.job) == mine]
+    before = [t for key, t in sorted(same, key=lambda row: row[0]) if key < place]
     ahead = tuple(t.job.id for t in [*[t for _, _, t in others], *before])
     parts = []
     if others:
         who = owner(others[0][2].job) or "nobody"
         parts.append(
-            f"{number_of(len(others), 'job')} of users who have had less: "
+            f"{_counted([row[2] for row in others])} of users who have had less: "
             f"{_amount(policy, who, others[0][0])}, {_amount(policy, mine, own)}"
         )
     if before:

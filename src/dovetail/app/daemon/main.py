@@ -9,32 +9,41 @@ import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, cast
 
+from dovetail.app.daemon.account import Account
 from dovetail.app.daemon.callers import caller_of
-from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.clock import TOLERANCE_S, Clock
+from dovetail.app.daemon.comparing import compare, of_those_without, without_description
 from dovetail.app.daemon.costs import NO_FILE, costs_here, notice_of
+from dovetail.app.daemon.errors import Unavailable
+from dovetail.app.daemon.keeping import Keep, keep_of
 from dovetail.app.daemon.ledger import Ledger
+from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.metrics import Tally
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.app.daemon.power import NO_TABLE, AsSet, settable, table_of
+from dovetail.app.daemon.retention import Retention
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import Studies
 from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
-from dovetail.app.home import Home
+from dovetail.app.daemon.upkeep import Upkeep
+from dovetail.app.daemon.whose import settle_whose
+from dovetail.app.home import Home, check_own
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.shortage import raise_limit
 from dovetail.backends.local.world import LocalMachine, Machine
 from dovetail.backends.store import Reader, Store
 from dovetail.core import snapshot
-from dovetail.core.entries import Entry, JournalEntry, PolicySet
+from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, run
@@ -47,6 +56,8 @@ from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
 
+DEFAULT_GROUP = "dovetail"
+NO_ADMINS = "none"
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
@@ -62,9 +73,14 @@ class Settings:
     slots: int | None = None
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
-    group: str | None = None  # whose members may use the system's daemon
+    tls_cert: str | None = None  # with which it is encrypted
+    tls_key: str | None = None  # None: it is in the file of the certificate
+    without_tls: bool = False  # the network is said to be safe
+    group: str | None = None  # whose members may use the system's daemon; None: as last time
+    admins: str | None = None  # whose members administer it besides root; None: as last time
     speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
     costs: str | None = None  # a TOML file; None: the one of last time
+    keep: Sequence[str] | None = None  # such as runs=30d, see `keeping`
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
 
 
@@ -74,18 +90,28 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         make_folders(home)
+        check_own(home)
         self.settings: Final = settings
         self.home: Final = home
         self.version: Final = version()
         self._began: Final = monotonic()
         self.store: Final = Store.open(home.journal)
-        if self.store.notice:
-            log.warning("%s", self.store.notice)
+        self.notices: Final = Notices(self.store)
+        self.notices.add(self.store.notice)
         self.reader: Final = Reader(home.journal)
         self.state: Final = recover(self.store)
+        self._settle_whose()
+        self.group: Final = settings.group or self.store.meta("group") or DEFAULT_GROUP
+        self.admins: Final = self._admins()
+        if home.system:
+            self.store.set_meta("group", self.group)
+            self.store.set_meta("admins", self.admins or NO_ADMINS)
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
-        self.clock: Final = Clock(self.store.epoch, self.state.now)
+        self.clock: Final = Clock(self.store, self.state.now)
+        self._set_clock_right()
         self.book: Final = Book(home, self.store)
+        for told in compare(home, self.store, self.book, self.state):
+            self.notices.add(told)
         self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
@@ -94,7 +120,7 @@ class Daemon:
         nodes = machine_nodes(slots, self.limits.usual_watts)
         self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
         power = self._power()
-        costs = costs_here(self.costs_file, nodes, self.store.epoch)
+        costs = costs_here(self.costs_file, nodes, self.clock.epoch)
         self.costs: Final = replace(costs, power=power)
         self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
         believed = replace(costs, power=settable(power, self.limits, nodes))
@@ -113,8 +139,11 @@ class Daemon:
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
+        self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
             *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            self.limits_of_users,
+            notices=self.notices,
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
@@ -124,9 +153,43 @@ class Daemon:
         self._lasting.append(self.errands)
         self.state.index(self.errands)
         self.service.recall_arrays(self.state)
+        self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
+        self.account: Final = Account(self.store, self.reader, self.costs)
+        self.keep: Final = self._keep()
+        self.retention: Final = Retention(home, parts, self.service, self.keep)
+        self.upkeep: Final = Upkeep(
+            [
+                *(self._look_at_the_journal, self._look_at_the_clock),
+                *(self._mark_the_hour, self.retention.tend),
+            ]
+        )
         self._snapshot_seq = self.store.last_seq
         self._failures = 0
+
+    def _look_at_the_journal(self) -> None:
+        """Is its file still there? The loop finds out before it answers."""
+        self.service.look(lambda view, now: None)
+
+    def _keep(self) -> Keep:
+        """As asked for, and as last time where nothing is said."""
+        keep = keep_of(json.loads(self.store.meta("keep") or "[]"))
+        keep = keep_of(self.settings.keep or (), keep)
+        self.store.set_meta("keep", json.dumps(keep.to_words()))
+        return keep
+
+    def _mark_the_hour(self) -> None:
+        if (mark := self.account.mark(self.clock())) is not None:
+            self.service.keep_meta(*mark)
+
+    def _look_at_the_clock(self) -> None:
+        if abs(self.clock.off_by) > TOLERANCE_S:
+            self.service.change(lambda view, now: ((), self._set_clock_right()))
+
+    def _set_clock_right(self) -> str:
+        told = self.clock.set_right()
+        self.notices.add(told)
+        return told
 
     def _speeds(self) -> SpeedPredictor | None:
         """By the table asked for, else by that of last time, if it is still there."""
@@ -163,6 +226,19 @@ class Daemon:
         self.store.set_meta("power_table", "\n".join(texts))
         return table
 
+    def _settle_whose(self) -> None:
+        try:
+            settle_whose(self.home, self.store, self.state.tracks)
+        except DovetailError:
+            self.reader.close()
+            self.store.close()
+            raise
+
+    def _admins(self) -> str:
+        """The name of the group; "" if root administers alone."""
+        named = self.settings.admins or self.store.meta("admins") or NO_ADMINS
+        return "" if named == NO_ADMINS or not self.home.system else named
+
     def _slots(self) -> int | None:
         """As many as asked for, else as many as last time."""
         known = self.store.meta("slots")
@@ -180,10 +256,12 @@ class Daemon:
 
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
+        self._give_up_the_undescribed()
         for event in self.world.catch_up():
             self._record(event)
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
+        self.upkeep.start()
         policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
         while True:
             try:
@@ -191,8 +269,16 @@ class Daemon:
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
+        self.upkeep.stop()
         self._take_snapshot()
         self.store.close()
+
+    def _give_up_the_undescribed(self) -> None:
+        """A journal that was salvaged may know that there is a job, and no longer what it is."""
+        if lost := without_description(self.state, self.store, self.book):
+            self.notices.add(of_those_without(lost))
+            for job_id in lost:
+                self._record(Cancelled(self.clock(), job_id, "what it should run was lost"))
 
     def stop(self) -> None:
         self.world.stop()
@@ -206,9 +292,7 @@ class Daemon:
         everybody = caller_of(0, 0)
         for study_id in self.service.look(lambda view, now: list(view.studies.open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
-        jobs = self.service.look(lambda view, now: list(view.tracks))
-        if jobs:
-            self.service.cancel(jobs, everybody)
+        self.service.cancel_all(everybody)
         live = self.home.runs / "live"
         while live.exists() and any(live.iterdir()):
             sleep(0.05)
@@ -216,7 +300,7 @@ class Daemon:
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)
-        self.service.ended(track)
+        self.service.ended(track, self.state)
 
     def _replace_policy(self, error: Exception) -> None:
         self._failures += 1
@@ -237,13 +321,16 @@ class Daemon:
             self.tally.count(entry, now)
 
     def _sync(self) -> None:
+        self.store.check_in_place()
         self.store.commit()
+        self.book.settle()
         self.book.sweep()
         if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
         self.store.commit()
+        self.account.keep(self.store.last_seq, self.state.now)
         if self.store.save_snapshot(self.store.last_seq, snapshot.take(self.state)):
             self._snapshot_seq = self.store.last_seq
 
@@ -287,8 +374,10 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
+    raise_limit()
     daemon = Daemon(settings)
     failures: list[Exception] = []
+    threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
     threading.Thread(
@@ -296,7 +385,7 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     ).start()
     daemon.run()
     if failures:
-        raise failures[0]  # the socket is not ours, perhaps another daemon's
+        raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)
     settings.home.socket.unlink(missing_ok=True)
 
@@ -307,12 +396,22 @@ def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> 
 
     try:
         server.serve(daemon, lambda: _announce(daemon.home, ready))
+        raise Unavailable("it has ended by itself")  # it should end with the process
     except Exception as error:
         log.error(
             "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)
         )
         failures.append(error)
         daemon.stop()
+
+
+def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[Exception]) -> None:
+    """A thread that is gone is missed by all: better no daemon than half a one. The jobs go on."""
+    name = died.thread.name if died.thread is not None else "?"
+    error = died.exc_value
+    log.critical("the daemon ends, since its thread %r died: %r", name, error, exc_info=error)
+    failures.append(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+    daemon.stop()
 
 
 def _announce(home: Home, ready: int | None) -> None:
@@ -325,10 +424,3 @@ def _announce(home: Home, ready: int | None) -> None:
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
-
-
-def log_to(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = RotatingFileHandler(path, maxBytes=5_000_000, backupCount=2)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])

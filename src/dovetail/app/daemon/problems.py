@@ -14,6 +14,7 @@ from dovetail.app.daemon.answers import Problem
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.spec.complaint import shown
 from dovetail.app.spec.explain import told
+from dovetail.backends.local.shortage import Short
 from dovetail.backends.store import JournalDamaged, JournalFull, JournalUnusable
 from dovetail.core.errors import BadInput, DovetailError
 
@@ -27,6 +28,7 @@ STATUS: dict[type[DovetailError], int] = {
     JournalFull: 507,
     JournalDamaged: 503,
     JournalUnusable: 503,
+    Short: 503,
 }
 _SENTENCES = {
     404: "there is no such page; /openapi.json lists them",

@@ -23,7 +23,8 @@ from dovetail.models.cost import FREE, Costs
 from dovetail.predict.intervals import Belief, Experience, stretched
 
 AS_ASKED = Change("as asked", "", None)
-YES, LIKELY, PERHAPS, NO = "yes", "likely", "perhaps", "no"
+YES, LIKELY, PERHAPS, NO, UNKNOWN = "yes", "likely", "perhaps", "no", "unknown"
+_NOTHING_KNOWN = "nothing: no job like it has finished, and nobody has said how long it takes"
 _NOTICED_S = 1.0  # who ends so much later is late
 _ROUNDING = 1e-9  # of what is compared
 _MEANWHILE = "to see what happens"
@@ -105,8 +106,10 @@ class Prospect:
         never = self.state.unplaceable.get(job.id)
         if never:
             raise BadInput(f"job {job.name!r} could never run here: {never}")
-        self._experience: Final = Experience(self.state.past)
-        self._beliefs: Final = forecasts.beliefs_of(self.likeness.state())
+        self._experience: Final = self.likeness.experience or Experience()
+        self._beliefs: Final = forecasts.beliefs_of(
+            self.likeness.state(), self.likeness.told, self._experience
+        )
         self.costs: Final = service.chosen.costs
         self._unsaid: Final = missing_costs(self.costs, self.state)
         self.without: Final = self._ahead(self.likeness, self._beliefs, 0)
@@ -114,7 +117,7 @@ class Prospect:
     def outcome(self, proposal: Proposal, scenarios: int | None = None) -> Outcome:
         """Looked ahead once with the middle of every belief, and with so many drawn ones."""
         job, belief = proposal.job, self._belief(proposal.job)
-        beliefs = {**self._beliefs, job.id: belief}
+        beliefs = self._beliefs_with(job)
         likeness = self._with(proposal, beliefs)
         found = self._ahead(likeness, beliefs, scenarios)
         end = found.end(job.id)
@@ -126,7 +129,7 @@ class Prospect:
             self._in_time(end),
             self._cost(job, end, found),
             self._delay(found),
-            belief.source,
+            _NOTHING_KNOWN if belief is None else belief.source,
             found.limited,
             self._unsaid or self.without.uncosted or found.uncosted,
         )
@@ -134,7 +137,7 @@ class Prospect:
     def with_intervals(self, outcome: Outcome) -> Outcome:
         """The same, of which only the middle was looked at so far."""
         job = outcome.proposal.job
-        beliefs = {**self._beliefs, job.id: self._belief(job)}
+        beliefs = self._beliefs_with(job)
         likeness = self._with(outcome.proposal, beliefs)
         found = forecasts.made_of(likeness, self.unix, beliefs)
         start, end = found.start(job.id), found.end(job.id)
@@ -161,12 +164,18 @@ class Prospect:
         until = now if end is None else end.expected - self.unix(0.0)
         return replace(likeness, held_until={paused: until})
 
-    def _belief(self, job: Job) -> Belief:
+    def _beliefs_with(self, job: Job) -> dict[JobId, Belief]:
+        belief = self._belief(job)
+        return self._beliefs if belief is None else {**self._beliefs, job.id: belief}
+
+    def _belief(self, job: Job) -> Belief | None:
         """From jobs of the same size; else as much work in all as asked for. What was timed in several
         ways is believed in one, and the simulated world knows of the others."""
         if job.options or job.gpus == self.job.gpus or self._experience.knows(job):
             return self._experience.whole(self.job if job.options else job)
         belief, factor = self._experience.whole(self.job), self.job.gpus / job.gpus
+        if belief is None:
+            return None
         return stretched(belief, factor, f"{belief.source}, {_times(factor)} as long")
 
     # ------------------------------------------------------------------------------- what it does
@@ -182,7 +191,9 @@ class Prospect:
         if self.by is None:
             return None
         by = self.unix(self.by) + _NOTICED_S
-        if end is None or end.low > by:
+        if end is None:
+            return UNKNOWN
+        if end.low > by:
             return NO
         if end.high is not None and end.high <= by:
             return YES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.holds import AFTER, BENCHED
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.track import Phase, Track
 
@@ -42,6 +43,9 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "after": list(job.after),
         "group": job.group,
         "model": job.model,
+        "trial": job.trial,
+        "alike": list(job.alike),
+        "amount": job.amount,
     }
 
 
@@ -70,9 +74,11 @@ def reason_of(track: Track) -> str:
         if track.held:
             return track.held
         if track.awaits:
-            return f"waits for job {', '.join(track.awaits)}"
+            return f"{AFTER} {', '.join(track.awaits)}"
+        if track.stranded:
+            return track.stranded
         if track.benched:
-            return "its study runs as many trials at once as it may"
+            return BENCHED
         if track.pinned and track.placement is not None:
             return f"cannot give way: {track.pinned}"
     return track.reason
@@ -98,6 +104,7 @@ def last_report_of(track: Track, clock: Clock) -> dict[str, Any] | None:
         "at": clock.unix(track.reported_at),
         "step": track.step,
         "metrics": dict(track.metrics),
+        "left_out": track.reports_left_out,
     }
 
 

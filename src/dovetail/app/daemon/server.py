@@ -6,37 +6,43 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_uid, token_in
+from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_of, token_in
+from dovetail.app.daemon.accounts import group_number
 from dovetail.app.daemon.api import make_app
-from dovetail.app.daemon.callers import group_number
+from dovetail.app.daemon.doors import Doors, Limits
+from dovetail.app.daemon.refusals import refused
+from dovetail.app.daemon.timed import Timed
+from dovetail.app.daemon.tls import context_for
+from dovetail.backends.local.shortage import Short, raise_limit
 from dovetail.core.errors import BadInput
 
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
 
-DEFAULT_GROUP = "dovetail"
 KEEP_ALIVE_S = 60
 _READ_WITHIN_S = 1.0
-_REFUSAL = b'{"error":"this daemon is not yours: only its user and root may ask it"}'
-_REFUSED = (
-    b"HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(_REFUSAL), _REFUSAL)
-)
+_NOT_YOURS = refused("403 Forbidden", "this daemon is not yours: only its user and root may ask it")
 
 
 def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
     """Answers until the process ends. `announce` is called once anybody can connect."""
-    listen, home = daemon.settings.listen, daemon.home
+    settings, home = daemon.settings, daemon.home
+    listen, tls = settings.listen, None
     token = token_in(home.token) if listen else None
-    access = Access(os.geteuid(), home.system, token)
-    sockets = [_unix_socket(daemon), *([listen_at(listen)] if listen else [])]
+    admins = _group(daemon.admins, "--admins") if daemon.admins else None
+    access = Access(os.geteuid(), home.system, token, admins)
+    doors = Doors(Limits(raise_limit()), access.is_admin)
+    sockets = [_unix_socket(daemon)]
+    if listen:
+        sockets.append(listen_at(listen))
+        tls = context_for(sockets[-1], settings.tls_cert, settings.tls_key, settings.without_tls)
     config = Config(
-        make_app(daemon, access),
+        make_app(daemon, access, doors.limits),
         http=_guarded_by(access),
         loop="asyncio",
         ws="none",
@@ -47,7 +53,7 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
-    QuietServer(config, announce).run(sockets)
+    QuietServer(config, announce, tls).run([doors.listening(own) for own in sockets])
 
 
 def _unix_socket(daemon: Daemon) -> socket.socket:
@@ -55,25 +61,35 @@ def _unix_socket(daemon: Daemon) -> socket.socket:
     if not home.system:
         return listen_on(home.socket)
     home.socket.parent.mkdir(mode=0o755, exist_ok=True)
-    return listen_on(home.socket, 0o660, _group(daemon.settings.group or DEFAULT_GROUP))
+    return listen_on(home.socket, 0o660, _group(daemon.group, "--group"))
 
 
-def _group(name: str) -> int:
-    try:
-        return group_number(name)
-    except KeyError:
+def _group(name: str, option: str) -> int:
+    found = group_number(name)
+    if found is None:
+        purpose = "to open the socket to" if option == "--group" else "of administrators"
         raise BadInput(
-            f"there is no group {name!r} to open the socket to; make it (groupadd {name}), or name "
-            "another with --group"
-        ) from None
+            f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
+            f"another with {option}"
+        )
+    return found
 
 
 class QuietServer(Server):
     """Uvicorn looks ten times a second whether it shall stop. Ours ends with its process."""
 
-    def __init__(self, config: Config, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: Config, announce: Callable[[], None], tls: SSLContext | None
+    ) -> None:
         super().__init__(config)
         self._announce = announce
+        self._tls = tls
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """TLS is for the network alone: on the Unix socket the kernel says who is there."""
+        for own in sockets or ():
+            self.config.ssl = None if own.family == socket.AF_UNIX else self._tls
+            await super().startup([own])
 
     async def main_loop(self) -> None:
         await self.on_tick(0)
@@ -81,8 +97,8 @@ class QuietServer(Server):
         await asyncio.Event().wait()
 
 
-def _guarded_by(access: Access) -> type[H11Protocol]:
-    class Guarded(H11Protocol):
+def _guarded_by(access: Access) -> type[Timed]:
+    class Guarded(Timed):
         """Looks at who connects before it reads a byte. Each request carries its caller, or None
         if it came over the network and still has to show the token."""
 
@@ -92,16 +108,21 @@ def _guarded_by(access: Access) -> type[H11Protocol]:
             super().connection_made(transport)
             connection: Any = transport.get_extra_info("socket")
             caller = None
+            refusal = b""
             if connection.family == socket.AF_UNIX:
-                caller = access.of_peer(peer_uid(connection))
-                self._refused = caller is None
+                try:
+                    caller = access.of_peer(peer_of(connection))
+                    refusal = b"" if caller is not None else _NOT_YOURS
+                except Short as error:
+                    refusal = refused("503 Service Unavailable", str(error))
             self.app_state = {**self.app_state, "caller": caller}
-            if self._refused:
-                self._refuse()
+            if refusal:
+                self._refuse(refusal)
 
-        def _refuse(self) -> None:
+        def _refuse(self, refusal: bytes) -> None:
             """Nothing they send is looked at; they get a moment to read why."""
-            self.transport.write(_REFUSED)
+            self._refused = True
+            self.transport.write(refusal)
             self.transport.write_eof()
             self.loop.call_later(_READ_WITHIN_S, self.transport.close)
 

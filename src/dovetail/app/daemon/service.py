@@ -10,14 +10,22 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from errno import EDQUOT, ENOSPC
+from math import isinf
 from typing import Any, Final, TypeVar
 
+from dovetail.app.daemon.admission import Admission
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.daemon.folders import check_folder
+from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
+from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
+from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import Chosen
+from dovetail.app.daemon.records import array_of, record_in
 from dovetail.app.daemon.rows import row_of
 from dovetail.app.daemon.submissions import (
     Book,
@@ -29,6 +37,7 @@ from dovetail.app.daemon.submissions import (
 )
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import JobSpec
+from dovetail.backends.local.shortage import is_short
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Ended, Filter, Reader, Store
 from dovetail.core.entries import (
@@ -36,19 +45,18 @@ from dovetail.core.entries import (
     Cancelled,
     Event,
     Held,
+    LimitSet,
     PolicySet,
-    Released,
+    Requeued,
     Submitted,
     TenantSet,
 )
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Job, JobId, Seconds, Tenant
+from dovetail.core.model import EVERYBODY, Job, JobId, Limit, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec, View
 
 ANSWER_WITHIN_S = 60.0
-PAUSED = "paused by its user"
-ARRAY_FULL = "its array runs as many at once as it may"
 
 Answer = TypeVar("Answer")
 Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
@@ -64,13 +72,41 @@ class Parts:
     book: Book
     chosen: Chosen
     clock: Clock
+    limits: Limits
+    notices: Notices
     lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An array of which so many may run at once, and its members that wait for their turn."""
+
+    limit: int
+    waiting: list[JobId]
+
+    def next(self, view: View, now: Seconds, admission: Admission) -> list[Event]:
+        """As many as have room now."""
+        if not self.waiting:
+            return []
+        array = f"{array_of(self.waiting[0])}."
+        own = [track for job_id, track in view.tracks.items() if job_id.startswith(array)]
+        room = self.limit - sum(track.held != ARRAY_FULL for track in own)
+        events: list[Event] = []
+        while self.waiting and len(events) < room:
+            track = view.tracks.get(self.waiting.pop(0))
+            if track is not None and track.held == ARRAY_FULL:
+                events.append(admission.let_go(track, view, now))
+        return events
 
 
 class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
-        self._arrays: dict[str, list[JobId]] = {}  # by array: members that wait for their turn
+        self._arrays: dict[str, Late] = {}
+        self.admission: Final = Admission(
+            parts.limits, parts.world, parts.reader, parts.clock.epoch
+        )
+        self.intake: Final = Intake(parts.limits)
 
     # ----------------------------------------------------------------------------------- machinery
 
@@ -80,9 +116,13 @@ class Service:
         try:
             return self._ask(change)
         except OSError as error:
-            if error.errno not in (ENOSPC, EDQUOT):
-                raise
-            raise self._disk_full() from None
+            if error.errno in (ENOSPC, EDQUOT):
+                raise self._disk_full() from None
+            if is_short(error):
+                raise Unavailable(
+                    f"the daemon is short of what it takes: {error}; try again"
+                ) from None
+            raise
 
     def _disk_full(self) -> DiskFull:
         return DiskFull(
@@ -104,20 +144,47 @@ class Service:
 
     def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
         """All of them or none; the ids of their jobs, in order."""
+        for submission in submissions:
+            if submission.stdin and submission.spec.array is not None:
+                raise BadInput("stdin: the members of an array have none; pass files instead")
+        for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
+            check_folder(*folder, caller)  # jobs that come after others may find it made
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()
             events: list[Event] = []
-            for submission in submissions:
-                found = members(submission, number, caller.name, now, self._parts.clock.epoch)
-                found = [self._with_known_others(member, view) for member in found]
-                check_it_could_run(found[0].job, view)
-                events += self.take_on(found, submission, caller, now)
-                number += 1
+            parted = self._members(submissions, number, caller, view, now)
+            for submission, found in zip(submissions, parted, strict=True):
+                events += self.take_on(found, submission, caller, view, now)
+            number += len(parted)
             self._parts.store.set_meta("next_job", str(number))
             return events, [event.job.id for event in events if isinstance(event, Submitted)]
 
         return self.change(change)
+
+    def _members(
+        self,
+        submissions: Sequence[Submission],
+        number: int,
+        caller: Caller,
+        view: View,
+        now: Seconds,
+    ) -> list[list[Member]]:
+        """The jobs of each submission, if all of them may be taken on; nothing is written yet."""
+        limits, epoch = self._parts.limits, self._parts.clock.epoch
+        parted = []
+        for own, submission in enumerate(submissions, number):
+            found = members(submission, own, caller.name, now, epoch)
+            jobs = limits.checked([member.job for member in found], caller, view)
+            found = [replace(member, job=job) for member, job in zip(found, jobs, strict=True)]
+            found = [self._with_known_others(member, view) for member in found]
+            check_it_could_run(found[0].job, view)
+            parted.append(found)
+        limits.check_number(sum(map(len, parted)), caller.name, view)
+        if limits.shared:
+            sizes = [size_of(*own) for own in zip(submissions, map(len, parted), strict=True)]
+            self.intake.charge(caller.name, sum(sizes), view, now)
+        return parted
 
     def proposed(self, spec: JobSpec, caller: Caller) -> Job:
         """The job that would be taken on, under a number that none has."""
@@ -127,6 +194,7 @@ class Service:
         def look(view: View, now: Seconds) -> Job:
             found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
             job = self._with_known_others(found[0], view).job
+            (job,) = self._parts.limits.checked([job], caller, view)
             check_it_could_run(job, view)
             return job
 
@@ -157,7 +225,12 @@ class Service:
         return None if row is None else str(row["phase"])
 
     def take_on(
-        self, found: Sequence[Member], submission: Submission, caller: Caller, now: Seconds
+        self,
+        found: Sequence[Member],
+        submission: Submission,
+        caller: Caller,
+        view: View,
+        now: Seconds,
     ) -> Iterable[Event]:
         limit = spec_jobs.at_once(submission.spec) or len(found)
         for member in found:
@@ -166,30 +239,38 @@ class Service:
             yield Submitted(now, member.job)
         late = [member.job.id for member in found[limit:]]
         if late:
-            self._arrays[array_of(late[0])] = late
+            self._arrays[array_of(late[0])] = Late(limit, late)
             yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
+        first = [member.job.id for member in found[:limit]]
+        yield from self.admission.held(first, caller.name, view, now)
 
-    def ended(self, track: Track) -> None:
-        """A job has ended: its environment goes, and its array may go on."""
+    def ended(self, track: Track, view: View) -> None:
+        """A job has ended: its environment goes, its array and others of its user may go on."""
+        self.admission.ended(track, view, self.clock.unix(track.ended_at))
         self._parts.book.forget_environment(track.job.id)
         late = self._arrays.get(array_of(track.job.id))
-        if late:
-            self._parts.world.ask(lambda view, now: (self._next_of_array(late, view, now), None))
+        if late is not None:
+            self._fill(late)
 
     def recall_arrays(self, view: View) -> None:
-        """After a restart: who waits for a turn in its array."""
+        """After a restart: who waits for a turn in its array. The daemon may have died between the
+        end of one and the turn of the next."""
         for track in view.tracks.values():
             if track.held == ARRAY_FULL:
-                self._arrays.setdefault(array_of(track.job.id), []).append(track.job.id)
+                array = array_of(track.job.id)
+                if array not in self._arrays:
+                    self._arrays[array] = Late(self._at_once(track.job.id), [])
+                self._arrays[array].waiting.append(track.job.id)
+        for late in self._arrays.values():
+            self._fill(late)
 
-    @staticmethod
-    def _next_of_array(late: list[JobId], view: View, now: Seconds) -> list[Event]:
-        while late:
-            job_id = late.pop(0)
-            track = view.tracks.get(job_id)
-            if track is not None and track.held == ARRAY_FULL:
-                return [Released(now, job_id)]
-        return []
+    def _at_once(self, job_id: JobId) -> int:
+        """How many of its array may run at once; one, should nobody know any more."""
+        record = self._parts.book.record(job_id)
+        return int(record.get("at_once", 1)) if record is not None else 1
+
+    def _fill(self, late: Late) -> None:
+        self._parts.world.ask(lambda view, now: (late.next(view, now, self.admission), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 
@@ -197,8 +278,25 @@ class Service:
         return self._each(ids, caller, "cancel", self._cancelled)
 
     @staticmethod
-    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event | None:
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event:
         return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def cancel_all(self, caller: Caller) -> None:
+        """Everybody's, as they are at that moment: one that ends meanwhile is no mistake."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
+
+        self.change(change)
+
+    def keep_meta(self, key: str, value: str) -> None:
+        """Something to remember beside the jobs."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, value)
+            return [], None
+
+        self.change(change)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)
@@ -208,31 +306,44 @@ class Service:
         return None if track.held == PAUSED else Held(now, track.job.id, PAUSED)
 
     def resume(self, ids: Sequence[str], caller: Caller) -> list[str]:
-        return self._each(ids, caller, "resume", self._resumed)
-
-    @staticmethod
-    def _resumed(track: Track, now: Seconds, caller: Caller) -> Event | None:
-        return Released(now, track.job.id) if track.held else None
-
-    def set_priority(self, ids: Sequence[str], priority: float, caller: Caller) -> list[str]:
-        def amended(track: Track, now: Seconds, caller: Caller) -> Event | None:
-            return Amended(now, replace(track.job, priority=priority))
-
-        return self._each(ids, caller, "change", amended)
-
-    def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
-        """Running and suspended jobs start over from the queue."""
+        """Not past a limit of its user: that lets it go by itself."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            tracks = self._owned(ids, caller, view, "requeue")
+            tracks = self._owned(ids, caller, view, "resume", now)
+            held = [track for track in tracks if track.held and not track.held.startswith(LIMITED)]
+            events = [self.admission.let_go(track, view, now) for track in held]
+            return events, [track.job.id for track in tracks]
+
+        return self.change(change)
+
+    def set_priority(self, ids: Sequence[str], priority: float, caller: Caller) -> list[str]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "change", now)
             for track in tracks:
-                if track.placement is None and not track.process:
+                self._parts.limits.check_priority(priority, caller, view, track.job.priority)
+            jobs = [replace(track.job, priority=priority) for track in tracks]
+            return [Amended(now, job) for job in jobs], [job.id for job in jobs]
+
+        return self.change(change)
+
+    def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        """Running and suspended jobs start over from the queue; of those that a name or pattern stands
+        for, the ones that run."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "requeue", now)
+            for track in [t for t in tracks if t.placement is None and not t.process]:
+                tracks.remove(track)
+                if track.job.id in ids or not tracks:
                     raise Conflict(
                         f"job {track.job.id} waits already; there is nothing to start over"
                     )
-            for track in tracks:
-                self._parts.world.start_over(track.job.id, f"requeued by {caller.name}")
-            return [], [track.job.id for track in tracks]
+            why = f"requeued by {caller.name}"
+            asked = [track for track in tracks if not track.requeued]
+            return (
+                [Requeued(now, track.job.id, why) for track in asked],
+                [track.job.id for track in tracks],
+            )
 
         return self.change(change)
 
@@ -246,17 +357,20 @@ class Service:
         """One transaction for all: either every one of them is changed, or none."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            tracks = self._owned(ids, caller, view, verb)
+            tracks = self._owned(ids, caller, view, verb, now)
             events = [event_for(track, now, caller) for track in tracks]
             return [e for e in events if e is not None], [track.job.id for track in tracks]
 
         return self.change(change)
 
-    def _owned(self, ids: Sequence[str], caller: Caller, view: View, verb: str) -> list[Track]:
+    def _owned(
+        self, ids: Sequence[str], caller: Caller, view: View, verb: str, now: Seconds
+    ) -> list[Track]:
         """The jobs that are meant; none of them is touched unless the caller may change all."""
         tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
         for track in tracks:
             caller.check_owns(track.job.user, track.job.id, verb)
+        self.intake.charge(caller.name, len(tracks) * PER_CHANGE, view, now)
         return tracks
 
     def _live(self, view: View, job_id: str) -> Track:
@@ -269,16 +383,16 @@ class Service:
         return track
 
     def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
-        """Ids as they are; patterns such as `train-*` or `7.*` stand for the caller's live jobs whose
-        name or id matches; an array's number stands for its members."""
+        """Ids as they are; names, and patterns such as `train-*` or `7.*`, stand for the caller's live
+        jobs whose name or id matches; an array's number stands for its members."""
         found: dict[str, None] = {}
         for one in ids:
-            if any(sign in one for sign in "*?["):
+            if is_id(one):
+                matching = _members(one, view) or [one]
+            else:
                 matching = _matching(one, caller, view)
                 if not matching:
                     raise NotFound(f"no job of yours that has not ended is called {one!r}")
-            else:
-                matching = _members(one, view) or [one]
             found.update(dict.fromkeys(matching))
         return list(found)
 
@@ -305,6 +419,44 @@ class Service:
 
     def policy(self) -> dict[str, str]:
         return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
+
+    def set_limit(self, limit: Limit, caller: Caller) -> None:
+        """What it says of a user takes the place of what was said before."""
+        if not caller.admin:
+            raise NotAllowed(f"only an administrator may set limits; {self._parts.limits.ask}")
+        if not self._parts.limits.shared:
+            raise BadInput("limits are for a box that several people share: dovetail up --system")
+        self.change(lambda view, now: ([LimitSet(now, limit)], None))
+        self.admission.look_soon()
+
+    def limits(self, caller: Caller) -> list[dict[str, Any]]:
+        """Of everybody and of the caller; of all users for administrators. With what they use."""
+
+        def look(view: View, now: Seconds) -> list[dict[str, Any]]:
+            known = {EVERYBODY, caller.name}
+            if caller.admin:
+                known |= {*view.limits, *(track.job.user for track in view.tracks.values())}
+            return [self._limits_row(user, view, now) for user in sorted(known)]
+
+        return self._look(look)
+
+    def _limits_row(self, user: str, view: View, now: Seconds) -> dict[str, Any]:
+        bounds = asdict(self._parts.limits.of(user, view))
+        limits = {name: None if isinf(value) else value for name, value in bounds.items()}
+        tracks = [track for track in view.tracks.values() if track.job.user == user]
+        at_work = [track for track in tracks if track.placement is not None]
+        used = None
+        if user != EVERYBODY:
+            used = {
+                "queued": len(tracks),
+                "running": len(at_work),
+                "gpus": sum(track.holds for track in at_work),
+                "gpu_hours": None
+                if limits["gpu_hours"] is None
+                else self.admission.hours(user, view, now),
+                "megabytes": self.intake.used(user, view, now) / 1e6,
+            }
+        return {"user": user, **limits, "used": used}
 
     def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
         if not caller.admin:
@@ -334,6 +486,7 @@ class Service:
                 "total": len(chosen),
                 "running": len(view.running),
                 "waiting": len(view.tracks) - len(view.running),
+                "notices": len(self._parts.notices.all),
                 **self.policy(),
             }
 
@@ -349,6 +502,18 @@ class Service:
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id) or {}
         return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
+
+    def owner_of(self, job_id: str) -> str | None:
+        """The name of its user; None: there never was such a job, or nobody knows any more."""
+
+        def look(view: View, now: Seconds) -> str | None:
+            track = view.tracks.get(JobId(job_id))
+            return None if track is None else track.job.user
+
+        found = self._look(look)
+        if found is None and (row := self._ended_row(job_id)) is not None:
+            found = str(row["user"])
+        return found
 
     def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
         return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
@@ -380,16 +545,19 @@ class Service:
 
     def record(self, job_id: str) -> Mapping[str, Any] | None:
         """What was submitted, without the environment."""
-        text = self._parts.reader.spec(job_id)
-        return None if text is None else json.loads(text)
+        return record_in(self._parts.reader.spec, job_id)
 
 
 def _over(phase: str) -> str:
     return "was cancelled" if phase == "cancelled" else f"has {phase}"
 
 
-def array_of(job_id: str) -> str:
-    return job_id.partition(".")[0]
+def is_id(text: str) -> bool:
+    """Rather than a name or a pattern."""
+    return _ID.fullmatch(text) is not None
+
+
+_ID = re.compile(r"[0-9]{1,18}(\.[0-9]{1,10})?")
 
 
 def _members(array: str, view: View) -> list[str]:
@@ -399,12 +567,11 @@ def _members(array: str, view: View) -> list[str]:
 
 
 def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
+    """Also those whose name it is letter by letter, whatever signs that has."""
+    matches = re.compile(fnmatch.translate(pattern)).match
     return [
         track.job.id
         for track in view.tracks.values()
         if (caller.admin or track.job.user == caller.name)
-        and (
-            fnmatch.fnmatchcase(track.job.name, pattern)
-            or fnmatch.fnmatchcase(track.job.id, pattern)
-        )
+        and (track.job.name == pattern or matches(track.job.name) or matches(track.job.id))
     ]

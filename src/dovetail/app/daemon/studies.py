@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.folders import check_folder
+from dovetail.app.daemon.holds import STUDY_STOPPED
 from dovetail.app.daemon.service import Parts, Service
+from dovetail.app.daemon.sight import study_for
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
 from dovetail.app.daemon.submissions import Submission
@@ -20,7 +23,6 @@ from dovetail.core.entries import (
     Cancelled,
     Event,
     Held,
-    Released,
     StudyCancelled,
     StudyOpened,
     StudyResumed,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.study_plan import Turn
     from dovetail.app.spec.study import StudySpec
 
-STUDY_STOPPED = "its study is stopped"
 _LEARNED_AHEAD = 2  # trials that wait to be started, at least, while others are learned from
 
 
@@ -68,16 +69,21 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
+        check_folder(opening.workdir, spec.workdir, caller)
         first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
-            if (other := view.studies.named(spec.title)) is not None:
+            other = _open(spec.title, caller, view)
+            if other is not None and other.design.user == caller.name:
                 raise Conflict(_taken(other))
             number = int(self._parts.store.meta("next_study") or "1")
-            design = plan.design_of(spec, f"s{number}", caller, now, self._parts.clock)
-            plan.check_room(spec, design, first[0], view, now, self._parts.clock)
-            self._parts.book.keep_study(design.id, plan.kept(opening, spec, caller))
-            submitted = self.submitted(spec, design, first, opening, caller, now)
+            allowed = plan.within(self._parts.limits, spec, first[0], caller, view)
+            size = plan.size_of(opening, allowed)
+            self._service.intake.charge(caller.name, size, view, now)
+            design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
+            plan.check_room(allowed, design, first[0], view, now, self._parts.clock)
+            self._parts.book.keep_study(design.id, plan.kept(opening, allowed, caller))
+            submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
             answer = {"study": design.id, "name": design.name, "planned": design.planned}
@@ -102,6 +108,7 @@ class Studies:
         turns: Sequence[Turn],
         opening: Opening,
         caller: Caller,
+        view: View,
         now: Seconds,
     ) -> list[Event]:
         """The trials as jobs, their folders and environments made."""
@@ -114,7 +121,7 @@ class Studies:
             submission = Submission(
                 member.spec, opening.environment, opening.workdir, opening.umask
             )
-            events += self._service.take_on([member], submission, caller, now)
+            events += self._service.take_on([member], submission, caller, view, now)
         self._parts.store.set_meta("next_job", str(first + len(turns)))
         return events
 
@@ -131,33 +138,57 @@ class Studies:
         looks, lately = self._service.look(look)
         closed = self._past.last_first(lately, [own.study.id for own in looks])
         pages = (self._past.page(study_id) for study_id in closed[:limit])
-        rows = [row_of_study(own) for own in looks]
+        rows = [self._with_hint(row_of_study(own), own.study.design.metric) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
-        told = [_for_eyes_of(caller, row) for row in rows]
+        told = [study_for(caller, row) for row in rows]
         return {"studies": told, "more": len(closed[limit:])}
 
     def one(self, name: str, caller: Caller) -> dict[str, Any]:
-        """By its id or name; of several that had the name, the open one, else the last."""
+        """By its id or name; of several that had the name, the caller's own before others', the open
+        one, else the last."""
 
         def look(view: View, now: Seconds) -> Look | str | None:
-            study = view.studies.named(name)
+            study = _open(name, caller, view)
             if study is not None:
                 return self._look(study, view, now)
             closed = _closed_lately(name, view)
             return closed.id if closed else None
 
-        found = self._service.look(look) or self._past.find(name)
+        own = self._service.look(look)
+        found = own if isinstance(own, Look) else self._past.find(name, caller.name) or own
         if isinstance(found, Look):
-            page: dict[str, Any] | None = page_of_study(found, self._parts.clock)
+            page: dict[str, Any] | None = self._with_hint(
+                page_of_study(found, self._parts.clock), found.study.design.metric
+            )
         else:
             page = None if found is None else self._past.page(found)
         if page is None:
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
-        return _for_eyes_of(caller, page)
+        return study_for(caller, page)
+
+    def owner_of(self, study_id: str) -> str | None:
+        def look(view: View, now: Seconds) -> str | None:
+            study = view.studies.open.get(study_id)
+            return None if study is None else study.design.user
+
+        found = self._service.look(look)
+        if found is None and (page := self._past.page(study_id)) is not None:
+            found = str(page["user"])
+        return found
 
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
+
+    def _with_hint(self, told: dict[str, Any], metric: str) -> dict[str, Any]:
+        """Where no trial was ever heard: what one has printed meanwhile."""
+        quiet = told["quiet"]
+        if quiet is not None and quiet["usual_s"] is None:
+            from dovetail.app.daemon.study_hint import hint
+
+            found = hint(self._parts.book.log(quiet["job"]), metric)
+            quiet.update(printed=list(found.lines), pattern=found.pattern)
+        return told
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 
@@ -176,7 +207,8 @@ class Studies:
             study = self._owned(name, caller, view, "resume")
             events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
             live = _live(study, view)
-            events += [Released(now, t.job.id) for t in live if t.held == STUDY_STOPPED]
+            stopped = [track for track in live if track.held == STUDY_STOPPED]
+            events += [self._service.admission.let_go(track, view, now) for track in stopped]
             return events, study.id
 
         study_id = self._service.change(change)
@@ -198,15 +230,15 @@ class Studies:
         return row_in(self.one(study_id, caller))
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:
-        study = view.studies.named(name)
+        study = _open(name, caller, view)
         if study is None:
             closed = _closed_lately(name, view)
-            if closed or self._past.find(name):
+            if closed or self._past.find(name, caller.name):
                 why = f": {closed.reason}" if closed else ""
                 raise Conflict(f"study {name!r} is closed already{why}")
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
         owner = study.design.user
-        if not caller.admin and owner != caller.name:
+        if not caller.may_read(owner):
             raise NotAllowed(
                 f"study {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
             )
@@ -216,6 +248,14 @@ class Studies:
 def ready_for(slots: int) -> int:
     """So many trials that were never started there should be, so that no slot waits for settings."""
     return max(_LEARNED_AHEAD, slots)
+
+
+def _open(name: str, caller: Caller, view: View) -> StudyTrack | None:
+    """By its id, or by its name: each user has names of their own, and sees theirs first."""
+    if name in view.studies.open:
+        return view.studies.open[name]
+    found = [study for study in view.studies.open.values() if study.design.name == name]
+    return min(found, key=lambda study: study.design.user != caller.name, default=None)
 
 
 def _closed_lately(name: str, view: View) -> Closed | None:
@@ -231,17 +271,6 @@ def _taken(other: StudyTrack) -> str:
         f"a study called {other.design.name!r} is {state}; {way}, cancel it, or give this one "
         "another name"
     )
-
-
-def _for_eyes_of(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
-    """What it was told to do and what its log says is for its owner, and administrators."""
-    words = told.pop("last_words", "")
-    if caller.admin or told["user"] == caller.name:
-        return {**told, "reason": told["reason"] + words}
-    hidden = {"best": told["best"] and {**told["best"], "settings": {}}}
-    if isinstance(told["trials"], list):
-        hidden["trials"] = [{**trial, "settings": {}} for trial in told["trials"]]
-    return {**told, **hidden}
 
 
 def _live(study: StudyTrack, view: View) -> Sequence[Track]:

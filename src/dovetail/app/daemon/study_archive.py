@@ -12,7 +12,7 @@ from dovetail.app.daemon.study_rows import look_at, page_of_study
 from dovetail.app.daemon.submissions import LOG
 from dovetail.app.home import Home
 from dovetail.backends.store import Reader, Store
-from dovetail.core.studies import FAILED, StudyTrack
+from dovetail.core.studies import FAILED, UNREPORTED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.tune.board import Board
@@ -22,8 +22,8 @@ def _page_key(study_id: str) -> str:
     return f"{study_id}.page"
 
 
-def _name_key(name: str) -> str:
-    return f"study called {name}"
+def _name_key(name: str, user: str = "") -> str:
+    return f"study called {name} by {user}" if user else f"study called {name}"
 
 
 class Past:
@@ -39,10 +39,13 @@ class Past:
         page: dict[str, Any] = json.loads(text)
         return page
 
-    def find(self, name: str) -> str | None:
-        """The id of the one with that id or name; of several that had the name, the last."""
-        is_id = self._reader.spec(_page_key(name)) is not None
-        return name if is_id else self._reader.meta(_name_key(name))
+    def find(self, name: str, user: str) -> str | None:
+        """The id of the one with that id or name; of several that had the name, the user's own before
+        others', and the last."""
+        if self._reader.spec(_page_key(name)) is not None:
+            return name
+        own = self._reader.meta(_name_key(name, user))
+        return own or self._reader.meta(_name_key(name))
 
     def last_first(self, lately: Sequence[str], opened: Sequence[str]) -> list[str]:
         """The ids of all: those that closed lately in that order, then the others as they were opened,
@@ -76,6 +79,7 @@ class Archive:
         page["last_words"] = self._last_words(study)
         self._store.put_spec(_page_key(study.id), json.dumps(page))
         self._store.set_meta(_name_key(study.design.name), study.id)
+        self._store.set_meta(_name_key(study.design.name, study.design.user), study.id)
 
     def _last_words(self, study: StudyTrack) -> str:
         """Where nothing was ever reported, the log of the last trial that failed knows why."""
@@ -83,10 +87,14 @@ class Archive:
         if not failed or study.best is not None:
             return ""
         from dovetail.app.daemon import logs  # with asyncio, which the loop does without
+        from dovetail.app.daemon.study_hint import hint
 
         last = max(failed, key=lambda trial: trial.ended_at)
-        line = logs.last_line(self._home.folder(last.job) / LOG)
-        return f"; the last line of its log: {line}" if line else ""
+        log = self._home.folder(last.job) / LOG
+        line = logs.last_line(log)
+        told = f"; the last line of its log: {line}" if line else ""
+        pattern = hint(log, study.design.metric).pattern if UNREPORTED in last.reason else ""
+        return told + (f"; perhaps metric_pattern: '{pattern}'" if pattern else "")
 
     def waits(self, track: Track) -> None:
         """Only ends of studies are kept."""

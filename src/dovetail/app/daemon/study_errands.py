@@ -9,20 +9,23 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
-from typing import TYPE_CHECKING, Final
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final
 
-from dovetail.app.daemon.callers import groups_of
+from dovetail.app.daemon.errors import Unavailable
+from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.studies import Studies, ready_for
 from dovetail.app.home import Home
 from dovetail.backends.local import checkpoints
-from dovetail.backends.local.checkpoints import Owner
 from dovetail.backends.local.lives import CHECKPOINTS
+from dovetail.backends.local.runs import Owner
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Design, JobId, Seconds
@@ -34,6 +37,8 @@ from dovetail.tune.study import Trial
 
 if TYPE_CHECKING:
     from dovetail.app.spec.study import StudySpec
+
+_TRY_AGAIN_S = 1.0
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -84,8 +89,13 @@ class Errands:
     def look_after(self, study_id: str) -> None:
         self._asked.put(study_id)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="studies", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="studies", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # none is to be had now: with the next errand
+                log.warning("the errands of studies have to wait: %s", error)
+            else:
+                self._thread = thread
 
     def runs(self, track: Track) -> None:
         if track.job.trial is not None:
@@ -111,10 +121,18 @@ class Errands:
             study_id = self._asked.get()
             try:
                 self._attend(study_id)
-            except DovetailError as error:
-                log.warning("study %s: %s", study_id, error)
-            except Exception:
-                log.exception("study %s: a trial could not be submitted", study_id)
+            except Exception as error:
+                self._stumbled(study_id, error)
+
+    def _stumbled(self, study_id: str, error: Exception) -> None:
+        """Whatever it is, the other studies go on; what may work later is tried again."""
+        if isinstance(error, DovetailError):
+            log.warning("study %s: %s", study_id, error)
+        else:
+            log.error("study %s: a trial could not be submitted", study_id, exc_info=error)
+        if is_short(error) or isinstance(error, Unavailable):
+            sleep(_TRY_AGAIN_S)
+            self._asked.put(study_id)
 
     def _attend(self, study_id: str) -> None:
         while True:
@@ -143,7 +161,9 @@ class Errands:
             study = view.studies.open.get(needs.design.id)
             if study is None or len(study.trials) != needs.trials:
                 return [], None
-            return self._studies.submitted(spec, study.design, [turn], opening, caller, now), None
+            return self._studies.submitted(
+                spec, study.design, [turn], opening, caller, view, now
+            ), None
 
         self._service.change(change)
 
@@ -172,7 +192,7 @@ class Errands:
         part = self._home.runs / f"{design.id}.{number}.part"
         source = self._saved_by(branching.source, departure.job)
         if source is not None:
-            checkpoints.copy(source, part, self._owner(kept["uid"]))
+            checkpoints.copy(source, part, self._owner(design, kept))
         draw = Random(f"{design.seed}/{departure.job}").random
         settings = spec.space.repaired(dict(branching.settings), dict(departure.settings), draw)
         turn = Turn(number, tuple(settings.items()), spec.steps)
@@ -181,7 +201,7 @@ class Errands:
             study = view.studies.open.get(design.id)
             if study is None or study.trials[number].branching != branching:
                 return [], None
-            events = self._studies.submitted(spec, design, [turn], opening, caller, now)
+            events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
             for event in events:
                 if isinstance(event, Submitted) and source is not None:
                     os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)
@@ -195,8 +215,11 @@ class Errands:
         folders = [self._home.folder(job) / CHECKPOINTS for job in jobs]
         return next((own for own in folders if checkpoints.has_something(own)), None)
 
-    def _owner(self, uid: int) -> Owner | None:
-        return Owner(uid, *groups_of(uid)) if self._home.system else None
+    def _owner(self, design: Design, kept: Mapping[str, Any]) -> Owner | None:
+        me, shared = os.geteuid(), self._home.system
+        return patiently(
+            lambda: rights_of(kept, design.id, design.user, daemon_uid=me, shared=shared)
+        )
 
 
 def _needs(view: View, study_id: str) -> Needs | None:

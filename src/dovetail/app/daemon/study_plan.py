@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.intake import PER_JOB
+from dovetail.app.daemon.limits import Limits, most_gpus
 from dovetail.app.daemon.studies import Opening
 from dovetail.app.daemon.submissions import Member, shape_of, why_never
 from dovetail.app.spec import jobs as spec_jobs
@@ -132,6 +135,28 @@ def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, cloc
     )
 
 
+def within(limits: Limits, spec: StudySpec, turn: Turn, caller: Caller, view: View) -> StudySpec:
+    """The study as its user may have it: for a tenant of theirs, and with no more trials at once
+    than may be at work."""
+    if not limits.shared:
+        return spec
+    limits.check_number(spec.planned, caller.name, view)
+    job = spec_jobs.to_job(expand(spec, dict(turn.settings), turn.number), "0", caller.name, 0.0)
+    (allowed,) = limits.checked([job], caller, view)
+    bounds = limits.of(caller.name, view)
+    most = min(bounds.running, bounds.gpus // most_gpus(allowed) if allowed.gpus else inf)
+    at_once = spec.at_once if spec.at_once is not None else inf
+    fewest = min(at_once, max(most, 1))
+    update = {"tenant": allowed.tenant, "at_once": None if fewest == inf else int(fewest)}
+    return spec.model_copy(update=update)
+
+
+def size_of(opening: Opening, spec: StudySpec) -> float:
+    """Bytes that are written for it: each trial has a description and an environment of its own."""
+    environment = sum(len(name) + len(value) for name, value in opening.environment.items())
+    return spec.planned * (len(json.dumps(dump(spec))) + environment + PER_JOB)
+
+
 def member_of(
     spec: StudySpec,
     design: Design,
@@ -148,7 +173,15 @@ def member_of(
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
     last = turn.steps if turn.steps < spec.steps else None
-    asked = replace(asked, trial=turn.number, settings=turn.settings, after=after, last_step=last)
+    asked = replace(
+        asked,
+        trial=turn.number,
+        settings=turn.settings,
+        after=after,
+        last_step=last,
+        alike=(),  # trials go by their study
+        amount=None,
+    )
     return Member(asked, job, None, parent)
 
 
@@ -178,6 +211,8 @@ def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
         "workdir": opening.workdir,
         "umask": opening.umask,
         "uid": caller.uid,
+        "gid": caller.gid,
+        "groups": caller.groups,
     }
 
 
@@ -185,4 +220,8 @@ def reopened(design: Design, kept: Mapping[str, Any]) -> tuple[StudySpec, Openin
     """As it was when the study was opened."""
     given = {**json.loads(design.spec), "envs": kept["envs"]}
     opening = Opening(given, kept["environment"], kept["workdir"], kept["umask"])
-    return read_study(given), opening, Caller(kept["uid"], design.user, admin=False)
+    return (
+        read_study(given),
+        opening,
+        Caller(kept["uid"], design.user, False, tuple(kept.get("groups", ()))),
+    )

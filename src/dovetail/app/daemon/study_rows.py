@@ -13,6 +13,7 @@ from typing import Any
 
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.study_quiet import quiet_in
+from dovetail.core.kept import copy_of_study
 from dovetail.core.model import Placement, Seconds
 from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.view import View
@@ -40,7 +41,7 @@ def look_at(study: StudyTrack, view: View, now: Seconds, board: Board, trouble: 
     tracks = [view.tracks[t.job] for t in study.trials.values() if t.job in view.tracks]
     nodes = view.room.nodes
     return Look(
-        study=study.copy(),
+        study=copy_of_study(study),
         now=now,
         nodes=tuple([node.id for node in nodes]) if len(nodes) > 1 else ("",),
         slots=all(node.kind == "cpu" for node in nodes),

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.daemon.callers import Caller, groups_of
+from dovetail.app.daemon.callers import Caller, user_name
+from dovetail.app.daemon.owners import patiently, rights_of
+from dovetail.app.daemon.records import OF, array_of, record_in
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
-from dovetail.app.spec.launch import argv, scripts, slurm_variables
+from dovetail.app.spec.launch import (
+    SLURM_TOOLS,
+    STEPS,
+    TOOLS,
+    argv,
+    scripts,
+    slurm_environment,
+    slurm_tool,
+    slurm_variables,
+)
 from dovetail.app.spec.model import JobSpec, dump, read
+from dovetail.backends.local import keeper, srun
+from dovetail.backends.local.keeper import LAUNCH
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
-from dovetail.backends.local.runs import Launch
+from dovetail.backends.local.runs import Launch, Owner
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds, Shape
@@ -24,6 +41,8 @@ from dovetail.core.room import Room
 from dovetail.core.view import View
 
 LOG = "log"
+_UNSAID = "unsaid"  # in the folder of a job whose submission is not in the journal yet
+OUT, ERR = "out", "err"  # of a job that keeps them apart; the log holds both
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,8 @@ class Submission:
     environment: Mapping[str, str]
     workdir: str
     umask: int = 0o022
+    apart: bool = False  # output and errors are wanted each alone, too
+    stdin: bool = False  # its standard input will be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +102,16 @@ def as_here(job: Job, room: Room) -> Job:
 
 def why_never(job: Job, view: View) -> str:
     """Why it could not run on this machine even if nobody else were there; "" if it could."""
-    return view.room.why_never(shape_of(job, view))
+    return _shaped(job, view)[1]
 
 
 def shape_of(job: Job, view: View) -> Shape:
     """What it needs, of a job that is not on record."""
-    return Shape(0, job, job.tenant if view.room.tenants_matter else "")
+    return _shaped(job, view)[0]
+
+
+def _shaped(job: Job, view: View) -> tuple[Shape, str]:
+    return view.room.shaped(0, job, job.tenant if view.room.tenants_matter else "")
 
 
 def check_it_could_run(job: Job, view: View) -> None:
@@ -103,26 +128,54 @@ class Book:
         self._store = store
         self._orders: dict[JobId, Order] = {}
         self._over: list[Path] = []  # environments that nobody needs any more
+        self._unsaid: list[Path] = []  # marks in folders whose jobs are about to be in the journal
+        self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
+        """What the members of an array have in common is kept once, under the array's number."""
         job_id = member.job.id
+        array = array_of(job_id)
+        record = self._common(member, submission, caller)
+        if array not in self._members:
+            environment = self._environment_of(member, submission)
+            self._write_private(self._home.environment(array), environment)
+            self._store.put_spec(array, json.dumps(record))
+        if member.index is not None:
+            own = {OF: array, "index": member.index}
+            self._store.put_spec(job_id, json.dumps(own))
+            self._members.setdefault(array, set()).add(job_id)
+            record = {**record, **own}
+        self._orders[job_id] = self._order(job_id, record, member.spec)
+
+    @staticmethod
+    def _common(member: Member, submission: Submission, caller: Caller) -> dict[str, Any]:
         without_secrets = member.spec.model_copy(update={"envs": {}})
         record = {
             "spec": dump(without_secrets),
             "workdir": _joined(submission.workdir, member.spec.workdir),
             "umask": submission.umask,
-            "index": member.index,
+            "index": None,
             "uid": caller.uid,
+            "gid": caller.gid,
+            "user": caller.name,
             "name": member.job.name,
         }
+        if (at_once := jobs.at_once(submission.spec)) is not None:
+            record["at_once"] = at_once
         if member.begins_from is not None:
             record["begins_from"] = member.begins_from
-        self._write_environment(job_id, {**submission.environment, **member.spec.envs})
-        self._store.put_spec(job_id, json.dumps(record))
-        self._orders[job_id] = self._order(job_id, record)
+        record.update({name: True for name in ("apart", "stdin") if getattr(submission, name)})
+        if member.spec.slurm:
+            record.update(submitted_in=submission.workdir, array=submission.spec.array)
+        return record
 
-    def _write_environment(self, job_id: str, environment: Mapping[str, str]) -> None:
-        self._write_private(self._home.environment(job_id), environment)
+    def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
+        # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
+        heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
+        own = submission.environment
+        if member.spec.slurm:
+            own = slurm_environment(own, str(self._home.folder(array_of(member.job.id))))
+        return {**heard, **own, **member.spec.envs}
 
     @staticmethod
     def _write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -148,20 +201,55 @@ class Book:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
         the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
-        self._over.append(self._home.environment(job_id))
+        self._over += _parts_of(self._home.stdin(job_id))
+        array = array_of(job_id)
+        left = self._members.get(array, set())
+        left.discard(job_id)
+        if not left:
+            self._members.pop(array, None)
+            self._over.append(self._home.environment(array))
+        if array != job_id:
+            self._over.append(self._home.environment(job_id))  # an earlier version kept one each
+
+    def settle(self) -> None:
+        """The journal is on disk: the jobs that were just taken on are known."""
+        unsaid, self._unsaid = self._unsaid, []
+        for mark in unsaid:
+            mark.unlink(missing_ok=True)
+
+    def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
+        """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
+        marked = [job_id for job_id in folders if (self._home.folder(job_id) / _UNSAID).exists()]
+        never = {
+            job_id for job_id in marked if job_id not in view.tracks and not self.knows(job_id)
+        }
+        for job_id in marked:
+            if job_id in never:
+                shutil.rmtree(self._home.folder(job_id), ignore_errors=True)
+            else:
+                (self._home.folder(job_id) / _UNSAID).unlink(missing_ok=True)
+        return never
 
     def sweep(self) -> None:
         """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
         waits for it to be done."""
         if self._over:
             over, self._over = self._over, []
-            threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            try:
+                threading.Thread(target=_remove, args=(over,), name="sweep").start()
+            except RuntimeError:  # no thread is to be had: then on the caller's time
+                _remove(over)
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
         found = self._home.environments.glob("*.json")
-        known = {*view.tracks, *view.studies.open}
+        for job_id in view.tracks:
+            if array_of(job_id) != job_id:
+                self._members.setdefault(array_of(job_id), set()).add(job_id)
+        known = {*view.tracks, *view.studies.open, *self._members}
         self._over += [path for path in found if path.stem not in known]
+        for path in self._home.environments.glob("*.stdin"):
+            self._over += _parts_of(path) if path.stem not in known else []
         self.sweep()
 
     def environment(self, job_id: str) -> dict[str, Any] | None:
@@ -172,35 +260,56 @@ class Book:
         return found
 
     def record(self, job_id: str) -> dict[str, Any] | None:
-        text = self._store.spec(job_id)
-        return None if text is None else json.loads(text)
+        return record_in(self._store.spec, job_id)
+
+    def log(self, job_id: str) -> Path:
+        return self._home.folder(job_id) / LOG
 
     def order_for(self, job_id: JobId) -> Order:
         """Asked for when a job starts, gives way or ends."""
         order = self._orders.get(job_id)
         if order is None:
             record = self.record(job_id)
-            if record is None:
+            found = self._as_launched(job_id) if record is None else self._order(job_id, record)
+            if found is None:
                 raise LookupError(f"job {job_id} was never submitted")
-            order = self._orders[job_id] = self._order(job_id, record)
+            order = self._orders[job_id] = found
         return order
 
-    def _order(self, job_id: str, record: Mapping[str, Any]) -> Order:
-        spec = read(record["spec"])
+    def knows(self, job_id: str) -> bool:
+        """Was it ever submitted, as far as the journal and the run folders go?"""
+        try:
+            self.order_for(JobId(job_id))
+        except LookupError:
+            return False
+        return True
+
+    def _as_launched(self, job_id: str) -> Order | None:
+        """What the journal has lost the run folder may know: as it was last launched."""
         folder = self._home.folder(job_id)
-        uid: int | None = record["uid"] if self._home.system else None
-        gid, groups = groups_of(uid) if uid is not None else (None, None)
+        launched = sorted(folder.glob(f"[0-9]*/{LAUNCH}"), key=lambda path: int(path.parent.name))
+        if not launched:
+            return None
+        launch = Launch.from_json(launched[-1].read_text("utf-8"))
+        if self._home.system and launch.uid is None:
+            return None  # nobody knows any more whose it is
+        return Order(launch, folder / CHECKPOINTS, launch.grace_s, True, False, False)
+
+    def _order(self, job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
+        spec = spec or read(record["spec"])
+        folder, common = self._home.folder(job_id), record.get(OF, job_id)
         launch = Launch(
-            argv=argv(spec, str(folder)),
+            argv=argv(spec, str(self._home.folder(common))),
             cwd=record["workdir"],
-            env_file=self._home.environment(job_id),
+            env_file=self._home.environment(common),
             log=folder / LOG,
             env=self._variables(job_id, spec, record),
             grace_s=spec.checkpoint.grace,
-            uid=uid,
-            gid=gid,
-            groups=groups,
             umask=record["umask"],
+            out=folder / OUT if record.get("apart") else None,
+            err=folder / ERR if record.get("apart") else None,
+            stdin=self._home.stdin(job_id) if record.get("stdin") else None,
+            look_up=lambda: patiently(lambda: self._owner(job_id, record)),
         )
         return Order(
             launch=launch,
@@ -216,6 +325,11 @@ class Book:
             begins_from=self._checkpoints_of(record.get("begins_from")),
         )
 
+    def _owner(self, job_id: str, record: Mapping[str, Any]) -> Owner | None:
+        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
+        me, shared = os.geteuid(), self._home.system
+        return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
+
     def _checkpoints_of(self, job_id: str | None) -> Path | None:
         return None if job_id is None else self.order_for(JobId(job_id)).checkpoints
 
@@ -223,8 +337,14 @@ class Book:
         found = {
             "DOVETAIL_JOB_NAME": record["name"],
             "DOVETAIL_SOCKET": str(self._home.socket),
-            **slurm_variables(spec, job_id, record["name"], record["workdir"], record["index"]),
+            **slurm_variables(
+                *(spec, job_id, record["name"]),
+                *(record.get("submitted_in", record["workdir"]), record["index"]),
+                record.get("array"),
+            ),
         }
+        if spec.slurm:
+            found["SLURM_STEPS_FILE"] = str(self._home.folder(job_id) / STEPS)
         if record["index"] is not None:
             found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
         return found
@@ -233,14 +353,66 @@ class Book:
         """The scripts of the job, in a folder that its owner can use."""
         folder = self._home.folder(member.job.id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if member.index is not None:  # so that its number is not given again
-            self._home.folder(member.job.id.partition(".")[0]).mkdir(mode=0o700, exist_ok=True)
-        for name, text in scripts(member.spec).items():
-            (folder / name).write_text(text, encoding="utf-8")
+        array = array_of(member.job.id)
+        self._mark(folder)
+        if array not in self._members:
+            self._write_scripts(self._home.folder(array), member.spec, caller.uid)
+            self._mark(self._home.folder(array))
+        self._fill(folder, member.spec, caller.uid)
+
+    def _mark(self, folder: Path) -> None:
+        """Until the journal knows of it."""
+        (folder / _UNSAID).touch(mode=0o600)
+        self._unsaid.append(folder / _UNSAID)
+
+    def prepare_again(self, job_id: str) -> None:
+        """Its folder was lost before it ever ran."""
+        record, folder = self.record(job_id), self._home.folder(job_id)
+        if record is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            spec = read(record["spec"])
+            self._write_scripts(self._home.folder(array_of(job_id)), spec, record["uid"])
+            self._fill(folder, spec, record["uid"])
+
+    def _fill(self, folder: Path, spec: JobSpec, uid: int) -> None:
+        if spec.slurm:
+            (folder / STEPS).touch(mode=0o600)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         if self._home.system:
-            _give_to(caller.uid, folder)
+            _give_to(uid, folder)
+
+    def _write_scripts(self, folder: Path, spec: JobSpec, uid: int) -> None:
+        """Once for an array, whose folder also keeps its number from being given again."""
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name, text in scripts(spec).items():
+            (folder / name).write_text(text, encoding="utf-8")
+        if spec.slurm:
+            _lay_out_tools(folder / TOOLS)
+        if self._home.system:
+            _give_to(uid, folder)
+
+
+def _parts_of(stdin: Path) -> list[Path]:
+    return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
+
+
+def _lay_out_tools(folder: Path) -> None:
+    """`srun` for a Slurm script; its user may be another than ours, and runs it."""
+    folder.mkdir(mode=0o755, exist_ok=True)
+    first, *others = SLURM_TOOLS
+    tool = folder / first
+    tool.write_text(slurm_tool(_source_of_srun(), sys.executable), encoding="utf-8")
+    for path in (folder, tool):
+        path.chmod(0o755)
+    for name in others:
+        with suppress(FileExistsError):
+            (folder / name).symlink_to(first)
+
+
+@cache
+def _source_of_srun() -> str:
+    return Path(srun.__file__).read_text(encoding="utf-8")
 
 
 def _joined(folder: str, inside: str) -> str:
@@ -248,17 +420,20 @@ def _joined(folder: str, inside: str) -> str:
 
 
 def _give_to(uid: int, folder: Path) -> None:
-    """A job of another user reads its scripts and writes its reports and checkpoints."""
-    gid, _ = groups_of(uid)
+    """A job of another user reads its scripts and writes its reports and checkpoints. The folder
+    itself stays ours: nobody else can put a link where we write."""
     folder.chmod(0o711)
     for path in _inside(folder):
-        os.chown(path, uid, gid)
+        os.chown(path, uid, -1, follow_symlinks=False)
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    yield from (path for path in folder.iterdir() if not path.name.isdigit())
+    """But its runs, and the tools that we may write anew: those stay ours."""
+    own = (path for path in folder.iterdir() if path.name != TOOLS)
+    yield from (path for path in own if not path.name.isdigit())
 
 
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # looked for again at the next start
+            path.unlink(missing_ok=True)

@@ -13,7 +13,8 @@ from typing import Any, Final
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.changes import Trial
 from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.forecast import Forecast, forecast_with, gpus_of
+from dovetail.app.daemon.forecast import Forecast, forecast_with
+from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.likeness import Asked, Likeness
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
@@ -28,7 +29,7 @@ from dovetail.app.daemon.wording import (
     shortened,
     span_text,
 )
-from dovetail.core.model import WHOLE_GPU, JobId, Shape
+from dovetail.core.model import WHOLE_GPU, JobId, Shape, gpus_of
 from dovetail.core.room import Pool, Room
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
@@ -60,7 +61,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     track = state.tracks.get(JobId(job_id))
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
-    forecast = forecast_with(service, likeness)
+    forecast = forecast_with(service, likeness, job_id)
     asked = _Case(service, likeness, state, track, forecast)
     return asked.waits() if track.placement is None else asked.runs()
 
@@ -103,7 +104,8 @@ class _Case:
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
         may_change = reason.tier in (QUOTA, CLUSTER, ROOM, HOST, BEHIND)
         changes = [change.row() for change in trial.found()] if may_change else []
-        if reason.tier == HELD and trial.starts(released=True):
+        limited = track.held.startswith(LIMITED)
+        if reason.tier == HELD and not limited and trial.starts(released=True):
             changes = [{"change": "if it were resumed", "field": "resume", "value": True}]
         start = self._forecast.start(track.job.id) if not track.held else None
         found = {
@@ -147,6 +149,9 @@ class _Case:
         never = state.unplaceable.get(track.job.id)
         if never:
             return Reason(NEVER, never)
+        if track.stranded:
+            text = f"{track.stranded}; it waits until there is a node again that can run it"
+            return Reason(CLUSTER, text)
         study = state.studies.of(track)
         if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
             return Reason(TURN, turn_text(state, study, track))
@@ -275,11 +280,11 @@ class _Case:
         track, now = self._track, self._now
         label = "goes on" if track.resumed else "starts"
         if track.held:
-            yield from labelled(label, "not before it is let go; see `dovetail resume`")
+            yield from labelled(label, _held_until(track))
             return
         if start is None:
             limited = f": {found['limited']}" if found["limited"] else ""
-            yield from labelled(label, f"it cannot be told when{limited}")
+            yield from labelled(label, f"unknown{limited}")
             return
         text = f"expected {span_text(start, now)}"
         waits_for = found["waits_for"]
@@ -369,7 +374,7 @@ class _Case:
             yield from labelled("progress", found["progress"])
         end = self._forecast.end(track.job.id)
         if end is None:
-            yield from labelled("ends", "it cannot be told when")
+            yield from labelled("ends", "unknown")
         else:
             yield from labelled("ends", f"expected {span_text(end, now)}")
             yield from labelled("", f"that rests on {found['rests_on']}")
@@ -498,3 +503,9 @@ def _screen(lines: Iterable[str]) -> str:
     if len(kept) > MOST_LINES:
         kept = [*kept[: MOST_LINES - 1], "…"]
     return "\n".join(kept)
+
+
+def _held_until(track: Track) -> str:
+    if track.held.startswith(LIMITED):
+        return "not before the limit allows; see `dovetail limit`"
+    return "not before it is let go; see `dovetail resume`"

@@ -30,11 +30,15 @@ def busy_day(out: Path) -> None:
         f"of 8 GPUs\n(load {BUSY_DAY.load:.0%}). Which policy serves them best?\n"
     )
     experiment = Experiment(arrivals, read_cluster(CLUSTER))
-    records = simulate_all(experiment, POLICIES, prepare_comparison(out, POLICIES), False)
-    write_comparison(out, records, "Dovetail demo: a busy day on 64 GPUs")
-    click.echo(table([record.summary for record in records]))
+    outcome = simulate_all(experiment, POLICIES, prepare_comparison(out, POLICIES), False)
+    records, failures = outcome.good, outcome.failures
+    title = "Dovetail demo: a busy day on 64 GPUs"
+    write_comparison(out, records, title, failures=failures)
+    click.echo(table([record.summary for record in records], failures=failures))
     click.echo("\n".join(told(POLICIES, experiment.predictor)))
     click.echo(
         f"\nReport: {(out / REPORT).resolve()}\n"
         f"Your own jobs: {typed_command()} compare jobs.csv --cluster 8x8 --policies fifo,srtf,las"
     )
+    if outcome.exit_code:
+        raise SystemExit(outcome.exit_code)

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 
 import click
 
 from dovetail.app.client import Client, Refused
 from dovetail.app.live.follow import ending, exit_code, log_bytes, wait_for, write_out
 from dovetail.app.live.rows import reason_to_wait
+from dovetail.core.errors import DovetailError
 
 _INTERRUPTED = 130
 
 
-def attend(client: Client, job_id: str) -> int:
-    """Shows its log until it has ended; the exit code to end with."""
+def are_apart() -> bool:
+    """Whether output and errors of this command go to different places. Where they go to the same,
+    one stream keeps them in order."""
+    try:
+        out, err = os.fstat(1), os.fstat(2)
+    except OSError:  # one is closed
+        return True
+    return (out.st_dev, out.st_ino) != (err.st_dev, err.st_ino)
+
+
+def attend(client: Client, job_id: str, apart: bool = False) -> int:
+    """Shows what it prints until it has ended; the exit code to end with."""
     _say_if_it_waits(client, job_id)
     try:
-        write_out(log_bytes(client, job_id))
+        errors = _errors_beside(client, job_id) if apart else None
+        write_out(log_bytes(client, job_id, stream="stdout" if apart else None), apart=apart)
+        if errors is not None:
+            errors.join()
         row = wait_for(client, job_id)
     except KeyboardInterrupt:
         return _cancel(client, job_id)
     if row["phase"] != "finished":
         _say(ending(row))
     return exit_code(row)
+
+
+def _errors_beside(client: Client, job_id: str) -> threading.Thread:
+    def follow(own: Client) -> None:
+        try:
+            for _, piece in log_bytes(own, job_id, stream="stderr"):
+                sys.stderr.buffer.write(piece)
+                sys.stderr.buffer.flush()
+        except (DovetailError, OSError, ValueError):
+            pass  # whoever follows the output says it
+        finally:
+            own.close()
+
+    thread = threading.Thread(target=follow, args=(client.another(),), daemon=True)
+    thread.start()
+    return thread
 
 
 def _say_if_it_waits(client: Client, job_id: str) -> None:

@@ -17,6 +17,9 @@ _MARKS = {BEST: "●"}  # where there are no colours
 _NARROWEST, _LOWEST = 24, 6
 _MOST_PIECES = 60_000  # of curves, in all; a terminal shows far fewer
 _DECADES = 100.0  # values that differ that much are shown on a logarithmic scale
+_CROWDED = 0.15  # of a linear scale: if half of the values lie within that of the best, a log helps
+_FEW_TIMES = 5.0  # values that differ less look alike on both
+_ROOM = 0.05  # of a scale, beyond its ends
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -111,7 +114,7 @@ def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> S
     """Values far worse than nearly all others, as of a trial that diverged, do not set the scale."""
     ordered = sorted(values if target is None else [*values, target], reverse=not minimise)
     usual = sorted((ordered[0], ordered[ceil(0.98 * (len(ordered) - 1))]))
-    if ordered[0] > 0 and ordered[-1] > 0 and usual[1] >= _DECADES * usual[0]:
+    if ordered[0] > 0 and ordered[-1] > 0 and _spreads(ordered, usual):
         furthest = 10.0 ** _worst([log10(value) for value in ordered])
         low, high = sorted((ordered[0], (min if minimise else max)(ordered[-1], furthest)))
         return Scale(low, high, is_log=True)
@@ -120,6 +123,27 @@ def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> S
         room = abs(low) / 2 or 0.5
         return Scale(low - room, high + room)
     return Scale(low, high)
+
+
+def _spreads(ordered: Sequence[float], usual: Sequence[float]) -> bool:
+    """Does a logarithmic scale tell apart what a linear one would draw on top of each other?"""
+    low, high = usual
+    if high >= _DECADES * low:
+        return True
+    middle = ordered[len(ordered) // 2]
+    return high >= _FEW_TIMES * low and abs(middle - ordered[0]) < _CROWDED * (high - low)
+
+
+def with_room(scale: Scale) -> Scale:
+    """A little beyond its ends, so that the best does not lie on the axis."""
+    if not isfinite(2 * (scale.high - scale.low)):
+        return scale  # there are no numbers beyond
+    if scale.is_log:
+        beyond = (scale.high / scale.low) ** _ROOM
+        return Scale(scale.low / beyond, scale.high * beyond, is_log=True)
+    beyond = _ROOM * (scale.high - scale.low)
+    low = scale.low - beyond
+    return Scale(max(low, 0.5 * scale.low) if scale.low > 0 else low, scale.high + beyond)
 
 
 def _worst(ordered: Sequence[float]) -> float:

@@ -82,7 +82,8 @@ def _preemptions(row: Row) -> str:
     how = row["preemption"]
     if not how:
         return str(row["preemptions"]) if row["preemptions"] else ""
-    told = f"{row['preemptions']}, the last by {how['rung']}: saved in {span(how['save_s'])}"
+    by = f" by {how['rung']}" if how["rung"] else ""  # one that was just ended gave way by no rung
+    told = f"{row['preemptions']}, the last{by}: saved in {span(how['save_s'])}"
     if how["restore_s"] is not None:
         told += f", restored in {span(how['restore_s'])}"
     if how["parked_bytes"]:
@@ -98,7 +99,9 @@ def _progress(report: Mapping[str, Any] | None, now: float) -> str:
         f"{name} {value if isinstance(value, str) else format(value, '.6g')}"
         for name, value in report["metrics"].items()
     ]
-    return f"{', '.join(told)} ({ago(report['at'], now)})"
+    thinned = report.get("left_out", 0)
+    fewer = f"; {thinned:,} reports were put together with others" if thinned else ""
+    return f"{', '.join(told)} ({ago(report['at'], now)}{fewer})"
 
 
 def _told(row: Row) -> Iterator[tuple[str, str]]:

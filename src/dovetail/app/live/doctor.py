@@ -16,7 +16,7 @@ from dovetail.app.client import Client
 from dovetail.app.home import Home, find_home
 from dovetail.app.live.listing import counted, has_colours, paint
 from dovetail.app.live.reach import as_json as as_json_option
-from dovetail.app.live.reach import print_json
+from dovetail.app.live.reach import command_again, print_json
 from dovetail.app.live.times import span
 from dovetail.app.version import version
 from dovetail.core.errors import DovetailError
@@ -33,11 +33,14 @@ class Finding(NamedTuple):
 
 
 @click.command()
+@click.option("--acknowledge", is_flag=True, help="Notices are known now: no longer show them.")
 @as_json_option
 @click.pass_obj
-def doctor(home: str | None, as_json: bool) -> None:
+def doctor(home: str | None, acknowledge: bool, as_json: bool) -> None:
     """Say what works here, what does not, and what to do about it. 1: something is broken."""
-    findings = list(_examine(find_home(home)))
+    if acknowledge:
+        _acknowledge(find_home(home))
+    findings = list(_examine(find_home(home), home))
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -46,18 +49,27 @@ def doctor(home: str | None, as_json: bool) -> None:
     sys.exit(1 if any(finding.state == BAD for finding in findings) else 0)
 
 
+def _acknowledge(home: Home) -> None:
+    client = Client(home)
+    try:
+        known = client.post("/v1/notices/acknowledge")["notices"]
+    finally:
+        client.close()
+    click.echo(f"Acknowledged {counted(len(known), 'notice')}.", err=True)
+
+
 def _line(finding: Finding) -> str:
     mark, style = _MARKS[finding.state]
     mark = paint(mark, style) if has_colours() else mark
     return f"{mark} {finding.what:<9} {finding.text}"
 
 
-def _examine(home: Home) -> Iterator[Finding]:
+def _examine(home: Home, named: str | None) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("version", GOOD, f"Dovetail {version()}, Python {python}")
     yield _state_folder(home)
     yield _disk(home)
-    yield from _daemon(home)
+    yield from _daemon(home, named)
     yield from _gpus()
     yield _freezer()
 
@@ -68,12 +80,12 @@ def _examine(home: Home) -> Iterator[Finding]:
 def _state_folder(home: Home) -> Finding:
     folder = home.state
     if not folder.exists():
-        return Finding("folder", NOTE, f"{folder} is not there yet; dovetail up makes it")
+        return Finding("folder", NOTE, f"{folder} is not there yet; {command_again()} up makes it")
     if not os.access(folder, os.W_OK | os.X_OK):
         # A shared daemon's folder is its own; we need no more than its socket.
         state = NOTE if os.access(home.socket, os.W_OK) else BAD
         return Finding("folder", state, f"{folder} is another user's ({folder.stat().st_uid})")
-    if not home.system and stat.S_IMODE(folder.stat().st_mode) & 0o077:
+    if not home.mark.exists() and stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return Finding("folder", BAD, f"{folder} is open to others; try: chmod 700 {folder}")
     return Finding("folder", GOOD, str(folder))
 
@@ -90,8 +102,8 @@ def _disk(home: Home) -> Finding:
 # --------------------------------------------------------------------------------------- the daemon
 
 
-def _daemon(home: Home) -> Iterator[Finding]:
-    client = Client(home, timeout_s=5.0)
+def _daemon(home: Home, named: str | None) -> Iterator[Finding]:
+    client = Client(home, timeout_s=5.0, named=named)
     try:
         health = client.get("/v1/health")
         nodes = client.get("/v1/nodes")["nodes"]
@@ -105,10 +117,16 @@ def _daemon(home: Home) -> Iterator[Finding]:
     yield _socket(home)
     if health["version"] != version():
         yield Finding(
-            "daemon", BAD, f"it is version {health['version']}; renew it: dovetail down, then up"
+            "daemon",
+            BAD,
+            f"it is version {health['version']}; renew it: {command_again()} down, then up"
+            + (" --system" if health["system"] else ""),
         )
+    if health["threads"]:
+        yield Finding("daemon", BAD, f"{health['threads']}; see {home.log}")
     yield _policy(health)
     yield from _journal(health)
+    yield Finding("keeps", GOOD, health["keep"])
     yield from (Finding("power", NOTE, notice) for notice in health["power"])
     if health["costs"]:
         yield Finding("costs", NOTE, health["costs"])
@@ -139,16 +157,20 @@ def _socket(home: Home) -> Finding:
 
 def _policy(health: dict[str, Any]) -> Finding:
     if health["trouble"]:
-        return Finding("policy", BAD, f"{health['trouble']}; choose one: dovetail policy set NAME")
+        way = f"choose one: {command_again()} policy set NAME"
+        return Finding("policy", BAD, f"{health['trouble']}; {way}")
     return Finding("policy", GOOD, f"{health['policy']} decides")
 
 
 def _journal(health: dict[str, Any]) -> Iterator[Finding]:
     if health["full"]:
         yield Finding("journal", BAD, "the disk is full: nothing new is taken on; make room")
-    elif health["notice"]:
-        yield Finding("journal", NOTE, health["notice"])
-    else:
+    yield from (Finding("notice", BAD, told) for told in health["notices"])
+    if health["notices"]:
+        yield Finding(
+            "notice", NOTE, f"once you know of it: {command_again()} doctor --acknowledge"
+        )
+    elif not health["full"]:
         yield Finding("journal", GOOD, f"{health['seq']:,} entries, nothing amiss")
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from math import inf
 from typing import Any
 
 from dovetail.app.client import BrokenOff, Client, Unreachable
+from dovetail.app.gone import gone_text
 from dovetail.app.live.rows import ENDED
 from dovetail.app.live.times import span
 from dovetail.core.errors import DovetailError
@@ -17,7 +19,7 @@ FAILED = 3
 _FIRST_LOOK_S, _MOST_S = 0.05, 1.0
 _AWAY_S = 600.0  # what runs outlives the daemon: whoever follows it waits until it is started again
 _SAY_AFTER_S = 3.0  # one that is only restarted is back sooner
-_REMEMBERED = 16 << 20  # bytes of a log that are surely not rotated away yet
+_THE_END = 1 << 53  # of any log
 
 
 class TooLate(DovetailError):
@@ -58,36 +60,46 @@ def patiently(client: Client, path: str, until: float | None = None) -> dict[str
         time.sleep(0.5)
 
 
-def log_bytes(client: Client, job_id: str, tail: int | None = None) -> Iterator[bytes]:
-    """The log as it grows, until the job has ended."""
-    told = 0
+def log_bytes(
+    client: Client, job_id: str, tail: int | None = None, stream: str | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The log as it grows, or one stream of it, until the job has ended: each byte once, with how
+    many before it are gone."""
+    upto = 0 if tail is None else -tail or _THE_END
     while True:
+        begins: list[int] = []
+        came, place = 0, upto
         try:
-            for chunk in _after(client, job_id, tail, told):
-                told += len(chunk)
-                yield chunk
-            return
+            for piece in client.stream(
+                f"/v1/jobs/{job_id}/log",
+                partial(_note_start, begins),
+                follow=True,
+                start=place,
+                stream=stream,
+            ):
+                missing = 0 if came or not 0 <= place < _THE_END else begins[0] - place
+                came += len(piece)
+                upto = begins[0] + came
+                yield missing, piece
         except BrokenOff:
             patiently(client, f"/v1/jobs/{job_id}")
+            continue
+        if not came:
+            return
 
 
-def _after(client: Client, job_id: str, tail: int | None, told: int) -> Iterator[bytes]:
-    """Once some was told, what follows it; a very long log is gone on with at its end."""
-    path = f"/v1/jobs/{job_id}/log"
-    if not told:
-        yield from client.stream(path, follow=True, tail=tail)
-    elif tail is not None or told > _REMEMBERED:
-        yield from client.stream(path, follow=True, tail=0)
-    else:
-        for chunk in client.stream(path, follow=True):
-            new, told = chunk[told:], max(told - len(chunk), 0)
-            if new:
-                yield new
+def _note_start(begins: list[int], headers: Mapping[str, str]) -> None:
+    begins.append(int(headers["dovetail-start"]))
 
 
-def write_out(chunks: Iterator[bytes]) -> None:
-    for chunk in chunks:
-        sys.stdout.buffer.write(chunk)
+def write_out(pieces: Iterable[tuple[int, bytes]], apart: bool = False) -> None:
+    """`apart`: what is gone is said beside the output, which may be data, not in it."""
+    for missing, piece in pieces:
+        if missing and apart:
+            print(f"dovetail: {gone_text(missing)}", file=sys.stderr, flush=True)
+        elif missing:
+            sys.stdout.buffer.write(f"\n{gone_text(missing)}\n".encode())
+        sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
 
 

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from dovetail.app.client import Client
-from dovetail.app.live.listing import Column, clean, has_colours, ids_text, is_terminal, table
+from dovetail.app.client import Client, Refused
+from dovetail.app.live.listing import (
+    Column,
+    clean,
+    counted,
+    has_colours,
+    ids_text,
+    is_terminal,
+    table,
+)
 from dovetail.app.live.reach import (
     MOST_ROWS,
+    WANTED,
     as_json,
+    command_again,
     found_jobs,
+    is_id,
     job_id,
     job_ids,
+    one_job,
     print_json,
     print_lines,
     with_client,
     with_forecast,
 )
-from dovetail.app.live.rows import DEFAULT, chosen
+from dovetail.app.live.rows import DEFAULT, as_entities, chosen
 
 SHOWN = 200
 _REDRAW_S = 2.0
@@ -54,7 +66,10 @@ def queue(
     asked = {"user": user, "name": name, "limit": most}
     while True:
         found = client.get("/v1/jobs", **asked)
-        found["jobs"] = with_forecast(client, found["jobs"])
+        if as_json or all_:
+            found["jobs"] = with_forecast(client, found["jobs"])
+        else:
+            _as_entities(client, found, asked)
         if as_json:
             print_json(found["jobs"])
         else:
@@ -62,6 +77,16 @@ def queue(
         if not watch:
             return
         time.sleep(_REDRAW_S)
+
+
+def _as_entities(client: Client, found: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """With each study as one of those that wait; its trials must not crowd out what comes after."""
+    rows, most = found["jobs"], asked["limit"]
+    if found["total"] > len(rows) and any(row.get("trial") is not None for row in rows):
+        rows = client.get("/v1/jobs", **{**asked, "limit": MOST_ROWS})["jobs"]
+    told = as_entities(rows)
+    found["total"] -= len(rows) - len(told)
+    found["jobs"] = with_forecast(client, told[:most])
 
 
 def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) -> None:
@@ -73,15 +98,19 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
     if is_terminal():
         click.echo(("\n" if rows else "") + summary(found))
     if found["total"] > len(rows):
-        click.echo(f"… and {found['total'] - len(rows):,} more: dovetail queue --all", err=True)
+        more = f"{found['total'] - len(rows):,} more: {command_again()} queue --all"
+        click.echo(f"… and {more}", err=True)
     if found["trouble"]:
         click.echo(f"dovetail: {found['trouble']}", err=True)
+    if found["notices"]:
+        told = counted(found["notices"], "notice")
+        click.echo(f"dovetail: {told} that nobody has acknowledged: dovetail doctor", err=True)
 
 
 def summary(found: dict[str, Any]) -> str:
     """2 running, 5 waiting · policy fair-share"""
     if not found["running"] + found["waiting"]:
-        return "No job runs or waits. Submit one: dovetail submit -- python train.py"
+        return f"No job runs or waits. Submit one: {command_again()} submit -- python train.py"
     return f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
 
 
@@ -93,8 +122,12 @@ def summary(found: dict[str, Any]) -> str:
 @as_json
 @with_client
 def show(client: Client, job_id: str, as_json: bool) -> None:
-    """Everything about one job; for the number of an array, its members."""
-    rows = with_forecast(client, found_jobs(client, job_id))
+    """Everything about one job; of an array, or of several that have that name, a list."""
+    rows = found_jobs(client, job_id)
+    if len(rows) == 1 and not is_id(job_id):
+        job_id = rows[0]["id"]
+        rows = found_jobs(client, job_id)
+    rows = with_forecast(client, rows)
     if as_json:
         print_json(rows[0] if rows[0]["id"] == job_id else rows)
     elif rows[0]["id"] == job_id:
@@ -111,7 +144,8 @@ def show(client: Client, job_id: str, as_json: bool) -> None:
 @with_client
 def why(client: Client, job_id: str, as_json: bool) -> None:
     """What a job waits for, who is ahead and why, and what would let it start."""
-    found = client.get(f"/v1/jobs/{job_id}/why")
+    own = one_job(client, job_id, ("queued", "suspended", "starting", "running"))
+    found = client.get(f"/v1/jobs/{own}/why")
     if as_json:
         print_json(found)
     else:
@@ -123,10 +157,10 @@ def why(client: Client, job_id: str, as_json: bool) -> None:
 
 
 def _changes_jobs(change: Callable[[Client, Sequence[str], bool], None]) -> click.Command:
-    """A command about jobs by id, by pattern, or all of one's own."""
+    """A command about jobs by id, by name or pattern, or all of one's own."""
     command = click.command()(with_client(change))
     command.params += [
-        click.Argument(["ids"], metavar="[ID|PATTERN]...", nargs=-1),
+        click.Argument(["ids"], metavar=f"[{WANTED}]...", nargs=-1),
         click.Option(["--mine"], is_flag=True, help="All jobs of yours that have not ended."),
     ]
     return command
@@ -134,7 +168,7 @@ def _changes_jobs(change: Callable[[Client, Sequence[str], bool], None]) -> clic
 
 @_changes_jobs
 def cancel(client: Client, ids: Sequence[str], mine: bool) -> None:
-    """End jobs: by id (12, 7.3), array (7) or pattern ('train-*')."""
+    """End jobs: by id (12, 7.3), array (7), name (train) or pattern ('train-*')."""
     _change(client, "cancel", "Cancelled", ids, mine)
 
 
@@ -158,20 +192,50 @@ def requeue(client: Client, ids: Sequence[str], mine: bool) -> None:
 
 def _change(client: Client, verb: str, done: str, ids: Sequence[str], mine: bool) -> None:
     if mine == bool(ids):
-        raise click.UsageError(f"say which jobs to {verb}: ids or patterns, or --mine")
+        raise click.UsageError(f"say which jobs to {verb}: ids, names or patterns, or --mine")
     asked: dict[str, object] = {"mine": True} if mine else {"ids": list(ids)}
-    changed: list[str] = client.post(f"/v1/jobs/{verb}", asked)["ids"]
+    found = client.post(f"/v1/jobs/{verb}", {**asked, "partly": True})
+    changed: list[str] = found["ids"]
     click.echo(f"{done} {ids_text(changed)}." if changed else f"There is no job to {verb}.")
+    _say_problems(found)
+
+
+def _say_problems(found: Mapping[str, Any]) -> None:
+    """What could be done is done; for the rest the command fails."""
+    for problem in found["problems"]:
+        click.echo(f"dovetail: {clean(problem)}", err=True)
+    if found["problems"]:
+        sys.exit(1)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-@click.argument("priority", type=float)
+@click.argument("words", metavar=f"{WANTED}... PRIORITY", nargs=-1)
 @with_client
-def prio(client: Client, ids: Sequence[str], priority: float) -> None:
-    """Change the priority of jobs: higher goes first, 0 is what jobs have."""
-    changed = client.post("/v1/jobs/priority", {"ids": list(ids), "priority": priority})["ids"]
-    click.echo(f"Priority {priority:g} for {ids_text(changed)}.")
+def prio(client: Client, words: Sequence[str]) -> None:
+    """Change the priority of jobs: higher goes first, 0 is what jobs have.
+
+    \b
+    dovetail prio 12 5       job 12 goes before others
+    dovetail prio train -1   those called train let others pass
+    """
+    ids, priority = _jobs_and_priority(words)
+    asked = {"ids": ids, "priority": priority, "partly": True}
+    found = client.post("/v1/jobs/priority", asked)
+    click.echo(f"Priority {priority:g} for {ids_text(found['ids'])}.")
+    _say_problems(found)
+
+
+def _jobs_and_priority(words: Sequence[str]) -> tuple[list[str], float]:
+    *ids, last = words or ("",)
+    try:
+        priority = float(last)
+    except ValueError:
+        raise click.UsageError(
+            f"the priority comes last, a number: prio JOB... 5, not {last!r}"
+        ) from None
+    if not ids:
+        raise click.UsageError(f"say whose priority becomes {last}: prio JOB... {last}")
+    return ids, priority
 
 
 # --------------------------------------------------------------------------------------- waiting
@@ -183,14 +247,22 @@ def prio(client: Client, ids: Sequence[str], priority: float) -> None:
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 @with_client
 def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool) -> None:
-    """Until jobs have ended. 0: all have finished; 3: one has failed; 124: time is up."""
+    """Until jobs have ended. 0: all have finished; 1: one is not there; 3: one has failed; 124: time
+    is up."""
     from dovetail.app.live.follow import TooLate, ending, wait_for
 
     until = None if timeout is None else time.monotonic() + timeout
-    wanted = [row["id"] for own in ids for row in found_jobs(client, own)]
-    well = True
+    wanted, well, missing = list[str](), True, False
+    for own in ids:
+        try:
+            wanted += [row["id"] for row in found_jobs(client, own)]
+        except Refused as error:
+            if len(ids) == 1:
+                raise
+            click.echo(f"dovetail: {clean(str(error))}", err=True)
+            missing = True
     try:
-        for own in wanted:
+        for own in dict.fromkeys(wanted):
             row = wait_for(client, own, until)
             well = well and row["phase"] == "finished"
             if not quiet:
@@ -198,4 +270,4 @@ def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool)
     except TooLate as late:
         click.echo(f"dovetail: {late}", err=True)
         sys.exit(124)
-    sys.exit(0 if well else 3)
+    sys.exit(3 if not well else 1 if missing else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -54,11 +55,19 @@ def set_policy(client: Client, name: str, predictor: str | None) -> None:
 
 # ----------------------------------------------------------------------------------------- tenants
 
+
+def _told_for(row: Mapping[str, Any]) -> str:
+    """Who may use it."""
+    told = [*row["users"], *(f"group {name}" for name in row["groups"])]
+    return ", ".join(told) or "everybody"
+
+
 _COLUMNS = (
     Column("TENANT", lambda row: str(row["name"]), least=12),
     Column("QUOTA", lambda row: number(row["gpu_quota"]) or "none", right=True),
     Column("WEIGHT", lambda row: number(row["weight"]), right=True),
     Column("HOLDS", lambda row: number(row["gpus"]) or "0", right=True),
+    Column("FOR", _told_for),
 )
 
 
@@ -84,8 +93,19 @@ def _list_tenants(client: Client, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--quota", metavar="GPUS", help="GPUs at once, or none.")
 @click.option("--weight", type=click.FloatRange(0, min_open=True), help="Of its fair share.  [1]")
+@click.option(
+    "--users", metavar="NAMES", help="Who may use it, such as ann,bob; all for everybody."
+)
+@click.option("--groups", metavar="NAMES", help="Groups whose members may; all for everybody.")
 @with_client
-def set_tenant(client: Client, name: str, quota: str | None, weight: float | None) -> None:
+def set_tenant(
+    client: Client,
+    name: str,
+    quota: str | None,
+    weight: float | None,
+    users: str | None,
+    groups: str | None,
+) -> None:
     """What is not named stays as it is."""
     known: dict[str, Any] = next(
         (row for row in client.get("/v1/tenants")["tenants"] if row["name"] == name), {}
@@ -94,10 +114,17 @@ def set_tenant(client: Client, name: str, quota: str | None, weight: float | Non
         "name": name,
         "gpu_quota": known.get("gpu_quota") if quota is None else _quota(quota),
         "weight": known.get("weight", 1.0) if weight is None else weight,
+        "users": known.get("users", []) if users is None else _names(users),
+        "groups": known.get("groups", []) if groups is None else _names(groups),
     }
     client.put("/v1/tenants", asked)
     limit = "no quota" if asked["gpu_quota"] is None else f"a quota of {asked['gpu_quota']:g} GPUs"
-    click.echo(f"Tenant {name} has {limit} and weight {asked['weight']:g}.")
+    told = f"Tenant {name} has {limit} and weight {asked['weight']:g}"
+    click.echo(f"{told}, for {_told_for(asked)}.")
+
+
+def _names(text: str) -> list[str]:
+    return [] if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _quota(text: str) -> float | None:

@@ -48,7 +48,8 @@ def predict(
 ) -> None:
     """Say how long a job would run, by what has finished before; nothing is submitted.
 
-    The job is described as for dovetail submit; its name, user, tenant and GPUs are what counts.
+    The job is described as for dovetail submit; its command, name, user, tenant and GPUs, estimate and
+    time limit are what counts.
     """
     way = predictor or (RECENT_MEAN if missing() else MIXTURE)
     if way in (BOOSTED, MIXTURE) and missing():
@@ -63,15 +64,15 @@ def predict(
     if as_json:
         print_json({**asdict(found), "finished": memory.finished})
     else:
-        _say(found, memory.finished)
+        _say(found)
 
 
-def _say(found: Explained, finished: int) -> None:
+def _say(found: Explained) -> None:
+    if found.seconds is None or found.low is None or found.high is None:
+        click.echo(f"Unknown: {'; '.join(found.because)}.")
+        return
     sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
-    if finished:
-        click.echo(f"About {span(found.seconds)}; {sure}.")
-    else:
-        click.echo(f"No job has finished yet, so this is a guess: {span(found.seconds)}; {sure}.")
+    click.echo(f"About {span(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 
@@ -124,6 +125,7 @@ def _story(row: Mapping[str, Any], first: Seconds) -> Story:
     job = Job(
         JobId(row["id"]), gpus=row["gpus"], share=round(row["share"] * WHOLE_GPU), user=row["user"],
         cpus=0.0 if row["gpus"] else 1.0, tenant=row["tenant"], name=row["name"], group=row["group"],
+        trial=row.get("trial"), alike=tuple(row.get("alike", ())), amount=row.get("amount"),
     )  # fmt: skip
     held = job.gpus * row["share"]
     worked = row["run_s"] - (row["lost_gpu_s"] / held if held else 0.0)

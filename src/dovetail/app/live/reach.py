@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from shlex import quote
 from typing import Any
@@ -18,15 +19,10 @@ MOST_ROWS = 10_000  # that the daemon tells at once
 _MOST_FORECASTS = 500  # more would not fit the line that asks for them
 
 
-def _checked(ctx: click.Context, parameter: click.Parameter, given: Any) -> Any:
-    for own in [given] if isinstance(given, str) else given:
-        if not (own.isascii() and own.replace(".", "", 1).isdigit() and own[0] != "."):
-            raise click.BadParameter(f"{own!r} is not a job id, such as 12 or 12.3")
-    return given
+WANTED = "ID|NAME|PATTERN"
 
-
-job_id = click.argument("job_id", metavar="ID", callback=_checked)
-job_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True, callback=_checked)
+job_id = click.argument("job_id", metavar=WANTED)
+job_ids = click.argument("ids", metavar=f"{WANTED}...", nargs=-1, required=True)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -59,8 +55,16 @@ def print_lines(lines: list[str]) -> None:
     click.echo("\n".join(lines))
 
 
+def is_id(text: str) -> bool:
+    """`12` or `12.3`, rather than a name."""
+    return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
+
+
 def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
-    """The job of that id; for the number of an array all its members, also those that ended."""
+    """The job of that id; for the number of an array all its members, also those that ended; for a
+    name or pattern the caller's that live, else the last one that ended."""
+    if not is_id(wanted):
+        return _named(client, wanted)
     try:
         return [client.get(f"/v1/jobs/{wanted}")]
     except Refused as error:
@@ -68,6 +72,39 @@ def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
         if not members:
             raise
     return sorted(members, key=lambda row: int(row["id"].partition(".")[2]))
+
+
+def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
+    """The id of the one that is meant. Of several of that name the last one in the first of these
+    phases that has any; that there are others is said."""
+    if is_id(wanted):
+        return wanted
+    rows = _named(client, wanted)
+    rank = {phase: number for number, phase in enumerate(phases)}
+    first = min(rank.get(row["phase"], len(rank)) for row in rows)
+    last = [row for row in rows if rank.get(row["phase"], len(rank)) == first][-1]
+    if len(rows) > 1:
+        told = f"{len(rows):,} jobs are called {wanted}; this is {last['id']}, the last {last['phase']}"
+        click.echo(f"dovetail: {told}", err=True)
+    found: str = last["id"]
+    return found
+
+
+def _named(client: Client, name: str) -> list[dict[str, Any]]:
+    """By number. Others' jobs only where the caller has none of that name."""
+    live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
+    rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
+    if not rows:
+        lists = f"{command_again()} queue and history list them"
+        raise Refused(404, f"there is no job called {name!r}; {lists}")
+    return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
+
+
+def _own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from dovetail.app.daemon.callers import user_name
+
+    me = user_name(os.getuid())
+    return [row for row in rows if row["user"] == me] or rows
 
 
 def _members(client: Client, array: str) -> list[dict[str, Any]]:
@@ -91,11 +128,10 @@ def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, 
         found = client.get("/v1/forecast", ids=",".join(waiting))
     except Refused:
         return rows
-    return [
-        {
-            **row,
-            "expected_start": found["starts"].get(row["id"]),
-            "expected_end": found["ends"].get(row["id"]),
-        }
-        for row in rows
-    ]
+    return [{**row, **_expected(row["id"], found)} for row in rows]
+
+
+def _expected(job_id: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """None: it is unknown; not there: nothing was said of it."""
+    spans = {"expected_start": found["starts"], "expected_end": found["ends"]}
+    return {name: told[job_id] for name, told in spans.items() if job_id in told}

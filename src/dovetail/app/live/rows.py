@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -37,11 +37,10 @@ def gpus_text(row: Row) -> str:
 def where(row: Row) -> str:
     """The GPUs it holds; the node is named only where there are several."""
     pieces = row["placement"]
-    if not pieces:
-        return ""
-    if len(pieces) == 1 and pieces[0]["gpus"]:
-        return f"on {numbers_text(pieces[0]['gpus'])}"
-    return " ".join(f"{piece['node']}:{numbers_text(piece['gpus'])}" for piece in pieces)
+    held = [piece for piece in pieces or () if piece["gpus"]]  # none: a job of processors alone
+    if len(held) == 1 == len(pieces):
+        return f"on {numbers_text(held[0]['gpus'])}"
+    return " ".join(f"{piece['node']}:{numbers_text(piece['gpus'])}" for piece in held)
 
 
 def progress(row: Row, most: int = 3) -> str:
@@ -74,12 +73,33 @@ def waited(row: Row) -> str:
 
 
 def expected(row: Row) -> str:
-    """`end in ~12 min`, `start in ~3 min`; nothing where nobody knows."""
+    """`end in ~12 min`, `start in ~3 min`, `start unknown`."""
     what = "end" if row["placement"] else "start"
-    found: Mapping[str, Any] | None = row.get(f"expected_{what}")
+    field = f"expected_{what}"
+    found: Mapping[str, Any] | None = row.get(field)
     if not found or found.get("expected") is None:
-        return ""
+        return f"{what} unknown" if field in row and row["ended_at"] is None else ""
     return f"{what} {about(found['expected'], time.time())}"
+
+
+def as_entities(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A study is one in the line: of its trials that wait the first is shown, and says how many."""
+    waiting: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.get("trial") is not None and not row["placement"]:
+            waiting.setdefault(row["group"], []).append(row)
+    more = {id(own[0]): len(own) - 1 for own in waiting.values()}
+    hidden = {id(row) for own in waiting.values() for row in own[1:]}
+    return [
+        {**row, "reason": _with_others(row, more[id(row)])} if more.get(id(row)) else row
+        for row in rows
+        if id(row) not in hidden
+    ]
+
+
+def _with_others(row: Row, more: int) -> str:
+    told = f"and {more:,} more trial{'' if more == 1 else 's'} of its study"
+    return f"{row['reason']}; {told}" if row["reason"] else told
 
 
 def _limit(row: Row) -> str:

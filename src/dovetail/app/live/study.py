@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
@@ -22,7 +23,7 @@ from dovetail.app.live.reach import (
 )
 from dovetail.app.live.study_follow import path_of
 from dovetail.app.live.study_rows import best_text, counts_text, study_columns
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 
 _ELSEWHERE = {
     "policies": ("dovetail.app.study_policies", "policies", "List policies and parameters."),
@@ -168,6 +169,7 @@ def cancel(client: Client, name: str) -> None:
     click.echo(clean(f"{told}; {row['done']:,} done; {best}."))
 
 
+_MOST_LAST_LINES = 50
 _LIVING = ("new", "running", "paused")
 
 
@@ -181,8 +183,28 @@ def report(client: Client, name: str, out: str | None) -> None:
 
     found = client.get(path_of(name))
     path = Path(out or f"{_file_name(found['name'])}.html")
-    write_study(path, found)
+    write_study(path, {**found, "trials": _with_last_lines(client, found["trials"])})
     click.echo(f"Report: {path.absolute()} ({counted(len(found['trials']), 'trial')})")
+
+
+def _with_last_lines(client: Client, trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the trials that failed printed last, of the first of them."""
+    failed = [trial["number"] for trial in trials if trial["state"] == "failed"][:_MOST_LAST_LINES]
+    return [
+        {**trial, "last_line": _last_line(client, trial) if trial["number"] in failed else ""}
+        for trial in trials
+    ]
+
+
+def _last_line(client: Client, trial: Mapping[str, Any]) -> str:
+    """ "" where nothing was printed, or the log is gone."""
+    from dovetail.app.live.logs import last_lines
+
+    try:
+        raw, _ = last_lines(client, str(trial["job"]), 1)
+    except DovetailError:
+        return ""
+    return clean(" ".join(raw.decode(errors="replace").split()))
 
 
 def _file_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
@@ -105,6 +106,11 @@ def counts_text(study: Row) -> str:
     return ", ".join(told)
 
 
+def tells_counts(reason: str) -> bool:
+    """Whether the reason for its end says already how many trials are done."""
+    return re.search(r"trials (are|is) done", reason) is not None
+
+
 def trials_of(study: Row) -> int:
     """The list of studies counts them, the description of one names them."""
     trials = study["trials"]
@@ -146,12 +152,23 @@ def quiet_text(study: Row, command: str) -> str:
         told = f"no trial has reported {metric} yet after {span(quiet['seconds'])}"
         if quiet["told"]:
             told += f"; trial {number} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
+        told += _printed_text(quiet)
     else:
         likewise = f" ({len(others):,} more likewise)" if others else ""
         usual = span(quiet["usual_s"])
         told = f"trial {number} has reported nothing new for {span(quiet['seconds'])}{likewise}"
         told += f", where {usual} is usual"
     return f"{told}; see {command} logs {quiet['job']}; a time_limit ends trials that hang"
+
+
+def _printed_text(quiet: Row) -> str:
+    """What was printed and not understood, and what would help."""
+    if not quiet.get("printed"):
+        return ""
+    told = f"; it printed: {' ⏎ '.join(quiet['printed'])}"
+    if quiet["pattern"]:
+        told += f"; to have that understood, add to the study: metric_pattern: '{quiet['pattern']}'"
+    return told
 
 
 def _misfits(trial: Row, whole: int) -> bool:

@@ -111,25 +111,40 @@ def _first_and_last(ids: Sequence[str]) -> str:
 
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
 @described_job
+@click.option("-n", "--no-stdin", is_flag=True, help="Do not pass on what comes to this command.")
 @click.pass_context
 @with_client
-def run(client: Client, ctx: click.Context, **asked: Any) -> None:
-    """Submit a job, show what it prints, and end with its exit code. Ctrl-C cancels it."""
+def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> None:
+    """Submit a job, pass its input on, show what it prints, and end with its exit code.
+
+    Ctrl-C cancels it.
+    """
     if asked["array"]:
         raise click.UsageError("run follows one job; hand in an array with dovetail submit")
-    ids = _submit(client, asked, ctx.meta["is_command"])
+    from dovetail.app.live.attached import are_apart, attend
+    from dovetail.app.live.sending import has_input, send_input
+
+    is_command = ctx.meta["is_command"]
+    describes = not is_command and asked["words"][:1] == ("-",)  # what comes is the description
+    streams = {"apart": are_apart(), "stdin": not (no_stdin or describes) and has_input()}
+    ids = _submit(client, asked, is_command, streams)
     if "." in ids[0]:
         click.echo(f"Submitted array {ids[0].partition('.')[0]}; following {ids[0]}.", err=True)
-    from dovetail.app.live.attached import attend
-
-    sys.exit(attend(client, ids[0]))
+    if streams["stdin"]:
+        send_input(client, ids[0])
+    sys.exit(attend(client, ids[0], streams["apart"]))
 
 
 # ------------------------------------------------------------------------------------ what is sent
 
 
-def _submit(client: Client, asked: Mapping[str, Any], is_command: bool) -> list[str]:
-    return with_spec(asked, is_command, lambda spec: _send(client, spec))
+def _submit(
+    client: Client,
+    asked: Mapping[str, Any],
+    is_command: bool,
+    streams: Mapping[str, bool] | None = None,
+) -> list[str]:
+    return with_spec(asked, is_command, lambda spec: _send(client, spec, streams or {}))
 
 
 def with_spec(
@@ -152,13 +167,14 @@ def with_spec(
         raise
 
 
-def _send(client: Client, spec: Mapping[str, Any]) -> list[str]:
+def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> list[str]:
     try:
-        ids: list[str] = client.post("/v1/jobs", {"jobs": [as_sent(spec)]})["ids"]
+        job = {**as_sent(spec), **streams}
+        ids: list[str] = client.post("/v1/jobs", {"jobs": [job]})["ids"]
     except Refused as error:
         members = with_members(client, spec) if error.status == 404 else spec
         if members != spec:
-            return _send(client, members)
+            return _send(client, members, streams)
         raise Refused(error.status, str(error).removeprefix("jobs[0].spec").lstrip(".: ")) from None
     return ids
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from dovetail.app.client import Client, Unreachable
-from dovetail.app.home import Home, find_home, home_in, system_home
+from dovetail.app.home import Home, check_own, find_home, home_in, system_home
 from dovetail.app.live.listing import counted
 from dovetail.app.live.policy import predictor, with_predictor
 from dovetail.app.live.reach import command_again
@@ -57,29 +57,51 @@ class DidNotStart(DovetailError):
     metavar="[KIND=]FILE",
     help="CSV: time and watts of models under power limits; none to forget it.  [as last time]",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="WHAT=HOW",
+    help="runs=30d, runs=100GB, journal=1y, runs=forever.  [as last time]",
+)
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
+@click.option("--tls-cert", metavar="FILE", help="With --listen: the certificate (PEM).")
+@click.option("--tls-key", metavar="FILE", help="Its key.  [in the same file]")
+@click.option(
+    "--without-tls", is_flag=True, help="With --listen: the network is safe, others cannot read."
+)
 @click.option("--system", is_flag=True, help="For everybody on this machine (as root).")
-@click.option("--group", help="With --system: whose members may use it.  [dovetail]")
+@click.option(
+    "--group", help="With --system: whose members may use it.  [as last time, else dovetail]"
+)
+@click.option(
+    "--admins",
+    metavar="GROUP",
+    help="With --system: whose members administer it besides root; none for nobody.  "
+    "[as last time]",
+)
 @click.option("--foreground", is_flag=True, help="Stay here; Ctrl-C stops it.")
 @click.pass_obj
 def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> None:
     """Start the daemon. Jobs of a daemon before it go on."""
-    if asked["group"] and not system:
-        raise click.UsageError("--group goes with --system")
+    for name in ("group", "admins"):
+        if asked[name] and not system:
+            raise click.UsageError(f"--{name} goes with --system")
+    _check_tls(asked)
     named = asked.pop("predictor")
     if named and not asked["policy"]:
         raise click.UsageError("--predictor goes with --policy, such as --policy qssf")
     asked["policy"] = asked["policy"] and with_predictor(asked["policy"], named)
-    for name in ("costs", "speed_table"):
+    for name in ("costs", "speed_table", "tls_cert", "tls_key"):
         if asked[name] not in (None, "none"):
             asked[name] = os.path.abspath(asked[name])  # the daemon runs elsewhere
     asked["power_table"] = [_absolute(text) for text in asked["power_table"]] or None
+    asked["keep"] = list(asked["keep"]) or None
     place = _place(home, system)
     client = Client(place, timeout_s=10.0)
     running = _health(client)
     if running is not None:
         click.echo(f"Dovetail is up already (process {running['pid']}, {place.socket}).")
-        _say_what_is_not_heeded(asked)
+        _say_what_is_not_heeded(asked, running["system"])
         return
     _prepare(place)
     command = [sys.executable, "-m", "dovetail.app.daemon", _settings(place, asked)]
@@ -87,7 +109,15 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         click.echo(f"Dovetail serves {place.socket}; Ctrl-C stops it, its jobs go on.", err=True)
         os.execv(sys.executable, command)
     start(command, place)
-    _greet(client, place, asked["listen"])
+    _greet(client, place, asked)
+
+
+def _check_tls(asked: Mapping[str, Any]) -> None:
+    for name in ("tls_cert", "without_tls"):
+        if asked[name] and not asked["listen"]:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --listen")
+    if asked["tls_key"] and not asked["tls_cert"]:
+        raise click.UsageError("--tls-key goes with --tls-cert")
 
 
 def _absolute(text: str) -> str:
@@ -114,11 +144,12 @@ def _health(client: Client) -> dict[str, Any] | None:
     return found
 
 
-def _say_what_is_not_heeded(asked: Mapping[str, Any]) -> None:
+def _say_what_is_not_heeded(asked: Mapping[str, Any], system: bool) -> None:
     if asked["policy"]:
-        click.echo("To change its policy: dovetail policy set NAME", err=True)
-    if any(value is not None for name, value in asked.items() if name != "policy"):
-        click.echo("To start it anew with these options: dovetail down, then up", err=True)
+        click.echo(f"To change its policy: {command_again()} policy set NAME", err=True)
+    if any(value not in (None, False) for name, value in asked.items() if name != "policy"):
+        anew = f"{command_again()} down, then up{' --system' if system else ''}"
+        click.echo(f"To start it anew with these options: {anew}", err=True)
 
 
 def _prepare(place: Home) -> None:
@@ -127,6 +158,7 @@ def _prepare(place: Home) -> None:
         place.state.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"cannot make the folder {place.state}: {error.strerror}") from None
+    check_own(place)  # before anything is opened there
     if not os.access(place.state, os.W_OK | os.X_OK):
         raise BadInput(f"the folder {place.state} cannot be written; name another with --home")
 
@@ -190,17 +222,20 @@ def _why_not(said: bytes, log: Path, seen: int) -> str:
     return f"the daemon did not start: {last[:300]} (see {log})"
 
 
-def _greet(client: Client, place: Home, listen: str | None) -> None:
+def _greet(client: Client, place: Home, asked: Mapping[str, Any]) -> None:
     health, nodes = client.get("/v1/health"), client.get("/v1/nodes")["nodes"]
     jobs = health["jobs"]
     click.echo(f"Dovetail is up: {told_of(nodes)}, policy {health['policy']}.")
     if jobs["running"] or jobs["waiting"]:
         click.echo(f"  jobs    {jobs['running']:,} go on, {jobs['waiting']:,} wait")
     click.echo(f"  socket  {place.socket}")
-    if listen:
-        click.echo(f"  listens at {listen}; the token is in {place.token}")
-    if health["notice"]:
-        click.echo(f"  notice  {health['notice']}")
+    if asked["listen"]:
+        how = "https" if asked["tls_cert"] else "http"
+        click.echo(f"  listens at {how}://{asked['listen']}; the token is in {place.token}")
+    if asked["without_tls"]:
+        click.echo("  warning what is said there, the token too, can be read on the way", err=True)
+    for notice in health["notices"]:
+        click.echo(f"  notice  {notice}")
     if health["trouble"]:
         click.echo(f"  notice  {health['trouble']}")
     for notice in (*health["power"], health["costs"]):
@@ -240,7 +275,7 @@ def down(home: str | None, cancel: bool) -> None:
     client.post("/v1/stop")
     client.close()
     _wait_until_gone(health["pid"])
-    click.echo(f"Dovetail is down{_told_left(jobs)}.")
+    click.echo(f"Dovetail is down{_told_left(jobs, health['system'])}.")
 
 
 def _stop_by_signal(place: Home) -> None:
@@ -259,11 +294,11 @@ def _stop_by_signal(place: Home) -> None:
     click.echo(f"Dovetail is down; its socket {place.socket} was gone. Its jobs go on.")
 
 
-def _told_left(jobs: Mapping[str, int]) -> str:
+def _told_left(jobs: Mapping[str, int], system: bool) -> str:
     if not (jobs["running"] or jobs["waiting"]):
         return ""
     told = f"; {counted(jobs['running'], 'job')} still running, {jobs['waiting']:,} waiting"
-    return f"{told}: {command_again()} up takes them on again"
+    return f"{told}: {command_again()} up{' --system' if system else ''} takes them on again"
 
 
 def _cancel_all(client: Client, place: Home, jobs: Mapping[str, int]) -> None:

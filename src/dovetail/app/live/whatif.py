@@ -25,6 +25,7 @@ _IN_TIME = {
     "likely": "likely: it is expected to be done by then, but may take longer",
     "perhaps": "perhaps, if things go faster than expected",
     "no": "no",
+    "unknown": "unknown: nothing is known of how long it takes, or those before it",
 }
 
 
@@ -79,8 +80,10 @@ def _lines(found: Row) -> Iterator[str]:
 
 
 def _times(row: Row, now: float) -> str:
-    if row["start"] is None or row["end"] is None:
-        return "would wait, and it cannot be told how long"
+    if row["start"] is None:
+        return "would wait, until when is unknown"
+    if row["end"] is None:
+        return f"would start {span_text(Span(**row['start']), now)}; when it would end is unknown"
     start, end = span_text(Span(**row["start"]), now), span_text(Span(**row["end"]), now)
     return f"would start {start} and end {end}"
 

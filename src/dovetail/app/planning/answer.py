@@ -13,6 +13,7 @@ from dovetail.core.entries import Action, NodeJoined, Occupied, Start, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.loop import Policy
 from dovetail.core.model import Seconds
+from dovetail.core.plan import Plan
 from dovetail.core.state import State
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.andreas.drafting import Draft, actions_of
@@ -116,7 +117,7 @@ def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]
     draft = Draft(state, policy.books.of(state), movable=True)
     found = policy.search(draft.problem)
     notes.append(str(found))
-    return actions_of(state, draft, found.best, policy.place)
+    return actions_of(draft, found.best, Plan(state, policy.place))
 
 
 def _placed(request: Request, state: State) -> list[Placed]:

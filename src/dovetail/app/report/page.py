@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 
 from dovetail.app.objectives import Objective, point_of
 from dovetail.app.report import gantt
@@ -13,11 +14,12 @@ from dovetail.app.report.distribution import SIZE_CLASSES, completion_times, slo
 from dovetail.app.report.frame import asset, framed
 from dovetail.app.report.series import gpus_held, over_time
 from dovetail.app.report.summary import number, table, zeros_sentence
+from dovetail.app.report.verdict import verdict
 from dovetail.core.model import Node
 from dovetail.traces.record import JobRow, RunRecord
 
 SCRIPTS = (
-    "colours.js", "linechart.js", "timeline.js", "distribution.js", "front.js", "stints.js",
+    "axes.js", "colours.js", "linechart.js", "timeline.js", "distribution.js", "front.js", "stints.js",
     "gantt.js", "tables.js", "main.js",
 )  # fmt: skip
 
@@ -30,6 +32,7 @@ def render(runs: Sequence[RunRecord], title: str, objective: Objective | None = 
         facts=_facts(runs),
         data={**_data(runs), "front": _front(runs, objective)},
         scripts=SCRIPTS,
+        verdict=escape(verdict(summaries, objective)),
         summary=table(summaries),
         zeros=zeros_sentence(summaries),
     )

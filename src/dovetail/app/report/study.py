@@ -23,7 +23,8 @@ from dovetail.app.report.study_data import data_of
 from dovetail.app.report.study_others import Others, others_of
 
 SCRIPTS = (
-    "tables.js", "axes.js", "study_chart.js", "study_curves.js", "study_parts.js", "study_main.js",
+    "tables.js", "axes.js", "study_chart.js", "study_curves.js", "study_parts.js",
+    "study_parallel.js", "study_main.js",
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def _found(study: Mapping[str, Any]) -> str:
     if study["target"] is not None:
         told += f" · target {escape(target_text(study))}"
     settings = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(_exact(value))}</dd>"
+        f'<dt>{escape(name)}</dt><dd title="{escape(_exact(value))}">{escape(setting_text(value))}</dd>'
         for name, value in best["settings"].items()
     )
     return f'{told}</p><dl class="settings">{settings}</dl>'

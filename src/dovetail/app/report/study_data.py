@@ -8,13 +8,15 @@ from itertools import pairwise
 from math import ceil, inf, isfinite
 from typing import Any
 
-from dovetail.app.live.curves import scale_of
+from dovetail.app.live.curves import Scale, scale_of, with_room
 from dovetail.app.live.study_rows import is_minimised, loss_of, value_of, whole_steps
+from dovetail.app.report.importance import importance, importance_note
 
 MOST_POINTS = 150_000  # of all curves; more are thinned, evenly
 MOST_POINTS_EACH, LEAST_POINTS_EACH = 400, 16
 MOST_STINTS = 8_000
 _TEXT = 80
+_LINE = 200  # of what a failed trial printed last
 
 
 def data_of(study: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,10 +25,12 @@ def data_of(study: Mapping[str, Any]) -> dict[str, Any]:
     finite = [v for trial in trials for p in trial["points"] if isfinite(v := value_of(p[1]))]
     target = study["target"]
     scale = scale_of(finite, target, minimise) if finite else None
+    ends = with_room(scale) if scale else Scale(0.0, 1.0)
     seconds = _seconds(study)
     places = _places(trials)
     parameters = list(dict.fromkeys(name for trial in trials for name in trial["settings"]))
     ranks = _ranks(trials, minimise)
+    shares = importance(trials, minimise)
     each = max(min(MOST_POINTS_EACH, MOST_POINTS // max(len(trials), 1)), LEAST_POINTS_EACH)
     shortest = _shortest_shown(trials, seconds)
     shown = [
@@ -35,6 +39,7 @@ def data_of(study: Mapping[str, Any]) -> dict[str, Any]:
             "job": str(trial["job"] or ""),
             "state": trial["state"],
             "reason": _cut(trial.get("reason") or ""),
+            "last_line": _cut(trial.get("last_line") or "", _LINE),
             "steps": trial["steps"],
             "value": _short(value_of(trial["value"])),
             "best": _short(value_of(trial["best"])),
@@ -52,10 +57,12 @@ def data_of(study: Mapping[str, Any]) -> dict[str, Any]:
         "top": study["best"]["trial"] if study["best"] else None,
         "seconds": seconds,
         "last_step": max([study["steps"], *(t["points"][-1][0] for t in trials if t["points"])]),
-        "low": scale.low if scale else 0.0,
-        "high": scale.high if scale else 1.0,
+        "low": ends.low,
+        "high": ends.high,
         "log": bool(scale and scale.is_log),
         "parameters": [_cut(name) for name in parameters],
+        "importance": [None if share is None else round(share, 3) for _, share in shares],
+        "importance_note": importance_note(shares),
         "places": list(places),
         "best": best_over_time(trials, minimise),
         "trials": shown,
@@ -205,5 +212,5 @@ def _setting(value: object) -> object:
     return _cut(str(value))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+def _cut(text: str, most: int = _TEXT) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

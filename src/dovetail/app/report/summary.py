@@ -32,7 +32,15 @@ class Scaled:
     values: Sequence[float | None]
 
     def text(self, value: float | None) -> str:
-        return "–" if value is None else number(value / self.divisor)
+        """As many decimals for all of a column as give the one in the middle three digits."""
+        if value is None:
+            return "–"
+        shown = value / self.divisor
+        if self.divisor == 1.0 and all(own is None or own == int(own) for own in self.values):
+            return f"{shown:,.0f}"
+        middle = _middle(self.values) / self.divisor
+        decimals = 0 if middle >= 100 else 1 if middle >= 10 else 2 if middle >= 1 else None
+        return number(shown) if decimals is None else f"{shown:,.{decimals}f}"
 
 
 COST = "Cost"
@@ -147,10 +155,12 @@ def _value(summary: Summary, key: str) -> float | None:
 
 
 def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
+    """Columns of one group and quantity share the unit that suits the value in their middle: one
+    that is far off should not set it for all."""
     values = [_value(summary, column.key) for _, summary in summaries]
-    # The unit that suits the policy in the middle: one that is far off should not set it for all.
-    sizes = sorted(abs(value) for value in values if value)
-    middle = sizes[(len(sizes) - 1) // 2] if sizes else 0.0
+    alike = [own.key for own in KNOWN if (own.group, own.unit) == (column.group, column.unit)]
+    shared = [_value(summary, key) for _, summary in summaries for key in (alike or [column.key])]
+    middle = _middle(shared)
     if column.unit == "s" and middle:
         unit, divisor = next((unit, size) for least, unit, size in TIMES if middle >= least)
     elif column.unit == "GPU-s":
@@ -158,6 +168,11 @@ def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
     else:
         unit, divisor = column.unit, 0.01 if column.unit == "%" else 1.0
     return Scaled(column, unit, divisor, values)
+
+
+def _middle(values: Sequence[float | None]) -> float:
+    sizes = sorted(abs(value) for value in values if value)
+    return sizes[(len(sizes) - 1) // 2] if sizes else 0.0
 
 
 def _heading(column: Scaled) -> str:

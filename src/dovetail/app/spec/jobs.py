@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from dovetail.app.spec import arrays
-from dovetail.app.spec.launch import short_name
+from dovetail.app.spec.launch import short_name, words_of
 from dovetail.app.spec.model import JobSpec
 from dovetail.app.spec.timed import late_cost_per_s
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, Estimate, Job, JobId, Option, Seconds
+from dovetail.predict.commands import alike, amount
 
 
 def expand(spec: JobSpec) -> list[tuple[int | None, JobSpec]]:
@@ -36,6 +37,7 @@ def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str,
     asked, elastic = spec.resources, spec.elastic
     # Those that any policy may take stand first.
     options = sorted(spec.ways, key=lambda option: (option.gpus != spec.gpus, option))
+    words = [*words_of(spec), *(f"{name}={value}" for name, value in sorted(spec.envs.items()))]
     return {
         "id": JobId(job_id),
         "gpus": spec.gpus,
@@ -62,6 +64,8 @@ def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str,
         "late_cost_per_s": None if spec.late_cost is None else late_cost_per_s(spec.late_cost),
         "options": tuple(options),
         "settles": bool(options),
+        "alike": alike(words, spec.run or "", user),
+        "amount": amount(words),
     }
 
 

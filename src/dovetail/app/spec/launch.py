@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Mapping
 from pathlib import PurePath
 
+from dovetail.app.spec import arrays
 from dovetail.app.spec.model import JobSpec
 
 BASH, SH = "/bin/bash", "/bin/sh"
+# In the folder of a job that is a Slurm script: our commands for it, and how many steps it has had.
+TOOLS, SLURM_TOOLS, STEPS = "bin", ("srun", "scontrol"), "steps"
 INTERPRETERS = (
     "python",
     "bash",
@@ -58,20 +63,71 @@ def shell() -> str:
 
 
 def slurm_variables(
-    spec: JobSpec, job_id: str, name: str, workdir: str, index: int | None = None
+    spec: JobSpec,
+    job_id: str,
+    name: str,
+    submitted_in: str,
+    index: int | None = None,
+    array: str | None = None,
 ) -> dict[str, str]:
-    """What batch scripts read, if it is one. No more than that: SLURM_NTASKS, for one, would make
-    some libraries believe that Slurm starts their other processes."""
+    """What batch scripts read, if it is one. What follows from single options (SLURM_NTASKS …) is in
+    its `envs`, and only if it has the option, as under Slurm: some libraries believe then that Slurm
+    starts their other processes."""
     if not spec.slurm:
         return {}
-    found = {"SLURM_JOB_ID": job_id, "SLURM_JOBID": job_id, "SLURM_JOB_NAME": name}
-    found["SLURM_SUBMIT_DIR"] = workdir
-    if spec.resources.cpus >= 1:
-        found["SLURM_CPUS_PER_TASK"] = str(int(spec.resources.cpus))
-    if index is not None:
-        found["SLURM_ARRAY_JOB_ID"] = job_id.partition(".")[0]
-        found["SLURM_ARRAY_TASK_ID"] = str(index)
+    host = os.uname().nodename.partition(".")[0]
+    cpus = str(max(int(spec.resources.cpus), 1) if spec.resources.cpus else os.cpu_count() or 1)
+    same = (
+        (job_id, "JOB_ID JOBID"),
+        (name, "JOB_NAME"),
+        (submitted_in, "SUBMIT_DIR"),
+        (host, "JOB_NODELIST NODELIST SUBMIT_HOST TOPOLOGY_ADDR"),
+        ("1", "JOB_NUM_NODES NNODES"),
+        ("0", "NODEID PROCID LOCALID GTIDS"),
+        (cpus, "CPUS_ON_NODE JOB_CPUS_PER_NODE"),
+        ("dovetail", "CLUSTER_NAME JOB_PARTITION"),
+    )
+    return {
+        **{f"SLURM_{own}": value for value, names in same for own in names.split()},
+        "SLURMD_NODENAME": host,
+        **(_of_array(job_id, index, array) if index is not None else {}),
+    }
+
+
+def _of_array(job_id: str, index: int, array: str | None) -> dict[str, str]:
+    found = {
+        "SLURM_ARRAY_JOB_ID": job_id.partition(".")[0],
+        "SLURM_ARRAY_TASK_ID": str(index),
+    }
+    if array is not None:
+        indices = sorted(arrays.parse(array).indices)
+        found["SLURM_ARRAY_TASK_COUNT"] = str(len(indices))
+        found["SLURM_ARRAY_TASK_MIN"] = str(indices[0])
+        found["SLURM_ARRAY_TASK_MAX"] = str(indices[-1])
+        found["SLURM_ARRAY_TASK_STEP"] = str(indices[1] - indices[0] if len(indices) > 1 else 1)
     return found
+
+
+def slurm_environment(own: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The submitter's, without what another Slurm has told it, and with our `srun`: first in PATH,
+    and as functions of bash, since a login shell (`#!/bin/bash -l`) makes its PATH anew."""
+    found = {name: value for name, value in own.items() if not name.startswith("SLURM_")}
+    tools = os.path.join(folder, TOOLS)
+    for tool in SLURM_TOOLS:
+        found[f"BASH_FUNC_{tool}%%"] = f'() {{ {shlex.quote(os.path.join(tools, tool))} "$@"; }}'
+    found["PATH"] = f"{tools}:{own.get('PATH', os.defpath)}"
+    return found
+
+
+def slurm_tool(source: str, python: str) -> str:
+    """The program of that source as a script that any user can run: by our Python, else by theirs. Its
+    first lines are commands to the shell, and to Python a text."""
+    program, ours, quotes = source.split('"""', 2)[2], shlex.quote(python), "'" * 3
+    return (
+        f"#!/bin/sh\n{quotes}:'\n"
+        f'[ -x {ours} ] && exec {ours} -I -S "$0" "$@"\n'
+        f'exec python3 -I -S "$0" "$@"\n{quotes}\n{program}'
+    )
 
 
 def short_name(spec: JobSpec) -> str:
@@ -82,6 +138,11 @@ def short_name(spec: JobSpec) -> str:
         names = [name for name in names if name and not _interprets(name)] or names
     found = names[0] if names else ""
     return found[:LONGEST_NAME] if found and found.isprintable() else "job"
+
+
+def words_of(spec: JobSpec) -> list[str]:
+    """What it runs, as words: of a script its first line that does more than prepare."""
+    return [*spec.command] or [*_first_command(spec.run or ""), *spec.args]
 
 
 def _first_command(script: str) -> list[str]:

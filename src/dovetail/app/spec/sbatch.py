@@ -20,6 +20,7 @@ SIZE = re.compile(r"(\d{1,12})([kmgt]?)b?", re.IGNORECASE)
 UNIT_NAMES = {"": "MiB", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 SIGNAL = re.compile(r"(?:[RB]+:)?(?:SIG)?(\w+)(?:@(\d{1,6}))?", re.IGNORECASE)
 SIGNALS_TERM = ("TERM", "15")
+SRUN = re.compile(r"(?:^|[\s;&|(])srun(?=[ \t])")
 NO_LIMIT = ("0", "UNLIMITED", "INFINITE", "-1")
 DEFAULT_SIGNAL_S = 60  # as Slurm has it
 DEFAULT_NICE = 100
@@ -42,7 +43,8 @@ class Request:
         self.fields: dict[str, Any] = {}
         self.gpus: dict[str, tuple[str, int]] = {}  # by option: the kind and the number
         self.cpus_per_task: int | None = None
-        self.tasks: int | None = None
+        self.tasks: dict[str, tuple[int, Option]] = {}  # by option
+        self.variables: dict[str, str] = {}  # that Slurm sets for options
         self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
         self.notices: list[str] = []
         self.ignored: list[Option] = []
@@ -56,12 +58,17 @@ def parse_sbatch(
     try:
         for option in options(script, request.notices):
             _take(option, request)
+        _check_tasks(request, script)
+        _check_steps(script)
     except BadInput as error:
         raise BadInput(f"{source}, {error}" if source else str(error)) from None
+    resources = _resources(request)
+    envs = {**request.variables, **request.fields.get("envs", {})}
     request.fields |= {
+        **({"envs": envs} if envs else {}),
         "run": _without_values(script),
         "slurm": True,
-        "resources": _resources(request),
+        "resources": resources,
     }
     if args:
         request.fields["args"] = list(args)
@@ -159,12 +166,50 @@ def _kind_and_count(parts: list[str]) -> tuple[str, int]:
 
 def _cpus(option: Option, request: Request) -> None:
     request.cpus_per_task = _count(option)
+    request.variables["SLURM_CPUS_PER_TASK"] = str(request.cpus_per_task)
 
 
 def _tasks(option: Option, request: Request) -> None:
-    request.tasks = _count(option)
-    if request.tasks > 1:
-        request.notices.append(f"{option}: the script is run once, with room for so many tasks")
+    request.tasks[option.name] = (max(_count(option), 1), option)
+
+
+def _check_tasks(request: Request, script: str) -> None:
+    """The script runs once, and starts its tasks by `srun`. More of them than one node may have would
+    need another."""
+    each = request.tasks.get("ntasks-per-node")
+    count, option = request.tasks.get("ntasks") or each or (0, None)
+    if option is None:
+        return
+    if each is not None and count > each[0]:
+        raise BadInput(
+            f"line {option.line}: {option}: with {each[0]} a node it needs several machines; "
+            "a job runs on one"
+        )
+    if count > 1 and SRUN.search(script) is None:
+        told = f"{option}: the script is run once, with room for so many tasks; srun starts them"
+        request.notices.append(told)
+    tasks = str(count)
+    request.variables |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
+    request.variables["SLURM_TASKS_PER_NODE"] = tasks
+    if each is not None:
+        request.variables["SLURM_NTASKS_PER_NODE"] = str(each[0])
+
+
+def _check_steps(script: str) -> None:
+    """What `srun` would refuse when the job runs, where it can be seen now."""
+    if SRUN.search(script) is None:
+        return
+    from dovetail.backends.local.srun import Wrong, check, parse
+
+    for number, line in enumerate(script.split("\n"), 1):
+        called = SRUN.search(line)
+        if called is None or line.lstrip().startswith("#"):
+            continue
+        try:
+            check(parse(line[called.end() :].split())[0])
+        except Wrong as problem:
+            if "$" not in str(problem):
+                raise BadInput(f"line {number}: srun {problem}") from None
 
 
 def _nodes(option: Option, request: Request) -> None:
@@ -226,14 +271,15 @@ def _export(option: Option, request: Request) -> None:
 
 def _resources(request: Request) -> dict[str, Any]:
     """A script that asks for no GPU gets none, as under Slurm."""
-    tasks = min(request.tasks or 1, MOST_TASKS)
+    told = request.tasks.get("ntasks") or request.tasks.get("ntasks-per-node")
+    tasks = min(told[0] if told else 1, MOST_TASKS)
     kind, gpus = _all_gpus(request, tasks)
     found: dict[str, Any] = {"gpus": gpus}
     if not gpus:
         request.notices.append("it asks for no GPU (--gres, --gpus), so it gets none")
     if kind and gpus:
         found["accelerators"] = kind
-    if request.cpus_per_task is not None or request.tasks is not None or not gpus:
+    if request.cpus_per_task is not None or request.tasks or not gpus:
         found["cpus"] = max(1, request.cpus_per_task or 1) * tasks
     if memory := _all_memory(request, gpus, found.get("cpus", 1)):
         found["memory"] = memory
@@ -245,6 +291,8 @@ def _all_gpus(request: Request, tasks: int) -> tuple[str, int]:
     for name in ("gpus", "gpus-per-node", "gres", "gpus-per-task"):
         if name in request.gpus:
             kind, count = request.gpus[name]
+            if name != "gres":
+                request.variables[f"SLURM_{name.upper().replace('-', '_')}"] = str(count)
             return kind, count * (tasks if name == "gpus-per-task" else 1)
     return "", 0
 

@@ -103,6 +103,11 @@ def _name_and_value(word: str, line: int) -> tuple[str, str | None]:
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
         return name.lower(), value if equals else None
+    if word in ("hetjob", "packjob"):
+        raise BadInput(
+            f"line {line}: {MARK} {word}: a job of several parts needs several machines; "
+            "submit each part by itself"
+        )
     if not _is_option(word):
         raise BadInput(f"line {line}: {MARK} has {word!r:.60} where an option is needed")
     return LETTERS.get(word[1], word[1]), word[2:] or None

@@ -5,22 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
-from dovetail.backends.local.runs import Launch
+from dovetail.backends.local.runs import Launch, Owner
 from dovetail.core.errors import DovetailError
 
 _PART = ".part"  # behind the name of a folder that is being copied
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose the copy is to be; it is made by a process of theirs, which can read no more than they."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
 
 
 def owner_of(launch: Launch) -> Owner | None:
@@ -33,6 +23,7 @@ def owner_of(launch: Launch) -> Owner | None:
 def begin_from(source: Path, target: Path, owner: Owner | None) -> None:
     """Copy what there is, once: a job that has saved something of its own goes on from that. Whoever
     is interrupted begins anew; the folder is there as a whole or not at all."""
+    _check_ours(target.parent)
     if not has_something(source) or has_something(target):
         return
     part = target.with_name(target.name + _PART)
@@ -40,12 +31,19 @@ def begin_from(source: Path, target: Path, owner: Owner | None) -> None:
     os.replace(part, target)
 
 
+def _check_ours(folder: Path) -> None:
+    """What is renamed and removed there is done by us, perhaps as root: its names must be ours."""
+    if folder.stat().st_uid != os.geteuid():
+        raise DovetailError(f"{folder} is another user's: no checkpoint is copied there")
+
+
 def has_something(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
 def copy(source: Path, target: Path, owner: Owner | None) -> None:
-    """What was there before goes. Links stay links."""
+    """What was there before goes. Links stay links. It is copied by a process of the owner, which can
+    read no more than they."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o700)
     as_owner: dict[str, object] = {}

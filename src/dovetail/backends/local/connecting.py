@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dovetail.backends.local import ladder, processes
+from dovetail.backends.local import processes
 from dovetail.backends.local.lives import Life, Place, Want
 from dovetail.backends.local.runs import Run
 from dovetail.backends.local.stage import Stage
@@ -60,20 +60,28 @@ def _take_up(stage: Stage, track: Track) -> list[Event]:
     life.pin = track.pinned
     life.run = run = stage.run_of(track)
     life.began_at = track.started_at
-    if not run.begun():
+    if not run.begun() and track.working_since >= 0:
+        life.ended = True  # it ran, and its folder is gone: to launch it would be twice
+        stage.watch(life)
+    elif not run.begun():
         life.stands = None
+        if track.requeued:
+            stage.want_anew(life.job_id, track.requeued)
     elif run.is_alive():
         at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
         life.place = Place.AT_WORK if at_work else Place.PARKED
         if life.stands is None and at_work:
             life.stands = _everywhere(stage.view)
         stage.watch(life)
-        if wanted is Want.RUN and not at_work and _is_frozen(run):
+        if track.requeued:
+            life.requeue, life.want = track.requeued, Want.END  # carried on with by `_connect`
+        elif wanted is Want.RUN and not at_work and _is_frozen(run):
             life.want, life.booked, life.stands = Want.AWAY, None, None
             reason = "the daemon ended before the job could go on"
             return [Displaced(stage.view.now, life.job_id, reason)]
     else:
         life.ended = True  # told once its last reports are read
+        life.requeue = track.requeued
         stage.watch(life)
     return []
 
@@ -93,28 +101,18 @@ def _end_stray_runs(stage: Stage) -> None:
         if not run.is_alive():
             note.unlink(missing_ok=True)
             continue
-        if not stage.knows(job_id):  # a journal that was cut has forgotten it
-            ladder.end(run, 0.0)
-            note.unlink(missing_ok=True)
-            continue
         life = stage.lives[job_id] = Life(job_id, Want.END)
         life.run, life.place, life.stands = run, Place.AT_WORK, _everywhere(stage.view)
         stage.watch(life)
 
 
 def named(nodes: Sequence[Node], view: View) -> list[Node]:
-    """The nodes under the names they are known by; one that has changed gets a new name."""
+    """The nodes under the names they are known by: what is the same has not left under another."""
     room = view.room
     known = [node for n, node in enumerate(room.nodes) if n not in room.gone]
-    named = []
-    for node in nodes:
-        same = next((old for old in known if replace(old, id=node.id) == node), None)
-        name, number = node.id, 1
-        while same is None and name in room.index:
-            number += 1
-            name = f"{node.id}~{number}"
-        named.append(same or replace(node, id=name))
-    return named
+    return [
+        next((old for old in known if replace(old, id=node.id) == node), node) for node in nodes
+    ]
 
 
 def _everywhere(view: View) -> Placement:

@@ -1,5 +1,9 @@
 """The keeper: a small process beside each job. It outlives the daemon and writes down how the job ended.
 
+Above it stands its guard, which does nothing but wait for it. Orphans of a job come to its keeper, and
+when that one is killed, to the guard, which ends them: whatever session or environment they have made
+for themselves, they cannot choose whom they come to.
+
 Run as `python -I -S keeper.py RUN_FOLDER`, in a session of its own. A run folder holds
 
     launch.json   what to run, written by whoever starts the keeper
@@ -18,6 +22,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -26,6 +31,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn, TypeAlias
 
     Table: TypeAlias = dict[int, "Stat"]
@@ -37,7 +43,13 @@ STOP = "stop"
 EXIT = "exit.json"
 TROUBLE = "keeper.err"
 
-_BEFORE = ".before"  # beside the log: how many bytes were rotated away before it
+_BEFORE = ".before"  # beside the log: how many bytes came before its first one
+HEAD, OLDER = ".head", ".1"  # beside the log: the first page ever, and the one before the last
+_HEAD_PART = 8  # one of so many bytes is for the beginning
+_PUT, _GOT = ".put", ".got"  # beside the standard input: what is there, and what the job has had
+STDIN_BYTES = 1 << 26  # that are kept of it
+_FEED_MS = (2, 100)  # between two looks at it: while it flows, and while nothing comes
+_ABANDONED_S = 900.0  # nobody has given a sign for so long: there is no more to come
 _EXIT_RESERVE = "exit.tmp"
 _RESERVED_BYTES = 4096
 _FAILURE_CHARACTERS = 500  # six bytes each at the worst: they fit into the reserve
@@ -46,6 +58,10 @@ _PIPE_BYTES = 1 << 20  # what anybody may ask for; a burst of output does not ma
 _LONGEST_ROUND_S = 1.0
 _CANNOT_RUN, _NOT_FOUND = 126, 127  # as a shell has it
 _ENOEXEC = 8
+_NO_DESCRIPTOR = (23, 24)  # ENFILE, EMFILE
+_NOT_NOW = (11, 12, 23, 24)  # EAGAIN, ENOMEM and these
+_EXECUTE_WITHIN_S = 300.0
+_EXECUTE_AGAIN_S = 0.2
 
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_PDEATHSIG = 1
@@ -197,7 +213,8 @@ def _handle(pid: int) -> int | None:
 
 
 class Log:
-    """The job's output: `log` and before it `log.1`, each at most half of the bytes allowed.
+    """The job's output in pages: the first, `log.head`, is kept for good, of the others the last
+    two, `log.1` and `log`. As long as the first is not full it is the `log` itself.
 
     Output that cannot be written (the disk is full) is dropped: the job shall go on. A line in the
     log says so as soon as it can be written.
@@ -205,9 +222,10 @@ class Log:
 
     def __init__(self, path: str, limit_bytes: int) -> None:
         self._path = path
-        self._half = max(1, limit_bytes // 2)
+        self._head = max(1, limit_bytes // _HEAD_PART)
+        self._page = max(1, (limit_bytes - self._head) // 2)
         self._fd = -1
-        self._size = 0
+        self._size = self._most = 0  # of the page that is written
         self._dropped = 0
         self._reason = ""
         self._note = b""
@@ -242,21 +260,23 @@ class Log:
     def _put(self, data: memoryview) -> int:
         if self._fd < 0:
             self._open()
-        if self._size >= self._half:
+        if self._size >= self._most:
             self._rotate()
-        written = os.write(self._fd, data[: self._half - self._size])
+        written = os.write(self._fd, data[: self._most - self._size])
         self._size += written
         return written
 
     def _open(self) -> None:
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._fd).st_size
+        self._most = self._page if bytes_before(self._path) else self._head
 
     def _rotate(self) -> None:
+        turned = self._path + (OLDER if bytes_before(self._path) else HEAD)
         with suppress(FileNotFoundError):
-            os.unlink(self._path + ".1")  # a rename onto it would send our bytes to the disk first
+            os.unlink(turned)  # a rename onto it would send our bytes to the disk first
         with suppress(FileNotFoundError):  # somebody took it away: we begin anew
-            os.rename(self._path, self._path + ".1")
+            os.rename(self._path, turned)
         # While there is no log, whoever reads it waits: the new one and this number belong together.
         _note_bytes_before(self._path, bytes_before(self._path) + self._size)
         os.close(self._fd)
@@ -266,30 +286,130 @@ class Log:
 
 def bytes_before(log: str) -> int:
     """How much of the output came before the first byte of the log that is there now."""
-    try:
-        with open(log + _BEFORE, encoding="ascii") as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return 0
+    numbers = _read_numbers(log + _BEFORE)
+    return numbers[0] if numbers else 0
 
 
 def _note_bytes_before(log: str, number: int) -> None:
     with suppress(OSError):
-        fd = os.open(log + _BEFORE, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        _write_number(log + _BEFORE, b"%020d" % number)
+
+
+# -------------------------------------------------------------------------------- standard input
+
+
+class Feed:
+    """The job's standard input: a ring in a file, which the daemon fills and we pass on.
+
+    Each launch is given it from the first byte on. That cannot be done once more than the ring holds
+    was put in, and is said then.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._ring = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+        self.reading, self._pipe = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._pipe, False)
+        _widen(self._pipe)
+        self._got = 0
+        self._patience_ms = _FEED_MS[0]
+        note_got(path, 0)
+
+    def is_gone(self) -> bool:
+        """Whether the next byte for the job was overwritten, or is about to be."""
+        return what_is_put(self._path)[0] - self._got > STDIN_BYTES
+
+    def pump(self) -> int | None:
+        """Pass on what the job takes now; milliseconds until there may be more, None: never."""
+        if self._pipe < 0:
+            return None
+        _, put, is_all = what_is_put(self._path)
+        moved = self._move(put - self._got) if put > self._got else 0
+        if self._got == put and (is_all or self._is_abandoned()):
+            self._close()
+        self._patience_ms = _FEED_MS[0] if moved else min(2 * self._patience_ms, _FEED_MS[1])
+        return self._patience_ms
+
+    def _move(self, there: int) -> int:
+        place = self._got % STDIN_BYTES
+        data = os.pread(self._ring, min(there, _PIPE_BYTES, STDIN_BYTES - place), place)
+        if self.is_gone():
+            raise RuntimeError("the standard input was overwritten before the job had read it")
         try:
-            os.pwrite(fd, b"%020d" % number, 0)  # in one go and always as long: never half a number
-        finally:
-            os.close(fd)
+            moved = os.write(self._pipe, data)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:  # it reads no more: whoever sends the rest need not
+            self._close()
+            note_got(self._path, -1)
+            return 0
+        self._got += moved
+        note_got(self._path, self._got)
+        return moved
+
+    def _is_abandoned(self) -> bool:
+        try:
+            return time.time() - os.stat(self._path + _PUT).st_mtime > _ABANDONED_S
+        except OSError:
+            return False  # nothing came yet
+
+    def _close(self) -> None:
+        os.close(self._pipe)
+        self._pipe = -1
+
+
+def beside_stdin(stdin: str) -> tuple[str, str]:
+    return stdin + _PUT, stdin + _GOT
+
+
+def what_is_put(stdin: str) -> tuple[int, int, bool]:
+    """Bytes up to which the ring is, or is being, overwritten; that can be read; and: is that all?"""
+    numbers = _read_numbers(stdin + _PUT)
+    return (numbers[0], numbers[1], numbers[2] == 1) if len(numbers) == 3 else (0, 0, False)
+
+
+def note_put(stdin: str, upto: int, put: int, is_all: bool) -> None:
+    _write_number(stdin + _PUT, b"%020d %020d %d" % (upto, put, is_all))
+
+
+def what_is_got(stdin: str) -> int:
+    """Bytes that the job has had; -1: it wants no more."""
+    numbers = _read_numbers(stdin + _GOT)
+    return numbers[0] if numbers else 0
+
+
+def note_got(stdin: str, number: int) -> None:
+    _write_number(stdin + _GOT, b"%020d" % number)
+
+
+def _read_numbers(path: str) -> list[int]:
+    try:
+        with open(path, encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
+            raise  # that it cannot be looked at does not say that there is none
+        return []
+
+
+def _write_number(path: str, text: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        os.pwrite(fd, text, 0)  # in one go and always as long: never half a number
+    finally:
+        os.close(fd)
 
 
 # --------------------------------------------------------------------------------------- the job
 
 
-def become_the_job(launch: dict[str, Any], output: int, gate: int, errors: int) -> NoReturn:
+def become_the_job(
+    launch: dict[str, Any], streams: tuple[int, int, int], gate: int, errors: int
+) -> NoReturn:
     """In the child: prepare everything, wait at the gate, run the command. Never returns."""
     code = _CANNOT_RUN
     try:
-        _run_the_command(launch, output, gate)
+        _run_the_command(launch, streams, gate)
     except CannotRun as problem:
         code = problem.code
         os.write(errors, str(problem).encode(errors="surrogateescape"))
@@ -307,17 +427,17 @@ class CannotRun(Exception):
         self.code = code
 
 
-def _run_the_command(launch: dict[str, Any], output: int, gate: int) -> None:
+def _run_the_command(launch: dict[str, Any], streams: tuple[int, int, int], gate: int) -> None:
     os.setsid()
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     env = _environment(launch)
+    _limit_files(launch.get("open_files"))
     _take_on_user(launch)
     os.umask(launch.get("umask", 0o022))
     _enter(launch["cwd"])
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    for standard, stream in enumerate(streams):
+        os.dup2(stream if stream >= 0 else os.open(os.devnull, os.O_RDONLY), standard)
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of user would undo it
     if not os.read(gate, 1):
         os._exit(0)  # the keeper is gone, or the job was called off
@@ -331,6 +451,13 @@ def _environment(launch: dict[str, Any]) -> dict[str, str]:
         return {**read_json(launch["env_file"]), **launch["env"]}
     except (OSError, ValueError) as error:
         raise CannotRun(f"cannot start: its environment cannot be read: {error}") from error
+
+
+def _limit_files(number: int | None) -> None:
+    if number is not None:
+        with suppress(OSError, ValueError):
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
 
 
 def _take_on_user(launch: dict[str, Any]) -> None:
@@ -362,7 +489,7 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
     refused: OSError | None = None
     for path in _candidates(argv[0], env):
         try:
-            os.execve(path, argv, env)
+            _execute_when_it_can(path, argv, env)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -374,6 +501,18 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
         raise CannotRun(f"cannot start: {argv[0]!r} is not executable")
     hint = " (does it lack a #! line?)" if refused.errno == _ENOEXEC else ""
     raise CannotRun(f"cannot start {argv[0]!r}: {refused.strerror}{hint}")
+
+
+def _execute_when_it_can(path: str, argv: list[str], env: dict[str, str]) -> None:
+    """A user who has as many processes as they may gets no more, for the time being."""
+    until = time.monotonic() + _EXECUTE_WITHIN_S
+    while True:
+        try:
+            os.execve(path, argv, env)
+        except OSError as error:
+            if error.errno not in _NOT_NOW or time.monotonic() > until:
+                raise
+        time.sleep(_EXECUTE_AGAIN_S)
 
 
 def _candidates(command: str, env: dict[str, str]) -> list[str]:
@@ -406,14 +545,25 @@ class Keeper:
         self._folder = folder
         self._launch = launch
         self._log = Log(launch["log"], launch["log_bytes"])
+        self._sinks: dict[int, tuple[Log, ...]] = {}  # by pipe: where goes what comes from it
         self._main = 0
         self._status: int | None = None  # of the main process, once it has ended
         self._failure = ""
         self._cpu_s = 0.0
         self._max_rss_bytes = 0
         self._wake = _wake_up_on_children()
-        self._output, self._job_output = os.pipe2(os.O_CLOEXEC)
-        _widen(self._output)
+        self._feed = Feed(launch["stdin"]) if launch.get("stdin") else None
+        output = self._pipe_to(launch.get("out"))
+        errors = self._pipe_to(launch["err"]) if launch.get("err") else output
+        self._streams = (self._feed.reading if self._feed else -1, output, errors)
+
+    def _pipe_to(self, own: str | None) -> int:
+        """The end that the job writes to. All goes into the log, and into one of its own, if any."""
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        _widen(reading)
+        logs = (self._log, Log(own, self._launch["log_bytes"])) if own else (self._log,)
+        self._sinks[reading] = logs
+        return writing
 
     def keep(self) -> None:
         errors, gate = self._prepare()
@@ -439,9 +589,9 @@ class Keeper:
         self._main = os.fork()
         if self._main == 0:
             os.close(opened)
-            become_the_job(self._launch, self._job_output, gate, failed)
+            become_the_job(self._launch, self._streams, gate, failed)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for fd in (gate, failed, self._job_output):
+        for fd in {gate, failed, *self._streams} - {-1}:
             os.close(fd)
         return errors, opened
 
@@ -449,9 +599,12 @@ class Keeper:
         me, main = read_stat(os.getpid()), read_stat(self._main)
         assert me is not None
         assert main is not None, "it cannot go before it was waited for"
+        guard = read_stat(me.parent)
         return {
             "pid": me.pid,
             "started": me.started,
+            "guard": me.parent,
+            "guard_started": guard.started if guard is not None else 0,
             "child": main.pid,
             "child_started": main.started,
             "boot": boot_id(),
@@ -465,7 +618,13 @@ class Keeper:
         called_off = os.path.exists(os.path.join(self._folder, STOP))
         if called_off:
             self._failure = "it was asked to stop before it began"
-            self._status = signal.SIGTERM  # as if it had obeyed at once
+            self._status = int(signal.SIGTERM)  # as if it had obeyed at once
+        elif self._feed is not None and self._feed.is_gone():
+            self._failure = (
+                "cannot start again: its standard input was longer than the "
+                f"{STDIN_BYTES >> 20} MB that are kept of it"
+            )
+            self._status = _CANNOT_RUN << 8
         else:
             _open_gate(gate)
         os.close(gate)
@@ -476,18 +635,20 @@ class Keeper:
         """Copy the output and bury the dead until the main process has ended."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
-        poll.register(self._output, select.POLLIN)
+        for pipe in self._sinks:
+            poll.register(pipe, select.POLLIN)
         self._reap()
         while self._status is None:
-            for fd, _ in poll.poll():
+            for fd, _ in poll.poll(self._feed.pump() if self._feed else None):
                 if fd == self._wake:
                     self._reap()
-                elif not self._copy():
-                    poll.unregister(self._output)  # everybody has closed it
+                elif not self._copy(fd):
+                    poll.unregister(fd)  # everybody has closed it
 
-    def _copy(self) -> int:
-        data = os.read(self._output, _CHUNK)
-        self._log.write(data)
+    def _copy(self, pipe: int) -> int:
+        data = os.read(pipe, _CHUNK)
+        for log in self._sinks[pipe]:
+            log.write(data)
         return len(data)
 
     def _reap(self) -> bool:
@@ -513,35 +674,20 @@ class Keeper:
                 os.killpg(self._main, signal.SIGKILL)
 
     def _end_the_rest(self) -> None:
-        """Every process left behind is our descendant (orphans come to us): end them all.
-
-        First all are stopped, so that nobody makes new ones or notices that others die.
-        """
-        patience_s = 0.01
-        while self._reap():
-            _hurry()
-            left = stop_descendants(os.getpid())
-            allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
-            if left and not any(allowed):
-                return self._leave_behind(left)
-            select.select([self._wake], [], [], patience_s)
-            patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
-        return None
-
-    def _leave_behind(self, left: list[Stat]) -> None:
         """What has become another user's (sudo) is not ours to end: say so and wait no longer."""
-        numbers = " ".join(str(stat.pid) for stat in left)
-        self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
+        left = end_descendants(self._reap, self._wake)
+        if left:
+            numbers = " ".join(str(stat.pid) for stat in left)
+            self._failure = self._failure or f"left behind, as another user's processes: {numbers}"
 
     def _drain(self) -> None:
         """What is in the pipe, and no more: somebody whom we could not end may go on writing."""
-        os.set_blocking(self._output, False)
-        for _ in range(_PIPE_BYTES // _CHUNK + 1):
-            try:
-                if not self._copy():
-                    return
-            except BlockingIOError:
-                return
+        for pipe in self._sinks:
+            os.set_blocking(pipe, False)
+            with suppress(BlockingIOError):
+                for _ in range(_PIPE_BYTES // _CHUNK + 1):
+                    if not self._copy(pipe):
+                        break
 
     def _ending(self) -> dict[str, int | float | str | None]:
         status = self._status
@@ -564,7 +710,8 @@ class Keeper:
         """The job's end must not be lost: try until it works."""
         reserve = os.path.join(self._folder, _EXIT_RESERVE)
         text = json.dumps(ending).encode().ljust(_RESERVED_BYTES)
-        self._log.close()
+        for log in {log for logs in self._sinks.values() for log in logs}:
+            log.close()
         while True:
             try:
                 _overwrite(reserve, text)
@@ -573,6 +720,24 @@ class Keeper:
                 if not os.path.isdir(self._folder):
                     return None  # taken away with all that it held: nobody waits for us
                 time.sleep(0.1)
+
+
+def end_descendants(reap: Callable[[], bool], wake: int) -> list[Stat]:
+    """Every process left behind is our descendant (orphans come to us): end them all. Those that are
+    not ours to end; as a rule none.
+
+    First all are stopped, so that nobody makes new ones or notices that others die.
+    """
+    patience_s = 0.01
+    while reap():
+        _hurry()
+        left = stop_descendants(os.getpid())
+        allowed = [send_if_allowed(stat, signal.SIGKILL) for stat in left]
+        if left and not any(allowed):
+            return left
+        select.select([wake], [], [], patience_s)
+        patience_s = min(2 * patience_s, _LONGEST_ROUND_S)
+    return []
 
 
 def stop_descendants(root: int) -> list[Stat]:
@@ -685,6 +850,29 @@ def may_begin(folder: str) -> bool:
     return False
 
 
+def guard(keeper: int) -> int:
+    """Wait for the keeper. If it was killed, its job's processes are ours: end them. Its exit code.
+
+    How the job ended is then for nobody to say; but once we are gone, so is all of it.
+    """
+    while True:
+        pid, status = os.wait()
+        if pid == keeper:
+            break
+    wake = _wake_up_on_children()
+
+    def reap() -> bool:
+        _forget_wake_ups(wake)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            return True
+        return False
+
+    end_descendants(reap, wake)
+    return os.waitstatus_to_exitcode(status)
+
+
 def main(folder: str) -> None:
     folder = os.path.abspath(folder)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # whatever the one who started us had open
@@ -695,6 +883,11 @@ def main(folder: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     if not may_begin(folder):
         return
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    keeper = os.fork()
+    if keeper:
+        sys.exit(guard(keeper))
+    os.setsid()  # who kills a whole group or session gets one of us, not both
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     Keeper(folder, read_json(os.path.join(folder, LAUNCH))).keep()
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from dovetail.backends.local import cuda, machine, processes
 from dovetail.backends.local.runs import Run
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 
@@ -115,7 +116,9 @@ def _said_hello(reports: Path) -> bool:
     try:
         with open(reports, "rb") as file:
             return b'"cooperative"' in file.read(_HELLO_WITHIN)
-    except OSError:
+    except OSError as error:
+        if is_short(error):
+            raise  # not to be killed because its word could not be read
         return False
 
 
@@ -239,7 +242,9 @@ def _wait_for_room(needs: Mapping[str, int]) -> None:
 def _noted(run: Run) -> dict[str, Any]:
     try:
         noted: dict[str, Any] = json.loads((run.folder / _PARKED).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if is_short(error):
+            raise
         return {}
     return noted
 
@@ -251,6 +256,8 @@ def end(run: Run, grace_s: Seconds) -> None:
     """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
     keeper = run.keeper_pid()
     if keeper is None:
+        while not _ends_within(run, 1.0):  # it was killed: its guard is at it
+            pass
         return
     if grace_s > 0 and not _noted(run):  # who is suspended on the GPU cannot answer
         run.ask_to_stop()

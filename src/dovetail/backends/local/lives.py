@@ -11,6 +11,7 @@ from dovetail.backends.local.runs import Launch, Run
 from dovetail.core.model import JobId, Placement, Seconds
 
 REPORTS = "reports.jsonl"  # in the folder of a job: what it tells of itself
+LIVE = "live"  # among the runs: a note for each job that has processes
 CHECKPOINTS = "checkpoints"  # and where it may save itself
 
 

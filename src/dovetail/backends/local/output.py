@@ -1,4 +1,5 @@
-"""Metrics in what a job prints: lines of JSON, or whatever a regular expression of its user finds.
+"""Metrics in what a job prints: whatever a regular expression of its user finds; of a trial lines of
+JSON, and lines for people that name its study's metric.
 
 A place in the output is counted from its first byte ever, over all launches of the job and over
 files that were rotated away since, so it means the same to whoever takes over after a crash.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -20,6 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local import keeper, matcher
+from dovetail.backends.local.printed import Sought, step_in, value_in, without_colours
+from dovetail.backends.local.shortage import is_short
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
 _ANSWER_WITHIN_S = 5.0  # a batch; the matcher's own alarm rings far earlier
@@ -42,17 +46,35 @@ def read(log: Path, upto: int, most: int) -> tuple[int, bytes]:
     """What was printed from there on, and where that really begins: later, if the oldest is gone."""
     for _ in range(3):  # between two looks the keeper may have turned a page
         begins = keeper.bytes_before(str(log))
-        path, skip = (log, upto - begins) if upto >= begins else (_older(log), -1)
-        with closing(_Opened(path)) as opened:
-            turned = not log.exists() or keeper.bytes_before(str(log)) != begins
-            if turned:
-                continue
-            if skip < 0:
-                first = begins - opened.size
-                skip = max(upto - first, 0)
-                return first + skip, opened.read(skip, most)
-            return upto, opened.read(skip, most)
+        found = _looked_up(log, begins, upto, most)
+        if log.exists() and keeper.bytes_before(str(log)) == begins:
+            return found
     return upto, b""
+
+
+def _looked_up(log: Path, begins: int, upto: int, most: int) -> tuple[int, bytes]:
+    """In the newest page, which begins there, the one before it, or the first of all."""
+    if upto >= begins:
+        with closing(_Opened(log)) as page:
+            return upto, page.read(upto - begins, most)
+    with closing(_Opened(_beside(log, keeper.HEAD))) as page:
+        if upto < page.size:
+            return upto, page.read(upto, most)
+    with closing(_Opened(_beside(log, keeper.OLDER))) as page:
+        first = begins - page.size
+        skip = max(upto - first, 0)
+        return first + skip, page.read(skip, most)
+
+
+def end_of(log: Path) -> int:
+    """How much was printed so far, also of what is gone."""
+    for _ in range(3):
+        begins = keeper.bytes_before(str(log))
+        with closing(_Opened(log)) as page:
+            size = page.size
+        if keeper.bytes_before(str(log)) == begins:
+            break
+    return begins + size
 
 
 def stamp(log: Path) -> tuple[int, int] | None:
@@ -64,8 +86,8 @@ def stamp(log: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_size
 
 
-def _older(log: Path) -> Path:
-    return log.with_name(f"{log.name}.1")
+def _beside(log: Path, suffix: str) -> Path:
+    return log.with_name(log.name + suffix)
 
 
 class _Opened:
@@ -75,10 +97,14 @@ class _Opened:
     def __init__(self, path: Path) -> None:
         self._fd = -1
         self.size = 0
-        with suppress(OSError):
+        try:
             self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            found = os.fstat(self._fd)
-            self.size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+        except OSError as error:
+            if is_short(error):
+                raise
+            return
+        found = os.fstat(self._fd)
+        self.size = found.st_size if stat.S_ISREG(found.st_mode) else 0
 
     def read(self, skip: int, most: int) -> bytes:
         return os.pread(self._fd, most, skip) if skip < self.size else b""
@@ -104,6 +130,25 @@ def whole_lines(data: bytes, start: int, is_all: bool) -> tuple[list[tuple[str, 
     return found, start + begins
 
 
+def drawn_lines(data: bytes, start: int, is_all: bool) -> tuple[list[tuple[str, int]], int]:
+    """The same, and every state of a progress bar; what it was redrawn over ends with `\\r`."""
+    found: list[tuple[str, int]] = []
+    begins = 0
+    for match in _LINE_END.finditer(data):
+        line, mark = data[begins : match.start()], "\r" if match[0] == b"\r" else ""
+        if line or (not mark and found and found[-1][0].endswith("\r")):
+            shown = line[-LONGEST_LINE:].decode(errors="replace")
+            found.append((shown + mark, start + match.end()))
+        begins = match.end()
+    if is_all and begins < len(data):
+        found.append((data[begins:][-LONGEST_LINE:].decode(errors="replace"), start + len(data)))
+        begins = len(data)
+    return found, start + begins
+
+
+_LINE_END = re.compile(rb"\r?\n|\r(?=[^\n])")  # whether the last `\r` ends a line is not known yet
+
+
 def _as_shown(line: bytes) -> str:
     """As a terminal would show it in the end: progress bars overwrite themselves."""
     line = line[-LONGEST_LINE:].rstrip(b"\r")
@@ -118,6 +163,34 @@ def from_json(lines: Sequence[tuple[str, int]]) -> list[Found]:
     a log in JSON hold texts, too, and are not meant."""
     found = (_from_json(line, upto) for line, upto in lines if line.lstrip()[:1] == "{")
     return [one for one in found if one is not None]
+
+
+class Reader:
+    """Looks for a study's metric in all that one launch of a trial prints."""
+
+    def __init__(self, sought: Sought) -> None:
+        self._sought: Final = sought
+        self._drawn: float | None = None  # by the progress bar that is being redrawn
+
+    def found(self, lines: Sequence[tuple[str, int]]) -> list[Found]:
+        found = (self._heard(without_colours(line), upto) for line, upto in lines)
+        return [one for one in found if one is not None]
+
+    def _heard(self, line: str, upto: int) -> Found | None:
+        """An object of numbers is heard whatever it tells; a bar only when its value has changed."""
+        metric, steps, _ = self._sought
+        value = value_in(line, metric)
+        is_news = value is not None and str(value) != str(self._drawn)
+        if line.endswith("\r"):
+            self._drawn = self._drawn if value is None else value
+        else:
+            self._drawn = None
+        told = _from_json(line, upto) if line.lstrip()[:1] == "{" else None
+        if value is not None and is_news and (told is None or metric not in told.metrics):
+            told = _found({metric: value, **(told.metrics if told else {})}, upto)
+        if told is None or told.step is not None:
+            return told
+        return Found(step_in(line, steps), told.metrics, upto)
 
 
 def _from_json(line: str, upto: int) -> Found | None:

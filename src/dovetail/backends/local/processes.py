@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dovetail.backends.local import keeper
 from dovetail.backends.local.keeper import Stat, all_processes, descendants, read_stat
+from dovetail.backends.local.shortage import is_short
 from dovetail.core.errors import DovetailError
 
 _STILL = "TtZXx"  # stopped, traced, dead
@@ -238,10 +239,11 @@ def _kept(job_folder: Path, table: Mapping[int, Stat]) -> set[int]:
     kept: set[int] = set()
     for file in job_folder.glob(f"*/{keeper.KEEPER}"):
         with suppress(OSError, ValueError):
-            identity = keeper.read_json(str(file))
-            if is_alive(identity["pid"], identity["started"]):
-                below = descendants(identity["pid"], dict(table))
-                kept |= {identity["pid"], *(stat.pid for stat in below)}
+            known = keeper.read_json(str(file))
+            for role, started in (("pid", "started"), ("guard", "guard_started")):
+                if role in known and is_alive(known[role], known[started]):
+                    below = descendants(known[role], dict(table))
+                    kept |= {known[role], *(stat.pid for stat in below)}
     return kept
 
 
@@ -249,8 +251,10 @@ def _is_of(job_folder: Path, pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             pairs = (variable.partition(b"=") for variable in file.read().split(b"\0"))
-    except OSError:  # gone, or another user's
-        return False
+    except OSError as error:
+        if is_short(error):
+            raise
+        return False  # gone, or another user's
     env = {name: value for name, _, value in pairs}
     if env.get(b"DOVETAIL_JOB_ID") != os.fsencode(job_folder.name):
         return False

@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from dovetail.backends.local import keeper, processes
 from dovetail.backends.local.processes import Process
+from dovetail.backends.local.shortage import GIVEN_FILES
 from dovetail.core.errors import BadInput
 
 _LOOK_AGAIN_S = 0.002
@@ -29,8 +30,18 @@ _children: Final[dict[Path, subprocess.Popen[bytes]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """As whom a job runs, and whose its files are."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """What to run, where, as whom. The environment is what `env_file` (JSON) says, then `env`."""
+    """What to run, where, as whom. The environment is what `env_file` (JSON) says, then `env`.
+    `look_up` says as whom when it is about to run, or refuses; None of it: as we are."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -43,14 +54,36 @@ class Launch:
     gid: int | None = None
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
+    open_files: int = GIVEN_FILES  # we may have raised it for ourselves
+    look_up: Callable[[], Owner | None] | None = None
+    out: Path | None = None  # logs of their own for output and errors, both in `log` as well
+    err: Path | None = None
+    stdin: Path | None = None  # see keeper.Feed
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
             raise BadInput("there is no command to run; give one after --")
 
+    def with_owner(self) -> Launch:
+        """Ready to be run. It may take a while."""
+        owner = self.look_up() if self.look_up is not None else None
+        if owner is None:
+            return replace(self, look_up=None)
+        return replace(self, look_up=None, uid=owner.uid, gid=owner.gid, groups=owner.groups)
+
     def to_json(self) -> str:
+        if self.look_up is not None:
+            raise ValueError("nobody has looked up as whom it is to run")
         content = {item.name: getattr(self, item.name) for item in fields(self)}
+        del content["look_up"]
         return json.dumps({**content, "env": dict(self.env)}, default=str)
+
+    @classmethod
+    def from_json(cls, text: str) -> Launch:
+        content = json.loads(text)
+        paths = {name: Path(content[name]) for name in ("env_file", "log")}
+        groups = None if content["groups"] is None else tuple(content["groups"])
+        return cls(**{**content, **paths, "argv": tuple(content["argv"]), "groups": groups})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +141,13 @@ class Run:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def is_alive(self) -> bool:
-        """Whether its keeper lives; as long as it does, `ending` is still to come."""
+        """Whether its keeper lives, and so `ending` is still to come; or, if that one was killed, the
+        guard that ends what it left behind."""
         self._reap()
-        return self.keeper_pid() is not None
+        if self.keeper_pid() is not None or self._guard_pid() is not None:
+            return True
+        self._reap()  # it may have gone between
+        return False
 
     def is_lost(self) -> bool:
         """It had begun, and its keeper was killed: nobody will say how it ended."""
@@ -120,20 +157,26 @@ class Run:
         """None if it has not begun or is over."""
         return self._pid_if_alive("pid", "started")
 
+    def _guard_pid(self) -> int | None:
+        """The keeper's parent: it ends last, as a rule."""
+        return self._pid_if_alive("guard", "guard_started")
+
     def main_pid(self) -> int | None:
         """The job's main process: leader of a session and of a process group."""
         return self._pid_if_alive("child", "child_started")
 
     def pidfd(self) -> int:
-        """A descriptor that can be read once the keeper has ended. Yours to close."""
-        known = self._read_keeper()
-        if known is None or self.keeper_pid() is None:
-            raise ProcessLookupError(f"no keeper runs {self.folder}")
-        handle = os.pidfd_open(known["pid"])
-        if not processes.is_alive(known["pid"], known["started"]):
+        """A descriptor that can be read once the guard has ended; or the keeper, if it has lost its
+        guard. Yours to close."""
+        known = self._read_keeper() or {}
+        for role, started in (("guard", "guard_started"), ("pid", "started")):
+            if self._pid_if_alive(role, started) is None:
+                continue
+            handle = os.pidfd_open(known[role])
+            if processes.is_alive(known[role], known[started]):
+                return handle
             os.close(handle)  # it may be a stranger's by now
-            raise ProcessLookupError(f"no keeper runs {self.folder}")
-        return handle
+        raise ProcessLookupError(f"no keeper runs {self.folder}")
 
     def ending(self) -> Ending | None:
         """How it ended; None as long as nobody has said so."""
@@ -162,8 +205,11 @@ class Run:
 
     def _last_sign(self) -> float:
         """When one of its own files, its reports or its output was last written to."""
-        signs = [*self.folder.iterdir(), *self.folder.parent.iterdir(), self._log()]
-        return max(sign.stat().st_mtime for sign in signs if sign.is_file())
+        try:
+            signs = [*self.folder.iterdir(), *self.folder.parent.iterdir(), self._log()]
+        except OSError:
+            return 0.0  # its folder is gone
+        return max((sign.stat().st_mtime for sign in signs if sign.is_file()), default=0.0)
 
     def _log(self) -> Path:
         return Path(keeper.read_json(str(self.folder / keeper.LAUNCH))["log"])
@@ -205,7 +251,7 @@ class Run:
 
     def _pid_if_alive(self, pid: str, started: str) -> int | None:
         known = self._read_keeper()
-        if known is None or known["boot"] != _this_boot():
+        if known is None or known["boot"] != _this_boot() or pid not in known:
             return None
         process = Process(known[pid], known[started])
         return process.pid if processes.is_alive(process.pid, process.started) else None

@@ -6,6 +6,7 @@ started when everybody who has to leave its GPUs has left.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,10 +17,13 @@ from typing import Final
 from dovetail.backends.local import ladder
 from dovetail.backends.local.checkpoints import begin_from, owner_of
 from dovetail.backends.local.ladder import Manners, Used
-from dovetail.backends.local.lives import REPORTS, Life, Order, Place, Want, overlap
+from dovetail.backends.local.lives import LIVE, REPORTS, Life, Order, Place, Want, overlap
 from dovetail.backends.local.machine import uuids_of
+from dovetail.backends.local.pacing import Paces
 from dovetail.backends.local.power import PowerLimits
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Launch, Run
+from dovetail.backends.local.shortage import Short, is_short, patiently, says_short
 from dovetail.backends.local.watcher import Tells, Watcher
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
@@ -28,7 +32,15 @@ from dovetail.core.view import View
 
 _BEGIN_WITHIN_S = 30.0
 _TRY_AGAIN_S = 0.05
+_TRY_SHORT_S = 0.5
 _KEPT_S = 1e-3  # of progress: less is what rounding leaves of progress that was lost
+
+
+log = logging.getLogger("dovetail.local")
+
+
+class CalledOff(DovetailError):
+    """It could not be started yet, and need not be any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +52,12 @@ class Done:
     used: Used | None  # None: started afresh, or ended
     trouble: str = ""
     unharmed: bool = False  # in spite of the trouble: try again later
+    called_off: bool = False  # it never began, and is not wanted any more
 
 
 @dataclass(frozen=True, slots=True)
 class Relimited:
-    """A running job has another power limit. None: some GPUs would not have theirs."""
+    """A running job has another power limit or share. None: some GPUs would not have their limit."""
 
     job_id: JobId | None
 
@@ -72,14 +85,9 @@ class Stage:
         self._power_limits: Final = limits
         self._post: Final = post
         self._watcher: Final = watcher
-
-    def knows(self, job_id: JobId) -> bool:
-        """Was it ever submitted, as far as the journal goes?"""
-        try:
-            self.order_for(job_id)
-        except LookupError:
-            return False
-        return True
+        self.paces: Final = Paces(runs)
+        self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
+        self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
 
     # ----------------------------------------------------------------------------- what is wanted
 
@@ -87,21 +95,22 @@ class Stage:
         life = self.lives.get(job_id)
         if life is None:
             life = self.lives[job_id] = Life(job_id, Want.RUN)
-        life.want = Want.RUN
         life.booked = placement
+        if not life.requeue:  # else its processes go first, and it lines up again
+            life.want = Want.RUN
 
     def want_away(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.want = Want.AWAY
             life.booked = None
+            if not life.requeue:
+                life.want = Want.AWAY
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
         life = self.lives.get(job_id)
         if life is not None:
-            if life.booked is not None and life.booked.limit != placement.limit:
-                self._post(Relimited(job_id))
+            self._post(Relimited(job_id))  # it may be faster or slower there
             life.booked = placement
             if life.stands is not None:
                 life.stands = placement
@@ -113,9 +122,23 @@ class Stage:
             life.booked = None
             self.step(life)
 
+    def want_anew(self, job_id: JobId, reason: str) -> None:
+        """End its processes; once they are gone it lines up again."""
+        life = self.lives.get(job_id)
+        if life is None:
+            return
+        life.requeue = reason
+        life.want = Want.END
+        if life.place is Place.ABSENT and not life.busy and not life.ended:
+            life.busy = True  # there is nothing to end: it has not begun
+            self._post(Done(job_id, Want.END, None))
+        else:
+            self.step(life)
+
     # --------------------------------------------------------------------------- the work towards it
 
     def step_all(self) -> None:
+        self.stalled, self.holds_back = "", False
         for life in list(self.lives.values()):
             self.step(life)
         self._hold_limits()
@@ -137,7 +160,10 @@ class Stage:
             return
         if life.want is Want.RUN:
             if life.place is not Place.AT_WORK and self._is_clear(life):
-                self._bring_up(life)
+                if self._joins_too_early(life):
+                    self.holds_back = True
+                else:
+                    self._bring_up(life)
         elif life.place is Place.ABSENT:
             self._drop(life)
         elif life.want is Want.END:
@@ -147,6 +173,7 @@ class Stage:
 
     def _drop(self, life: Life) -> None:
         del self.lives[life.job_id]
+        self.paces.forget([life.job_id])
         (self.live_folder() / life.job_id).unlink(missing_ok=True)
 
     def _is_clear(self, life: Life) -> bool:
@@ -158,32 +185,76 @@ class Stage:
             if other is not life
         )
 
+    def _joins_too_early(self, life: Life) -> bool:
+        """Is it put beside a job of which it will soon be known how fast it is alone?"""
+        track = self.view.tracks.get(life.job_id)
+        assert life.booked is not None
+        if track is None or life.booked.share >= track.job.share:
+            return False
+        now = self.clock()
+        there = [
+            other
+            for other in self.lives.values()
+            if other is not life and other.stands is not None
+            if overlap(other.stands, life.booked)
+        ]
+        if any(self.paces.is_awaited(other.job_id, other.began_at, now) for other in there):
+            return True
+        silent = [other.job_id for other in there if self.paces.alone(other.job_id) is None]
+        if silent:
+            log.warning(
+                "job %s joins job %s, which reports no steps: whether that pays is not known",
+                *(life.job_id, silent[0]),
+            )
+        return False
+
+    def neighbours(self, life: Life) -> frozenset[JobId]:
+        """Whose processes are on its GPUs, too."""
+        here = life.stands
+        return frozenset(
+            other.job_id
+            for other in self.lives.values()
+            if other is not life and here is not None and other.stands is not None
+            if (other.place is Place.AT_WORK or other.busy) and overlap(other.stands, here)
+        )
+
     def _bring_up(self, life: Life) -> None:
         track = self.view.tracks[life.job_id]
         if life.run is None or life.place is Place.ABSENT:
             life.run = self.run_of(track)
         life.stands = life.booked
         life.began_at = self.clock()
-        self._at_work_on(life, self._start)
+        self._at_work_on(life, self._start_when_it_can)
 
     def _at_work_on(self, life: Life, work: Callable[[Life, Manners, Launch], Used | None]) -> None:
         """Let somebody do the work; what comes of it arrives in the inbox."""
-        life.busy = True
         wanted = life.want
-        order = self.order_for(life.job_id)
-        manners = self.manners(life, order)
-        launch = self._launch(life, order, manners)
 
-        def at_work() -> None:
-            used, trouble, unharmed = None, "", False
+        def at_work(manners: Manners, launch: Launch) -> None:
+            used, trouble, unharmed, called_off = None, "", False, False
             try:
                 used = work(life, manners, launch)
-            except (DovetailError, OSError) as error:
+            except Exception as error:
                 trouble = str(error) or type(error).__name__
                 unharmed = isinstance(error, ladder.NotNow)
-            self._post(Done(life.job_id, wanted, used, trouble, unharmed))
+                called_off = isinstance(error, CalledOff)
+                if not isinstance(error, DovetailError | OSError):
+                    log.error("the work on job %s failed", life.job_id, exc_info=error)
+            self._post(Done(life.job_id, wanted, used, trouble, unharmed, called_off))
 
-        threading.Thread(target=at_work, name=f"job {life.job_id}", daemon=True).start()
+        life.busy = True
+        try:
+            order = self.order_for(life.job_id)
+            manners = self.manners(life, order)
+            given = (manners, self._launch(life, order, manners))
+            name = f"job {life.job_id}"
+            threading.Thread(target=at_work, args=given, name=name, daemon=True).start()
+        except Exception as error:
+            life.busy = False
+            if not is_short(error):
+                raise
+            self.stalled = str(error)
+            log.warning("job %s has to wait: %s", life.job_id, error)
 
     def _launch(self, life: Life, order: Order, manners: Manners) -> Launch:
         """The launch of the job with the variables that tell it where it is."""
@@ -201,6 +272,7 @@ class Stage:
             "DOVETAIL_STOP": str(folder / str(run) / "stop"),
             "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
             **_given(life.booked),
+            **(_for_slurm(life.booked, run) if "SLURM_JOB_ID" in order.launch.env else {}),
         }
         return replace(order.launch, env=env)
 
@@ -229,6 +301,7 @@ class Stage:
         if run.is_alive():
             return ladder.go_on(run, manners.gpus)
         if not run.begun():
+            launch = launch.with_owner()
             if manners.begins_from is not None:
                 begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
             live = self.live_folder()
@@ -237,13 +310,27 @@ class Stage:
             _launch(run, launch)
         return None
 
+    def _start_when_it_can(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
+        """Where the system is short of something it is tried again, as long as it is wanted."""
+        while True:
+            try:
+                return self._start(life, manners, launch)
+            except (OSError, DovetailError) as error:
+                if not is_short(error):
+                    raise
+                if life.want is not Want.RUN:
+                    raise CalledOff(str(error)) from None
+                log.warning("job %s waits to be started: %s", life.job_id, error)
+            sleep(_TRY_SHORT_S)
+
     def _give_way(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
         assert life.run is not None
         return ladder.give_way(life.run, manners)
 
     def _end(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
         assert life.run is not None
-        ladder.end(life.run, manners.grace_s)
+        run = life.run
+        patiently(lambda: ladder.end(run, manners.grace_s), f"the end of job {life.job_id}")
         return None
 
     def watch(self, life: Life) -> None:
@@ -257,13 +344,20 @@ class Stage:
         """Where the job's reports are to be found."""
         order = self.order_for(job_id)
         log = order.launch.log if order.reads_output else None
-        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern)
+        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern, self._sought(job_id))
+
+    def _sought(self, job_id: JobId) -> Sought | None:
+        track = self.view.tracks.get(job_id)
+        study = self.view.studies.open.get(track.job.group) if track is not None else None
+        if study is None:
+            return None
+        return Sought(study.design.metric, study.design.steps, study.design.report_every)
 
     def folder(self, job_id: JobId) -> Path:
         return self.runs / job_id
 
     def live_folder(self) -> Path:
-        return self.runs / "live"
+        return self.runs / LIVE
 
     def run_of(self, track: Track) -> Run:
         return Run(self.folder(track.job.id) / str(track.run))
@@ -295,13 +389,31 @@ def _given(placement: Placement | None) -> dict[str, str]:
     }
 
 
+def _for_slurm(placement: Placement | None, run: int) -> dict[str, str]:
+    """What a Slurm script may ask about the GPUs that it has."""
+    found = {"SLURM_RESTART_COUNT": str(max(run - 1, 0))}
+    if placement is None or not placement.gpus:
+        return found
+    indices = [str(gpu) for piece in placement.slices for gpu in _set_bits(piece.mask)]
+    gpus = ",".join(indices)
+    found |= {"SLURM_GPUS_ON_NODE": str(len(indices)), "SLURM_JOB_GPUS": gpus}
+    return {**found, "SLURM_STEP_GPUS": gpus}
+
+
+def _set_bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
 def _launch(run: Run, launch: Launch) -> None:
     """Until it has begun. The keeper of a daemon since killed may be on its way: then ours gives up,
     and for a moment neither has begun."""
     until = monotonic() + _BEGIN_WITHIN_S
     run.launch(launch)
     while not run.wait_until_begun():
+        trouble = run.trouble()
+        if says_short(trouble):
+            raise Short(trouble)
         if monotonic() > until:
-            raise DovetailError(run.trouble() or "the system did not let it begin")
+            raise DovetailError(trouble or "the system did not let it begin")
         sleep(_TRY_AGAIN_S)
         run.launch(launch)

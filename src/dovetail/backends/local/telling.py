@@ -8,6 +8,7 @@ from typing import Final
 from dovetail.backends.local import ladder, processes
 from dovetail.backends.local.endings import KILLED, REQUEUE_CODES, exit_code, told
 from dovetail.backends.local.lives import Life, Place, Want, overlap
+from dovetail.backends.local.pacing import is_news
 from dovetail.backends.local.runs import Ending
 from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.watcher import Ended, Told
@@ -50,10 +51,42 @@ class Teller:
     def told(self, told: Told, now: Seconds) -> list[Event]:
         if told.job_id not in self._stage.view.tracks:
             return []
-        return [
-            Reported(now, told.job_id, report.step, report.metrics, report.upto)
+        events: list[Event] = [
+            Reported(
+                *(now, told.job_id, report.step, report.metrics, report.upto),
+                left_out=report.left_out or None,
+            )
             for report in told.reports
         ]
+        steps = [report.step for report in told.reports if report.step is not None]
+        return events + self._measured(told.job_id, steps[-1], now) if steps else events
+
+    def _measured(self, job_id: JobId, step: float, now: Seconds) -> list[Event]:
+        """How fast it is beside its neighbours, when that can be said; and how fast they are taken to
+        be that never were alone."""
+        life = self._stage.lives.get(job_id)
+        if life is None or life.run is None or life.place is not Place.AT_WORK:
+            return []
+        beside = self._stage.neighbours(life)
+        paces = self._stage.paces
+        part = paces.reported(job_id, life.run.folder, beside, now, step)
+        if part is not None and self._stage.holds_back:
+            self._stage.step_all()  # who is to join it need not wait any longer
+        if part is None or not beside:
+            return []
+        like_it = [other for other in beside if paces.alone(other) is None]
+        events = [self._slowed(other, part, now) for other in (job_id, *sorted(like_it))]
+        return [event for event in events if event is not None]
+
+    def _slowed(self, job_id: JobId, part: float, now: Seconds) -> Event | None:
+        """A job that was put beside another makes this part of its usual progress."""
+        track = self._stage.view.running.get(job_id)
+        if track is None or track.placement is None or track.phase is not Phase.RUNNING:
+            return None
+        if track.placement.share >= track.job.share:
+            return None
+        speed = part * self._speed(track.job, track.placement, self._stage.view.room.nodes)
+        return Paced(now, job_id, speed) if is_news(speed, track.speed) else None
 
     def ended(self, ended: Ended, now: Seconds) -> list[Event]:
         life = self._stage.lives.get(ended.job_id)
@@ -79,6 +112,9 @@ class Teller:
     def _brought_up(self, life: Life, done: Done, now: Seconds) -> list[Event]:
         run, track = life.run, self._stage.view.tracks.get(life.job_id)
         assert run is not None
+        if done.called_off:
+            life.stands = None
+            return []
         if done.unharmed:
             return self._not_now(life, done.trouble, now)
         if done.trouble:
@@ -200,6 +236,9 @@ class Teller:
         now: Seconds,
     ) -> Event:
         job_id = life.job_id
+        if life.requeue:
+            reason, life.requeue = life.requeue, ""
+            return Interrupted(now, job_id, reason, track.executed_by(now))
         if ending is None:
             self._clean_up_after(job_id)
             return self._vanished(track, now)

@@ -2,8 +2,9 @@
 
 One thread that sleeps until a watched process ends; while jobs run it also looks at their report
 files ten times a second, and at their output where that may hold reports. A job is heard in one of
-the two: where its first report was, or in its output if it has a pattern for it. What the watcher
-sees goes into the world's inbox; it decides nothing.
+the two: in its report file from the first report there on, else in its output. What the watcher
+sees goes into the world's inbox; it decides nothing. When something goes wrong it says so and looks
+again: as long as the daemon lives, somebody watches.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ import select
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final
 
 from dovetail.backends.local import output
-from dovetail.backends.local.output import Found, Matcher
+from dovetail.backends.local.output import Found, Matcher, Reader
+from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
+from dovetail.backends.local.shortage import is_short, patiently
+from dovetail.backends.local.thinning import Report, Thinner
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
 _LOOK_AT_TRIALS_EVERY_MS = 25  # a study decides after each step: meanwhile a trial runs on
 _PROBE_EVERY_S = 5.0
+_LOOK_AGAIN_S = 1.0  # after something went wrong
 _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is like
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
 _LINES_AT_ONCE = 500  # of one job: the others want to be heard too
@@ -37,13 +43,6 @@ _MOST_METRICS = 100
 _LARGEST_STEP = 2.0**53  # beyond, counting by one is lost in rounding
 
 log = logging.getLogger("dovetail.local")
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    step: float | None
-    metrics: dict[str, float | str]
-    upto: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,7 @@ class Tells:
     reports: Path
     log: Path | None = None  # if its output is looked at, too
     pattern: str = ""  # for it
+    sought: Sought | None = None  # else, of a trial: the metric
 
 
 class _Watched:
@@ -77,8 +77,11 @@ class _Watched:
         self.printed = max(-upto, 0)  # and its output
         self.step = step  # its last one
         self.log_as_read: tuple[int, int] | None = None
-        # Both are read until one of them holds the first report.
-        self.reads_reports = upto >= 0 and not tells.pattern
+        self.thinner: Final = Thinner()
+        self.reader: Final = Reader(tells.sought) if tells.sought and not tells.pattern else None
+        # Both are read until one of them holds the first report; but what is printed for people may
+        # be printed by who then reports in earnest.
+        self.reads_reports = (upto >= 0 or self.reader is not None) and not tells.pattern
         self.reads_output = upto <= 0 and tells.log is not None
 
 
@@ -95,12 +98,16 @@ class Watcher:
         self._watched: dict[JobId, _Watched] = {}
         self._poll: Final = select.poll()
         self._by_fd: dict[int, JobId] = {}
+        self._unseen: set[JobId] = (
+            set()
+        )  # watched, without a descriptor that would tell of their end
         self._bell, self._ring = os.pipe()
         self._poll.register(self._bell, select.POLLIN)
         self._probe_at = 0.0
         self._over = False
+        self.trouble = ""  # what last went wrong, as long as it does
         self._matcher: Final = Matcher()
-        self._thread: Final = threading.Thread(target=self._look, name="watcher", daemon=True)
+        self._thread: Final = threading.Thread(target=self._keep_on, name="watcher", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -113,17 +120,31 @@ class Watcher:
 
     def watch(self, job_id: JobId, run: Run, tells: Tells, upto: int, step: float) -> None:
         """From now on, until its processes end. A run that has ended already is told at once."""
-        try:
-            pidfd = run.pidfd()
-        except OSError:
-            self._finish(job_id, _Watched(run, tells, upto, step))
+        watched = _Watched(run, tells, upto, step)
+        if not self._see_to(job_id, watched):
+            self._finish(job_id, watched)
             return
-        with self._lock:
-            self._watched[job_id] = _Watched(run, tells, upto, step)
-            self._by_fd[pidfd] = job_id
-            self._poll.register(pidfd, select.POLLIN)
         self._probe_at = monotonic() + _SETTLES_IN_S
         os.write(self._ring, b".")
+
+    def _see_to(self, job_id: JobId, watched: _Watched) -> bool:
+        """False: its processes have ended. That they cannot be looked at says nothing."""
+        try:
+            pidfd: int | None = watched.run.pidfd()
+        except ProcessLookupError:
+            return False
+        except OSError as error:
+            log.warning("job %s is looked at now and then: %s", job_id, error)
+            pidfd = None
+        with self._lock:
+            self._watched[job_id] = watched
+            if pidfd is None:
+                self._unseen.add(job_id)
+            else:
+                self._unseen.discard(job_id)
+                self._by_fd[pidfd] = job_id
+                self._poll.register(pidfd, select.POLLIN)
+        return True
 
     def read_now(self) -> None:
         """Post all that was reported so far. Before `start`."""
@@ -131,18 +152,40 @@ class Watcher:
             while self._read(job_id, watched):
                 pass
 
-    def _look(self) -> None:
+    def _keep_on(self) -> None:
         while not self._over:
-            for fd, _ in self._poll.poll(self._patience_ms()):
-                if fd == self._bell:
-                    os.read(self._bell, 4096)
-                else:
-                    self._see_end(fd)
-            for job_id, watched in list(self._watched.items()):
-                self._read(job_id, watched)
-            if (self._watched or self._restless) and monotonic() > self._probe_at:
-                self._probe_at = monotonic() + _PROBE_EVERY_S
-                self._probe()
+            stumbled = [error for part in self._parts() if (error := _error_of(part))]
+            self.trouble = f"{type(stumbled[0]).__name__}: {stumbled[0]}" if stumbled else ""
+            for error in stumbled:
+                log.error("the watcher stumbled and looks again", exc_info=error)
+            if stumbled:
+                sleep(_LOOK_AGAIN_S)
+
+    def _parts(self) -> Iterator[Callable[[], object]]:
+        """One round: at whoever has ended, what is reported, and now and then at all the rest."""
+        yield self._hear_of_ends
+        for job_id in list(self._unseen):
+            yield partial(self._look_for, job_id)
+        for job_id, watched in list(self._watched.items()):
+            yield partial(self._read, job_id, watched)
+        if (self._watched or self._restless) and monotonic() > self._probe_at:
+            self._probe_at = monotonic() + _PROBE_EVERY_S
+            yield self._probe
+
+    def _hear_of_ends(self) -> None:
+        for fd, _ in self._poll.poll(self._patience_ms()):
+            if fd == self._bell:
+                os.read(self._bell, 4096)
+            else:
+                self._see_end(fd)
+
+    def _look_for(self, job_id: JobId) -> None:
+        watched = self._watched[job_id]
+        if not self._see_to(job_id, watched):
+            with self._lock:
+                self._unseen.discard(job_id)
+                del self._watched[job_id]
+            self._finish(job_id, watched)
 
     def _patience_ms(self) -> float | None:
         if not self._watched:
@@ -151,25 +194,37 @@ class Watcher:
         return _LOOK_AT_TRIALS_EVERY_MS if has_trials else _LOOK_EVERY_MS
 
     def _see_end(self, fd: int) -> None:
+        """Of a keeper; that of the job is looked for, now or when it can be."""
         with self._lock:
             job_id = self._by_fd.pop(fd)
-            watched = self._watched.pop(job_id)
+            self._unseen.add(job_id)
             self._poll.unregister(fd)
         os.close(fd)
-        watched.run.is_alive()  # waits for it, if it is a child of ours
-        self._finish(job_id, watched)
+        self._watched[job_id].run.is_alive()  # waits for it, if it is a child of ours
 
     def _finish(self, job_id: JobId, watched: _Watched) -> None:
         """All that it reported comes before its end."""
-        while self._read(job_id, watched, is_over=True):
+        while patiently(lambda: self._read(job_id, watched, is_over=True), f"job {job_id}'s end"):
             pass
+        if rest := list(watched.thinner.rest()):
+            self._post(Told(job_id, rest))
         self._post(Ended(job_id, watched.run))
+
+    def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[Report]) -> None:
+        """What is to be kept of them, and of earlier ones that waited for that."""
+        was_thinning = watched.thinner.is_thinning
+        if kept := list(watched.thinner.kept(reports, monotonic())):
+            self._post(Told(job_id, kept))
+        if watched.thinner.is_thinning and not was_thinning:
+            log.warning("job %s reports more than is kept: some are put together", job_id)
 
     def _read(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> bool:
         """Take what is new; true if there may be more at once."""
         more = watched.reads_reports and self._read_reports(job_id, watched)
         if watched.reads_output:
             more = self._read_output(job_id, watched, is_over) or more
+        if watched.thinner.is_thinning:
+            self._tell(job_id, watched, ())
         return more
 
     def _read_reports(self, job_id: JobId, watched: _Watched) -> bool:
@@ -179,7 +234,9 @@ class Watcher:
             with open(watched.tells.reports, "rb") as file:
                 file.seek(watched.reported)
                 data = file.read(_BYTES_AT_ONCE)
-        except OSError:
+        except OSError as error:
+            if is_short(error):
+                raise
             return False
         if HELLO in data:
             self._probe_at = 0.0  # it says what it can do: that may change who can give way
@@ -188,7 +245,7 @@ class Watcher:
         watched.reported = upto
         if reports:
             watched.reads_output = False
-            self._post(Told(job_id, reports))
+            self._tell(job_id, watched, reports)
         return progressed
 
     def _read_output(self, job_id: JobId, watched: _Watched, is_over: bool) -> bool:
@@ -198,7 +255,8 @@ class Watcher:
             return False
         start, data = output.read(watched.tells.log, watched.printed, _BYTES_AT_ONCE)
         is_full = len(data) == _BYTES_AT_ONCE
-        lines, upto = output.whole_lines(data, start, is_all=is_over and not is_full)
+        split = output.drawn_lines if watched.reader else output.whole_lines
+        lines, upto = split(data, start, is_over and not is_full)
         if is_full and not lines:  # a line without end: its end will do
             upto = start + len(data) - output.LONGEST_LINE
         progressed = upto > watched.printed
@@ -206,23 +264,35 @@ class Watcher:
         watched.log_as_read = None if progressed else as_is
         for batch in _batches(lines):
             if found := self._found(job_id, watched, batch):
-                watched.reads_reports = False
-                self._post(Told(job_id, _counted(watched, found)))
+                watched.reads_reports = watched.reader is not None
+                self._tell(job_id, watched, _counted(watched, found))
         return progressed
 
     def _found(
         self, job_id: JobId, watched: _Watched, lines: Sequence[tuple[str, int]]
     ) -> Sequence[Found]:
+        if watched.reader is not None:
+            return watched.reader.found(lines)
         if not watched.tells.pattern:
             return output.from_json(lines)
         if not watched.reads_output:
             return ()
-        groups = self._matcher.groups(watched.tells.pattern, [line for line, _ in lines])
+        texts, pattern = [line for line, _ in lines], watched.tells.pattern
+        groups = patiently(lambda: self._matcher.groups(pattern, texts), f"job {job_id}'s output")
         if isinstance(groups, str):
             watched.reads_output = False
             log.warning("job %s: no more metrics by its metric_pattern: %s", job_id, groups)
             return ()
         return output.from_groups(groups, lines)
+
+
+def _error_of(part: Callable[[], object]) -> Exception | None:
+    """What goes wrong in one part does not keep us from the others."""
+    try:
+        part()
+    except Exception as error:
+        return error
+    return None
 
 
 def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, int]]]:
@@ -231,11 +301,15 @@ def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, i
 
 
 def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
-    """Where a line does not say which step it was, it was the next one."""
+    """Where a line does not say which step it was, it was the next one that is due."""
+    sought = watched.tells.sought
     reports = []
     for one in found:
-        watched.step = one.step if one.step is not None else watched.step + 1
-        reports.append(Report(watched.step, one.metrics, -one.upto))
+        is_step = sought is None or sought.metric in one.metrics
+        every = 0 if not is_step else 1 if sought is None else sought.every
+        step = one.step if one.step is not None else watched.step + every
+        watched.step = step if is_step else watched.step
+        reports.append(Report(step, one.metrics, -one.upto))
     return reports
 
 

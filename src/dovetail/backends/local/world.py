@@ -12,10 +12,11 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import sleep, time
+from time import monotonic, sleep, time
 from typing import Any, Final
 
 from dovetail.backends.local.connecting import named, take_up_jobs, tell_nodes
@@ -23,6 +24,7 @@ from dovetail.backends.local.lives import Order
 from dovetail.backends.local.power import PowerLimits
 from dovetail.backends.local.probing import Probed, Prober
 from dovetail.backends.local.runs import Run
+from dovetail.backends.local.shortage import patiently
 from dovetail.backends.local.stage import Done, Relimited, Stage
 from dovetail.backends.local.telling import Teller
 from dovetail.backends.local.watcher import Ended, Told, Watcher
@@ -33,13 +35,14 @@ from dovetail.core.entries import (
     Event,
     Preempt,
     Refuse,
+    Requeued,
     Resize,
     Start,
     Stop,
     Wake,
     Woke,
 )
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import CannotGoOn, DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
@@ -90,8 +93,10 @@ class LocalMachine:
         self._inbox: Final[SimpleQueue[object]] = SimpleQueue()
         self._next: object | None = None  # taken from the inbox, not yet looked at
         self._decided: list[Action] = []
+        self._wishes: list[Cancelled | Requeued] = []  # of users, to be carried out likewise
         self._answers: list[tuple[Future[Any], Any]] = []
         self._wake_at: Seconds = inf
+        self._retry_at = 0.0
         self._connected = False
         self._nodes: Final = named(machine.nodes, view)
         tell_nodes(view, self._nodes, clock())  # refused now rather than half-way
@@ -113,6 +118,13 @@ class LocalMachine:
         answer: Future[Any] = Future()
         self._inbox.put(_Asked(request, answer))
         return answer
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the threads of this world from their work; "" as a rule."""
+        if self._watcher.trouble:
+            return f"the watcher of the jobs stumbles: {self._watcher.trouble}"
+        return self._stage.stalled and f"jobs wait to be worked on: {self._stage.stalled}"
 
     def stop(self) -> None:
         """Let `observe` say that it is over. The jobs go on."""
@@ -181,16 +193,25 @@ class LocalMachine:
             item, self._next = self._next, None
             return item
         left = max(self._wake_at - self._clock(), 0.0) if wait else 0.0
+        if wait and (self._stage.stalled or self._stage.holds_back):
+            self._step_again()
+            left = min(left, _RETRY_S)
         try:
             return self._inbox.get(timeout=None if left == inf else min(left, 3600.0))
         except Empty:
             return None if self._wake_at <= self._clock() or not wait else self._take(wait)
 
+    def _step_again(self) -> None:
+        """What could not be done before is tried now and then."""
+        if monotonic() >= self._retry_at:
+            self._retry_at = monotonic() + _RETRY_S
+            self._stage.step_all()
+
     def _gather(self, item: object | None) -> list[Event]:
         """All facts that are there, up to the next request: that one is looked at alone."""
         events: list[Event] = []
         while item is not None and not isinstance(item, _Asked | _Over):
-            events += self._see(item, self._clock())
+            events += patiently(partial(self._see, item, self._clock()), "what was seen of a job")
             item = self._take(wait=False)
         self._next = item
         return events
@@ -213,9 +234,7 @@ class LocalMachine:
         except Exception as error:
             asked.answer.set_exception(error)
             return ()
-        for event in events:
-            if isinstance(event, Cancelled):
-                self._stage.want_end(event.job_id)
+        self._wishes += [event for event in events if isinstance(event, Cancelled | Requeued)]
         self._answers.append((asked.answer, answer))
         return events
 
@@ -224,6 +243,8 @@ class LocalMachine:
             try:
                 self._sync()
                 break
+            except CannotGoOn:
+                raise
             except (DovetailError, OSError) as error:
                 # Nothing is carried out before it can be written down.
                 log.error("%s", error)
@@ -250,6 +271,7 @@ class LocalMachine:
             self._decided.append(action)
 
     def _carry_out(self) -> None:
+        self._heed_wishes()
         decided, self._decided = self._decided, []
         for action in decided:
             if isinstance(action, Start):
@@ -263,9 +285,10 @@ class LocalMachine:
         if decided:
             self._stage.step_all()
 
-    def start_over(self, job_id: JobId, reason: str) -> None:
-        """In a request: end the job's processes; once they are gone it lines up again."""
-        life = self._stage.lives.get(job_id)
-        if life is not None:
-            life.requeue = reason
-            self._stage.want_end(job_id)
+    def _heed_wishes(self) -> None:
+        wishes, self._wishes = self._wishes, []
+        for wish in wishes:
+            if isinstance(wish, Cancelled):
+                self._stage.want_end(wish.job_id)
+            else:
+                self._stage.want_anew(wish.job_id, wish.reason)

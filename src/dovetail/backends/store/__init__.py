@@ -1,6 +1,6 @@
 """The journal on disk: one SQLite file that survives kills, cuts and full disks."""
 
-from dovetail.backends.store.errors import JournalDamaged, JournalFull, JournalUnusable
+from dovetail.backends.store.errors import JournalDamaged, JournalFull, JournalLost, JournalUnusable
 from dovetail.backends.store.history import Ended, Filter
 from dovetail.backends.store.reader import Reader
 from dovetail.backends.store.store import Store
@@ -10,6 +10,7 @@ __all__ = [
     "Filter",
     "JournalDamaged",
     "JournalFull",
+    "JournalLost",
     "JournalUnusable",
     "Reader",
     "Store",

@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dovetail.core.errors import DovetailError
+from dovetail.core.errors import CannotGoOn, DovetailError
 
 
 class JournalUnusable(DovetailError):
     """The journal cannot be opened as it is: in use, not ours, too new, or not a journal."""
+
+
+class JournalLost(JournalUnusable, CannotGoOn):
+    """The journal's file was taken from under its owner, which cannot go on with it."""
 
 
 class JournalFull(DovetailError):

@@ -31,7 +31,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which ended jobs are meant. `name` may be a pattern with `*` and `?`."""
+    """Which ended jobs are meant. `name` and `job_id` may be patterns with `*` and `?`."""
 
     user: str | None = None
     name: str | None = None
@@ -55,16 +55,32 @@ def history(db: sqlite3.Connection, only: Filter, limit: int, before: Ended | No
     return [_checked(row) for row in rows.fetchall()]
 
 
+def described(
+    db: sqlite3.Connection, before: float, limit: int, after: Ended | None
+) -> list[Ended]:
+    """By way of the descriptions, which are few, not of the rows, which are kept for ever."""
+    start = (after.ended_at, after.seq) if after is not None else (-1e300, 0)
+    rows = db.execute(
+        "SELECT ended.* FROM specs CROSS JOIN ended USING (job_id) WHERE ended_at < ? "
+        "AND (ended_at, ended.seq) > (?, ?) ORDER BY ended_at, ended.seq LIMIT ?",
+        (min(before, 1e300), *start, limit),
+    )
+    return [_checked(row) for row in rows.fetchall()]
+
+
 def _conditions(only: Filter) -> dict[str, tuple[object, ...]]:
-    is_pattern = only.name is not None and any(sign in only.name for sign in "*?[")
     wanted = {
-        "job_id = ?": only.job_id,
+        "job_id GLOB ?" if _is_pattern(only.job_id) else "job_id = ?": only.job_id,
         "user = ?": only.user,
-        "name GLOB ?" if is_pattern else "name = ?": only.name,
+        "name GLOB ?" if _is_pattern(only.name) else "name = ?": only.name,
         "ended_at >= ?": only.since,
         "ended_at < ?": only.until,
     }
     return {condition: (value,) for condition, value in wanted.items() if value is not None}
+
+
+def _is_pattern(text: str | None) -> bool:
+    return text is not None and any(sign in text for sign in "*?[")
 
 
 def _checked(row: tuple[str, int, float, str, str, str, int]) -> Ended:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from dovetail.backends.store.checking import find_damage
 from dovetail.backends.store.errors import (
@@ -19,6 +20,7 @@ from dovetail.backends.store.errors import (
     may_be_full,
     suspect,
 )
+from dovetail.backends.store.joining import join
 from dovetail.backends.store.lock import hold
 from dovetail.backends.store.reserve import Reserve
 from dovetail.backends.store.salvage import salvage, swap
@@ -32,6 +34,9 @@ from dovetail.backends.store.schema import (
     migrate,
     tune,
 )
+from dovetail.backends.store.tail import Tail, has_entries
+
+_Found: TypeAlias = tuple[sqlite3.Connection, Tail, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Opened:
     db: sqlite3.Connection
     lock: int
     reserve: Reserve
+    tail: Tail
     notice: str
 
 
@@ -47,18 +53,16 @@ def open_journal(path: Path, reserve: Reserve) -> Opened:
     lock = hold(path)
     is_gone = reserve.is_there() and not path.exists()
     try:
-        db, notice = _with_room(path, reserve, lambda: _open(path))
+        db, tail, notice = _with_room(path, reserve, lambda: _open(path))
     except BaseException:
         os.close(lock)
         raise
     if is_gone and not notice:
         notice = f"there was a journal at {path} before and it is gone; a new one was begun"
-    return Opened(path, db, lock, reserve, notice)
+    return Opened(path, db, lock, reserve, tail, notice)
 
 
-def _with_room(
-    path: Path, reserve: Reserve, attempt: Callable[[], tuple[sqlite3.Connection, str]]
-) -> tuple[sqlite3.Connection, str]:
+def _with_room(path: Path, reserve: Reserve, attempt: Callable[[], _Found]) -> _Found:
     """Even to open a journal takes some space. On a full disk the reserve is given free for it."""
     try:
         return attempt()
@@ -70,18 +74,27 @@ def _with_room(
     return _with_room(path, reserve, attempt)
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, str]:
+def _open(path: Path) -> _Found:
     notice = ""
     if aside := swap(path):  # the start that salvaged it was interrupted before it could tell
         notice = f"the journal {path} was damaged and salvaged; the damaged file is kept as {aside}"
     if not path.exists() and not _size(log_of(path)):
-        create(path, epoch=time.time())
+        if has_entries(path):
+            notice = salvage(path, "its file is gone")
+        else:
+            create(path, epoch=time.time())
     _make_private(path)
     try:
-        return _connect_if_whole(path), notice
+        db = _connect_if_whole(path)
     except _Damaged as found:
         notice = salvage(path, str(found))
-    return _connect_if_whole(path), notice
+        db = _connect_if_whole(path)
+    try:
+        tail, joined = join(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db, tail, "; ".join(told for told in (notice, joined) if told)
 
 
 class _Damaged(Exception):

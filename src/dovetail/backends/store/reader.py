@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, final
 
 from dovetail.backends.store.errors import BadRow, noticing_damage
-from dovetail.backends.store.history import Ended, Filter, history
+from dovetail.backends.store.history import Ended, Filter, described, history
 from dovetail.backends.store.schema import checksum, connect
 
 LINES_AT_ONCE = 1000
@@ -74,6 +74,36 @@ class Reader:
     def meta(self, key: str) -> str | None:
         with self._lock, noticing_damage(self._path):
             return keyed_text(self._db, "meta", key)
+
+    def first_seq(self) -> int:
+        """Of the first entry that is kept; 0 if there is none."""
+        with self._lock, noticing_damage(self._path):
+            (seq,) = self._db.execute("SELECT min(seq) FROM entries").fetchone()
+        return seq or 0
+
+    def oldest_snapshot(self) -> int:
+        """The entry up to which no start needs any; 0 as long as there are not two snapshots."""
+        with self._lock, noticing_damage(self._path):
+            found = self._db.execute("SELECT seq FROM snapshots ORDER BY seq DESC").fetchall()
+        return int(found[-1][0]) if len(found) > 1 else 0
+
+    def meta_before(self, key: str, prefix: str) -> str | None:
+        """The value of the last key with that prefix that is not after `key`."""
+        return self._next_meta("key <= ? AND key >= ? ORDER BY key DESC", (key, prefix))
+
+    def meta_after(self, key: str, prefix: str) -> str | None:
+        return self._next_meta("key > ? AND key < ? ORDER BY key", (key, prefix + "\uffff"))
+
+    def _next_meta(self, where: str, values: tuple[str, str]) -> str | None:
+        with self._lock, noticing_damage(self._path):
+            found = self._db.execute(f"SELECT key FROM meta WHERE {where} LIMIT 1", values)
+            row = found.fetchone()
+            return None if row is None else keyed_text(self._db, "meta", row[0])
+
+    def described(self, before: float, limit: int, after: Ended | None = None) -> list[Ended]:
+        """Ended jobs whose description is still kept, and so their run folder, the oldest first."""
+        with self._lock, noticing_damage(self._path):
+            return described(self._db, before, limit, after)
 
     def history(
         self, only: Filter | None = None, limit: int = 100, before: Ended | None = None

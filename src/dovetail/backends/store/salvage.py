@@ -12,9 +12,11 @@ from pathlib import Path
 
 from dovetail.backends.store.errors import JournalUnusable, journal_full, suspect
 from dovetail.backends.store.history import Ended
+from dovetail.backends.store.joining import apply, number_row
 from dovetail.backends.store.pages import Value, rows
 from dovetail.backends.store.reader import keyed_text
 from dovetail.backends.store.schema import (
+    NAME,
     checksum,
     connect,
     create,
@@ -25,6 +27,7 @@ from dovetail.backends.store.schema import (
     remove,
     sync,
 )
+from dovetail.backends.store.tail import Commit, commits, last_commit
 
 
 def salvage(path: Path, damage: str) -> str:
@@ -38,7 +41,7 @@ def salvage(path: Path, damage: str) -> str:
         if not saved:
             raise JournalUnusable(
                 f"{path} cannot be read as a journal of Dovetail ({damage}) and no entry could be "
-                "salvaged; put a backup in its place, or move it away to start anew"
+                "salvaged; put a backup in its place, or move it and its .tail away to start anew"
             )
         move(copy, _ready(path))
     finally:
@@ -95,6 +98,9 @@ def _fill(copy: Path, damaged: Path) -> str:
         db.execute("BEGIN")
         for statement, values in _statements(damaged):
             db.execute(statement, values)
+        for commit in _commits_of(db, damaged):
+            apply(db, commit.rows)
+            apply(db, {"meta": [number_row(commit.number)]})
         highest, last, before = _cut_at_first_gap(db)
         if not last:
             return ""
@@ -108,6 +114,15 @@ def _fill(copy: Path, damaged: Path) -> str:
     if highest > last:
         told += f" and {last + 1} to {highest} were not, as the first of these is gone"
     return told if not before else f"{told}, and {before} before the last snapshot are gone"
+
+
+def _commits_of(db: sqlite3.Connection, damaged: Path) -> Iterator[Commit]:
+    """All of its tail, which is never behind it; of the last journal that wrote there."""
+    name = keyed_text(db, "meta", NAME)
+    last = last_commit(damaged)
+    if name is None and last is not None:
+        name = last.journal
+    return (commit for commit in commits(damaged) if name in (None, commit.journal))
 
 
 def _statements(damaged: Path) -> Iterator[tuple[str, tuple[object, ...]]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
+from uuid import uuid4
 from zlib import crc32
 
 from dovetail.backends.store.errors import BadRow, JournalUnusable
 
+NAME = "journal"  # of meta: which one this is, lest anything of another be taken for its own
 PAGE = 4096
 APPLICATION_ID = 0x444F5654  # "DOVT" in the header of the file
 _OLDEST_SQLITE = (3, 37, 0)  # the first with STRICT tables
@@ -63,6 +66,7 @@ def create(path: Path, epoch: float | None = None) -> None:
         migrate(db)
         if epoch is not None:
             put_meta(db, "epoch", repr(epoch))
+            put_meta(db, NAME, uuid4().hex)  # here, where no log is needed to read it
         tune(db)
         db.close()
         move(beside, path)
@@ -71,10 +75,24 @@ def create(path: Path, epoch: float | None = None) -> None:
         remove(beside)
 
 
+def write_copy(db: sqlite3.Connection, path: Path) -> None:
+    """All that the connection sees, under a name that is free. What lies there of a log is of the file
+    that was removed, and must not meet this one."""
+    beside = path.with_name(f"{path.name}.new")
+    remove(beside)
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with closing(connect(beside)) as copy:
+        db.backup(copy)
+    remove(path)
+    move(beside, path)
+
+
 def tune(db: sqlite3.Connection) -> None:
-    """Durable at each commit; a log left large by a snapshot is cut when it is next reused."""
+    """Each commit is on disk in the tail before SQLite has it (see `tail`), so SQLite waits for the
+    disk only when it moves its log into its file. A log left large by a snapshot is cut when it is
+    next reused."""
     db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=FULL")
+    db.execute("PRAGMA synchronous=NORMAL")
     db.execute("PRAGMA secure_delete=OFF")
     db.execute(f"PRAGMA journal_size_limit={16 << 20}")
 
@@ -121,6 +139,22 @@ def remove(path: Path) -> None:
     """The file and what SQLite has left beside it."""
     for each in (path, log_of(path), index_of(path), path.with_name(f"{path.name}-journal")):
         each.unlink(missing_ok=True)
+
+
+def remove_own_log(path: Path) -> None:
+    """The log that this process has open, of a file that somebody has replaced: it would spoil the new
+    one. One that came with the new file stays."""
+    own = {_inode(Path("/proc/self/fd", name)) for name in os.listdir("/proc/self/fd")}
+    for each in (log_of(path), index_of(path)):
+        if each.exists() and _inode(each) in own:
+            each.unlink()
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def move(source: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
@@ -14,26 +15,29 @@ from typing import Final, final
 from dovetail.backends.store import opening
 from dovetail.backends.store.errors import (
     JournalFull,
-    JournalUnusable,
+    JournalLost,
     journal_full,
     may_be_full,
     noticing_damage,
 )
 from dovetail.backends.store.history import Ended, Filter
+from dovetail.backends.store.joining import (
+    FORGOTTEN,
+    apply,
+    head,
+    number_of,
+    number_row,
+    open_specs,
+)
 from dovetail.backends.store.reader import Reader
 from dovetail.backends.store.reserve import Reserve
-from dovetail.backends.store.schema import checksum
+from dovetail.backends.store.schema import checksum, remove_own_log, write_copy
 
 _SNAPSHOTS_KEPT = 2
 _SECONDS_BETWEEN_LOOKS = 1.0
 _RESERVE_BYTES = 8 << 20
 
-_INSERTS: Final = {
-    "entries": "INSERT INTO entries VALUES (?, ?, ?)",
-    "specs": "INSERT OR REPLACE INTO specs VALUES (?, ?, ?)",
-    "ended": "INSERT OR REPLACE INTO ended VALUES (?, ?, ?, ?, ?, ?, ?)",
-    "meta": "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
-}
+_TABLES: Final = ("entries", "specs", "ended", "meta", FORGOTTEN)
 
 
 @final
@@ -52,9 +56,11 @@ class Store:
         self._db: Final = opened.db
         self._lock: Final = opened.lock
         self._reserve: Final = opened.reserve
+        self._tail: Final = opened.tail
+        self._number = number_of(opened.db)
         self._file: Final = os.stat(opened.path).st_ino
         self._reader: Final = Reader(opened.path, opened.db)
-        self._waiting: Final[dict[str, list[tuple[object, ...]]]] = {name: [] for name in _INSERTS}
+        self._waiting: Final[dict[str, list[tuple[object, ...]]]] = {name: [] for name in _TABLES}
         self._bytes = 0
         self._is_full = not (opened.reserve.is_there() or opened.reserve.make())
         self._look_again_at = 0.0
@@ -77,6 +83,7 @@ class Store:
         try:
             self.commit()
         finally:
+            self._tail.close()
             self._db.close()
             os.close(self._lock)
 
@@ -100,6 +107,10 @@ class Store:
     def set_meta(self, key: str, value: str) -> None:
         self._add("meta", (key, value, checksum("meta", key, value)), value)
 
+    def forget(self, table: str, key: str) -> None:
+        """A spec, the row of a job that has ended, or a value of meta is no longer kept."""
+        self._add(FORGOTTEN, (table, key), key)
+
     def _add(self, table: str, row: tuple[object, ...], text: str) -> None:
         self._waiting[table].append(row)
         self._bytes += len(text)
@@ -116,27 +127,31 @@ class Store:
         it then waits on, and the next `commit` tries again."""
         if not self.pending:
             return
+        if not self._tail.is_in_place:
+            self._tail.begin(self._number, head(self._db))
         self._write(self._insert_all)
+        self._number += 1
+        self._clear()
+
+    def _clear(self) -> None:
         self._bytes = 0
         for rows in self._waiting.values():
             rows.clear()
 
     def _insert_all(self) -> None:
-        for table, rows in self._waiting.items():
-            if rows:
-                self._db.executemany(_INSERTS[table], rows)
+        """Into the tail first, where it is on disk before SQLite has it."""
+        number = self._number + 1
+        self._tail.append(number, self._waiting)
+        apply(self._db, self._waiting)
+        apply(self._db, {"meta": [number_row(number)]})
 
     def _write(self, change: Callable[[], object], *, is_vital: bool = True) -> None:
         """In one transaction; a second time with the reserve given free if the disk is full."""
-        if not self._is_in_place():
-            raise JournalUnusable(
-                f"the journal {self.path} was removed or replaced while in use; put it back, or "
-                "stop Dovetail: what happens from now on cannot be kept"
-            )
+        self.check_in_place()
         try:
             with noticing_damage(self.path):
                 self._transact(change)
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, OSError) as error:
             if not (is_vital and may_be_full(error) and self._reserve.spend()):
                 raise self._full(error) from error
             self._is_full = True
@@ -151,13 +166,35 @@ class Store:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def _is_in_place(self) -> bool:
+    def check_in_place(self) -> None:
+        """Raises `JournalLost` if the file is no longer ours: one that was removed is written anew
+        first, of what we still have open; one that was put in its place is left as it is."""
         try:
-            return os.stat(self.path).st_ino == self._file
-        except OSError:
-            return False
+            if os.stat(self.path).st_ino == self._file:
+                return
+        except FileNotFoundError:
+            raise self._written_anew() from None
+        if self.pending:
+            self._tail.append(self._number + 1, self._waiting)
+            self._clear()
+        remove_own_log(self.path)
+        raise JournalLost(
+            f"the journal {self.path} was replaced by another file while in use; that one counts "
+            "from the next start on, together with the latest entries beside it"
+        )
 
-    def _full(self, error: sqlite3.Error) -> JournalFull:
+    def _written_anew(self) -> JournalLost:
+        if self.pending:
+            self._transact(self._insert_all)
+            self._number += 1
+            self._clear()
+        write_copy(self._db, self.path)
+        return JournalLost(
+            f"the journal {self.path} was removed while in use; it was written anew and nothing is "
+            "lost; start Dovetail again"
+        )
+
+    def _full(self, error: Exception) -> JournalFull:
         return journal_full(
             self.path, error, self._bytes, f"{self.pending} records wait in memory, none is lost"
         )
@@ -186,7 +223,17 @@ class Store:
             self._write(lambda: self._replace_snapshots(seq, text), is_vital=False)
         except JournalFull:
             return False
+        self._shorten_tail()
         return True
+
+    def _shorten_tail(self) -> None:
+        """Once SQLite has moved all of its log into its file, which it has then waited for."""
+        if not self._tail.is_long:
+            return
+        _, logged, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if logged == moved:
+            with suppress(OSError):  # no room for another one: this one goes on
+                self._tail.begin(self._number, head(self._db))
 
     def _replace_snapshots(self, seq: int, text: str) -> None:
         row = (seq, text, checksum("snapshots", seq, text))
@@ -223,6 +270,15 @@ class Store:
 
     def spec(self, job_id: str) -> str | None:
         return self._reader.spec(job_id)
+
+    def specs(self) -> set[str]:
+        """Whose description is kept: of jobs that have not ended, and of those that lately have."""
+        return {job_id for (job_id,) in self._db.execute("SELECT job_id FROM specs")}
+
+    def open_specs(self) -> set[str]:
+        """Jobs that were described and have not ended."""
+        found = (str(row[0]) for row in open_specs(self._db))
+        return {job_id for job_id in found if job_id[:1].isdigit()}  # not the page of a study
 
     def meta(self, key: str) -> str | None:
         return self._reader.meta(key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dovetail.core.entries import Action
-from dovetail.core.plan import Place
+from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
@@ -46,7 +46,7 @@ class Baseline:
         keys = [self.key(d, t) for d, t in zip(problem.demands, draft.tracks, strict=True)]
         order = sorted(range(len(keys)), key=keys.__getitem__)
         again = Problem(view.now, problem.demands, pools)
-        return actions_of(view, draft, filled(again, order), self.place)
+        return actions_of(draft, filled(again, order), Plan(view, self.place))
 
 
 def in_order_of_use(view: View, books: Books, number: int, pool: NodePool) -> NodePool:

@@ -14,6 +14,7 @@ from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
 from dovetail.models.power import HASTE, UNLIMITED, Limited
+from dovetail.policies.andreas.paces import Paces
 from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.predict.duration import Predictor
 
@@ -34,9 +35,10 @@ class Books:
         self._predictor: Final = predictor
         self._view: Final = view
         self._menus: Final[dict[JobId, Menu | None]] = {}
-        self._pools = 0
+        self._changes = -1
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
         self.changed_at = view.now  # when a job last came or ended, or we were made
+        self.paces: Final = Paces(view)
 
     def waits(self, track: Track) -> None:
         if track.left is None:
@@ -44,6 +46,7 @@ class Books:
         self._note_leaving(track)
 
     def runs(self, track: Track) -> None:
+        self.paces.note(track)
         if track.job.settles:
             self._menus.pop(track.job.id, None)
 
@@ -66,14 +69,16 @@ class Books:
     def menu(self, track: Track) -> Menu | None:
         """The ways to run the job on a single node; none if it needs anything beyond that."""
         room = self._view.room
-        if len(room.pools) != self._pools:
-            self._pools = len(room.pools)
+        if room.changes != self._changes:
+            self._changes = room.changes
             self._menus.clear()
         job = track.job
         if not job.options:
-            return self._menu(room, track, self._predicted(track))
+            seconds = self._predictor.duration_s(job, self._view)
+            return self._menu(room, track, self._predicted(job, seconds), seconds)
         if job.id not in self._menus:
-            self._menus[job.id] = self._menu(room, track, self._open_to(track))
+            own = self._open_to(track)
+            self._menus[job.id] = self._menu(room, track, own, job.options[0].seconds)
         return self._menus[job.id]
 
     def _open_to(self, track: Track) -> Sequence[Option]:
@@ -84,25 +89,31 @@ class Books:
         kinds = {self._view.room.nodes[piece.node].kind for piece in placement.slices}
         return [o for o in job.options if o.gpus == placement.gpus and o.kind in kinds]
 
-    def _predicted(self, track: Track) -> Sequence[Option]:
-        job, kinds = track.job, dict.fromkeys(pool.kind for pool in self._view.room.pools)
-        seconds = self._predictor.duration_s(job, self._view)
+    def _predicted(self, job: Job, seconds: Seconds) -> Sequence[Option]:
+        """Slower or faster by kind as jobs like it were seen to be."""
+        kinds = dict.fromkeys(pool.kind for pool in self._view.room.pools)
         return [
-            Option(kind, job.gpus, seconds) for kind in kinds if not job.kinds or kind in job.kinds
+            Option(kind, job.gpus, seconds / self.paces.of(job.model, kind))
+            for kind in kinds
+            if not job.kinds or kind in job.kinds
         ]
 
-    def _menu(self, room: Room, track: Track, options: Sequence[Option]) -> Menu | None:
+    def _menu(
+        self, room: Room, track: Track, options: Sequence[Option], reference_s: Seconds
+    ) -> Menu | None:
         shape = track.shape
         if not shape.plain:
             return None
+        tenant = room.tenants.get(shape.tenant)
+        most = inf if tenant is None else tenant.gpu_quota
         ways = [
             self._way(pool.index, option, step, track.job.model)
             for option in sorted(options, key=_kind_and_number)
+            if option.gpus <= most
             for pool in room.pools
             if pool.kind == option.kind and option.gpus <= pool.width and room.admits(pool, shape)
             for step in self._limits(track.job, option.kind)
         ]
-        reference_s = (track.job.options or options)[0].seconds
         return Menu(ways, reference_s) if ways else None
 
     def _limits(self, job: Job, kind: str) -> Sequence[Limited]:
@@ -149,17 +160,27 @@ class BooksSpec:
 class Draft:
     """A problem, and the tracks behind its demands."""
 
-    def __init__(self, view: View, books: Books, movable: bool) -> None:
+    def __init__(
+        self,
+        view: View,
+        books: Books,
+        movable: bool,
+        may_go: Callable[[Track], bool] = lambda track: True,
+        decided: Container[JobId] = (),
+    ) -> None:
+        """`decided`: jobs that are to start or stop by a plan that was begun before."""
         self.tracks: Final[list[Track]] = []
         self.others: Final[list[Track]] = []  # waiting, and no matter of a single node
         self.about_to_end = False  # is a job as good as done?
         demands: list[Demand] = []
         for track in view.tracks.values():
             running = track.placement is not None
-            if track.barred and not running:
+            if track.job.id in decided or (track.barred and not running):
                 continue
             menu = books.menu(track)
-            if running and (menu is None or not (movable and _may_move(track, view.room))):
+            if running and (
+                menu is None or not (movable and _may_move(track, view.room) and may_go(track))
+            ):
                 self.about_to_end = self.about_to_end or _is_done(track, menu, view.now)
             elif menu is None:
                 self.others.append(track)
@@ -238,19 +259,17 @@ def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequ
     draft = Draft(view, books, movable=anew)
     if draft.about_to_end:
         return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
-    return actions_of(view, draft, method(draft.problem), place)
+    return actions_of(draft, method(draft.problem), Plan(view, place))
 
 
 def actions_of(
-    view: View,
     draft: Draft,
     assignment: Assignment,
-    place: Place,
+    plan: Plan,
     patient: Container[int] = (),
 ) -> Sequence[Action]:
     """The difference between what runs now and what is to run; as few jobs as possible move. The
     patient do not start though there might be room for them."""
-    plan = Plan(view, place)
     demands, tracks = draft.problem.demands, draft.tracks
     spots = with_fewest_moves(draft.problem, assignment)
     starting = []

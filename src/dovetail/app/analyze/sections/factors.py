@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp
 
+from dovetail.app.analyze.leaders import either, unsure
 from dovetail.app.analyze.sections.html import (
     Cell,
     Column,
@@ -17,7 +18,7 @@ from dovetail.app.analyze.sections.html import (
     unmeasured,
 )
 from dovetail.app.report.summary import number
-from dovetail.insight.factors import Factors, Flip, Screened
+from dovetail.insight.factors import MORRIS, SOBOL, Factors, Flip, Index, Screened
 
 MOST_FLIPS = 4  # drawn; the table has them all
 
@@ -49,12 +50,12 @@ def _morris(own: Factors, drawn: Drawn) -> Iterator[str]:
         return
     names = _names(own)
     found = {(row.policy, row.factor): row for row in own.morris}
-    first = max(own.morris, key=lambda row: row.mu_star)
     rows = []
     for name in names:
         rows.append({"name": name, "values": [_screened(found, p, name) for p in own.policies]})
     yield drawn.figure(
-        f"Screening: {first.factor} moves the gain of {first.policy} most (Morris)",
+        f"Screening: {either(own.leading(MORRIS))} moves the gain most over all policies (Morris)"
+        f"{unsure(own.leading(MORRIS))}",
         {
             "kind": "rows",
             "rows": rows,
@@ -74,11 +75,11 @@ def _sobol(own: Factors, drawn: Drawn) -> Iterator[str]:
         rows = [row for row in own.sobol if row.policy == policy]
         if not rows:
             continue
-        first = max(rows, key=lambda row: row.total)
         rows.sort(key=lambda row: -row.total)
+        leaders = own.leading(SOBOL, policy)
         yield drawn.figure(
-            f"{policy}: {first.factor} explains {100 * first.total:.0f} % of how its gain varies, "
-            "alone and with others (Sobol)",
+            f"{policy}: {either(leaders)} explains most of how its gain varies, "
+            f"{_share(rows[0])} (Sobol){unsure(leaders)}",
             {
                 "kind": "rows",
                 "rows": [
@@ -96,6 +97,11 @@ def _sobol(own: Factors, drawn: Drawn) -> Iterator[str]:
                 "across": "part of the variance of log(JCT / JCT of FIFO), 95 % interval",
             },
         )
+
+
+def _share(row: Index) -> str:
+    low, high = (f"{100 * max(0.0, end):.0f}" for end in (row.total_low, row.total_high))
+    return f"{row.factor} {low} to {high} %"
 
 
 def _along(own: Factors, drawn: Drawn) -> Iterator[str]:

@@ -7,6 +7,22 @@ function scale(from, to, log, start, end) {
   return { from, to, log, at: (value) => start + (end - start) * clamp((measure(value) - low) / span, 0, 1) };
 }
 
+// Does a logarithmic scale tell apart what a linear one would draw on top of each other?
+function spreads(values, low, high) {
+  if (low <= 0 || high < 5 * low) return false;
+  const middle = [...values].sort((a, b) => a - b)[values.length >> 1];
+  return high >= 100 * low || middle - low < 0.15 * (high - low);
+}
+
+// Room beyond both ends, so that nothing lies on the axis; logarithmic where that helps.
+const ROOM = 0.05;
+function roomyScale(values, start, end) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  if (high === low) { const room = Math.abs(low) / 2 || 0.5; return scale(low - room, high + room, false, start, end); }
+  if (spreads(values, low, high)) { const beyond = (high / low) ** ROOM; return scale(low / beyond, high * beyond, true, start, end); }
+  return scale(low - ROOM * (high - low), high + ROOM * (high - low), false, start, end);
+}
+
 function powersOfTen(from, to, most) {
   const decades = Math.log10(to / from);
   const between = decades > 3 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
@@ -22,10 +38,23 @@ function ticksOf({ from, to, log }, most) {
   return (found.length > 1 ? found : [from, to]).map((at) => ({ at, label: short(at) }));
 }
 
+// Labels that would touch their neighbour are left out; text is about 6.5 pixels a letter, 12 high.
+function apart(ticks, at, size) {
+  let end = -Infinity;
+  return [...ticks].sort((a, b) => at(a.at) - at(b.at)).map((tick) => {
+    const half = size(tick.label) / 2;
+    const clear = at(tick.at) - half >= end + 4;
+    if (clear) end = at(tick.at) + half;
+    return clear ? tick : { ...tick, label: "" };
+  });
+}
+const acrossLabels = (ticks, at) => apart(ticks, at, (label) => 6.5 * label.length);
+const upLabels = (ticks, at) => apart(ticks, at, () => 12);
+
 // Numbers on the left, those below, and what both mean.
 function axes(x, y, box, titles) {
-  const yTicks = y.ticks ?? ticksOf(y, 6);
-  const xTicks = x.ticks ?? ticksOf(x, clamp((box.right - box.left) / 60, 2, 10));
+  const yTicks = upLabels(y.ticks ?? ticksOf(y, 6), y.at);
+  const xTicks = acrossLabels(x.ticks ?? ticksOf(x, clamp((box.right - box.left) / 60, 2, 10)), x.at);
   return [
     ...yTicks.flatMap(({ at, label }) => [
       svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y.at(at), y2: y.at(at) }),

@@ -1,7 +1,8 @@
-// Colours that people with the common kinds of colour blindness tell apart (Okabe and Ito; Tol).
-const POLICY_COLOURS = 8;
+// Twelve colours as far apart as can be, also for people who do not tell red from green; a test
+// measures it. Further policies repeat them with dashes.
+const POLICY_COLOURS = 12;
 const DASHES = ["", "7 3", "2 3"];
-const policyColour = (run) => `var(--c${run % POLICY_COLOURS})`;
+const policyColour = (run) => `var(--p${run % POLICY_COLOURS})`;
 const policyDash = (run) => DASHES[Math.floor(run / POLICY_COLOURS) % DASHES.length];
 
 const JOB_COLOURS = {

@@ -58,7 +58,7 @@ function dots(holder, runs) {
         svg("circle", { cx: x(mean), cy: y, r: 5.5, fill: policyColour(i) }),
         svg("circle", { cx: x(tail), cy: y, r: 4.5, fill: "var(--card)", stroke: policyColour(i), "stroke-width": 2 }));
     };
-    const ticks = logTicks(from, to, width - left - 30).flatMap(({ at, label }) => [
+    const ticks = acrossLabels(logTicks(from, to, width - left - 30), x).flatMap(({ at, label }) => [
       svg("line", { class: "grid", x1: x(at), x2: x(at), y1: 4, y2: height - 22 }),
       svg("text", { x: x(at), y: height - 6, "text-anchor": "middle" }, label),
     ]);

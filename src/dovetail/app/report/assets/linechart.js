@@ -32,11 +32,11 @@ class LineChart {
     const bottom = MARGIN.top + tall;
     const right = MARGIN.left + this.inner;
     return [
-      ...this.now.y.ticks.flatMap(({ at, label }) => [
+      ...upLabels(this.now.y.ticks, this.y).flatMap(({ at, label }) => [
         svg("line", { class: "grid", x1: MARGIN.left, x2: right, y1: this.y(at), y2: this.y(at) }),
         svg("text", { x: MARGIN.left - 6, y: this.y(at) + 4, "text-anchor": "end" }, label),
       ]),
-      ...this.now.x.ticks(this.inner).flatMap(({ at, label }) => [
+      ...acrossLabels(this.now.x.ticks(this.inner), this.x).flatMap(({ at, label }) => [
         svg("line", { class: "grid", x1: this.x(at), x2: this.x(at), y1: MARGIN.top, y2: bottom }),
         svg("text", { x: this.x(at), y: bottom + 16, "text-anchor": this.x(at) > right - 20 ? "end" : "middle" }, label),
       ]),

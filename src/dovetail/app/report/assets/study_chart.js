@@ -1,13 +1,20 @@
 // A chart in which pointing at something names a trial.
 // plan(box) gives {x, y, titles, marks, find(px, py) -> {trial, rows} or null}.
 function chartOf(holder, height, label, plan) {
+  return bareChart(holder, height, label, (width) => {
+    const box = { left: FRAME.left, right: width - FRAME.right, top: FRAME.top, bottom: height - FRAME.bottom };
+    const { x, y, titles, marks, find } = plan(box);
+    return { marks: [...axes(x, y, box, titles), svg("g", {}, ...marks)], find };
+  });
+}
+
+// The same without axes; plan(width) gives {marks, find}.
+function bareChart(holder, height, label, plan) {
   let width = 0;
   function draw() {
     if (!width) return;
-    const box = { left: FRAME.left, right: width - FRAME.right, top: FRAME.top, bottom: height - FRAME.bottom };
-    const { x, y, titles, marks, find } = plan(box);
-    const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label },
-      ...axes(x, y, box, titles), svg("g", {}, ...marks));
+    const { marks, find } = plan(width);
+    const chart = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label }, ...marks);
     chart.addEventListener("pointermove", (event) => {
       const place = chart.getBoundingClientRect();
       point(event, find(event.clientX - place.left, event.clientY - place.top));
@@ -33,7 +40,7 @@ function lightUp(number) {
   if (number === null) return;
   for (const mark of document.querySelectorAll(`[data-trial="${number}"]`)) {
     mark.classList.add("on");
-    if (mark.classList.contains("curve")) mark.parentNode.append(mark);
+    if (mark.classList.contains("curve") || mark.classList.contains("strand")) mark.parentNode.append(mark);
   }
 }
 

@@ -51,11 +51,8 @@ function bestChart(holder, data) {
   const byNumber = new Map(data.trials.map((trial) => [trial.number, trial]));
   return chartOf(holder, 240, "The best value over time", (box) => {
     const values = [...data.best.map(([, value]) => value), ...(data.target === null ? [] : [data.target])];
-    const [low, high] = [Math.min(...values), Math.max(...values)];
-    const room = high > low ? 0 : Math.abs(low) / 2 || 0.5;
-    const log = data.log && low > 0 && high > 30 * low;
     const x = { ...scale(0, data.seconds, false, box.left, box.right), ticks: timeTicks(0, data.seconds, (box.right - box.left) / 70) };
-    const y = scale(low - room, high + room, log, box.bottom, box.top);
+    const y = roomyScale(values, box.bottom, box.top);
     const things = data.best.map(([at, value, number]) => ({ trial: byNumber.get(number), at, value, px: x.at(at), py: y.at(value) }));
     const path = things.map(({ px, py }, i) => (i ? `H${px.toFixed(1)}V${py.toFixed(1)}` : `M${px.toFixed(1)} ${py.toFixed(1)}`)).join("") + `H${box.right}`;
     const find = (px, py) => {

@@ -20,6 +20,9 @@ function main(data) {
   if (hasValues) {
     curvesSection(data);
     bestChart($$("#best"), data);
+    $$("#importance-note").textContent = data.importance_note;
+    parallelChart($$("#parallel"), data);
+    $$("#parallel-hint").hidden = !$$("#parallel").children.length;
     settingsCharts($$("#settings"), data);
     $$("#s-settings").hidden = !$$("#settings").children.length;
   }

@@ -43,16 +43,15 @@ function parameterScale(values, box) {
 function settingsCharts(holder, data) {
   const known = data.trials.filter((trial) => trial.best !== null);
   const bests = known.map((trial) => clamp(trial.best, data.low, data.high));
-  const [low, high] = [Math.min(...bests), Math.max(...bests)];
-  const room = high > low ? 0 : Math.abs(low) / 2 || 0.5;
   data.parameters.forEach((name, i) => {
     const trials = known.filter((trial) => trial.settings[i] !== null);
     if (!trials.length) return;
     const place = el("div");
-    holder.append(el("figure", {}, el("figcaption", {}, name), place));
+    const share = data.importance[i];
+    holder.append(el("figure", {}, el("figcaption", {}, share === null ? name : `${name}: explains ${percent(share)}`), place));
     chartOf(place, 200, `${name} against the best ${data.metric}`, (box) => {
       const x = parameterScale(trials.map((trial) => trial.settings[i]), box);
-      const y = scale(low - room, high + room, low > 0 && high >= 50 * low, box.bottom - 4, box.top + 4);
+      const y = roomyScale(bests, box.bottom - 4, box.top + 4);
       const things = trials.map((trial) => ({ trial, px: x.at(trial.settings[i]) + (x.from === undefined ? ((trial.number * 7) % 13) - 6 : 0), py: y.at(trial.best) }));
       const dots = things.map(({ trial, px, py }) => svg("circle", { class: `dot ${trial.number === data.top ? "top" : ""}`, cx: px.toFixed(1), cy: py.toFixed(1), r: trial.number === data.top ? 5 : 3, "data-trial": trial.number }));
       const find = (px, py) => { const hit = closest(things, px, py, 18); return hit && { trial: hit.trial, rows: trialFacts(hit.trial, data) }; };
@@ -64,10 +63,12 @@ function settingsCharts(holder, data) {
 function trialsTable(table, data) {
   const numeric = data.parameters.map((_, i) => data.trials.every((trial) => trial.settings[i] === null || typeof trial.settings[i] === "number"));
   const text = (value) => el("td", { class: "text" }, value);
+  const stateCell = (trial) => el("td", { class: "text" }, trial.reason ? `${trial.state}: ${trial.reason}` : trial.state,
+    ...(trial.last_line ? [el("code", { class: "last-line", title: "the last line it printed" }, trial.last_line)] : []));
   const number = (value, shown) => el("td", { "data-value": value ?? "Infinity" }, shown);
   const row = (trial) => el("tr", { "data-trial": trial.number, onpointerenter: () => lightUp(trial.number), onpointerleave: () => lightUp(null) },
     el("th", { scope: "row", "data-value": trial.number }, String(trial.number)), number(Number(trial.job), trial.job),
-    text(trial.reason ? `${trial.state}: ${trial.reason}` : trial.state), number(trial.steps, plain(trial.steps)),
+    stateCell(trial), number(trial.steps, plain(trial.steps)),
     number(trial.value, valueText(trial.value)), number(trial.best, trial.number === data.top ? el("strong", {}, valueText(trial.best)) : valueText(trial.best)),
     ...trial.settings.map((value, i) => (value === null ? number(null, "–") : numeric[i] ? number(value, settingText(value)) : text(settingText(value)))));
   const head = (name, isText) => el("th", { scope: "col", class: isText ? "text" : null }, name);

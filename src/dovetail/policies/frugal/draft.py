@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf
+from types import MappingProxyType
 from typing import Final, final
 
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_floor import Floor, Seats
-from dovetail.policies.frugal_ladder import Ladder, Rates
-from dovetail.policies.frugal_seating import Seat, Seating, settled
+from dovetail.policies.frugal.floor import Floor, Seats
+from dovetail.policies.frugal.ladder import Ladder, Rates
+from dovetail.policies.frugal.seating import Seat, Seating, settled
 
 BLINK_S: Final = 1.0  # slack below this is none
 STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
@@ -26,7 +27,7 @@ class Task:
 
     `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
     without paying more than it has to; `dear`: not at this hour, since another that will do costs only
-    `cheaper` times as much. Moving it takes `restart` seconds.
+    `cheaper` times as much. Moving it takes `restart` seconds. `tenant`: whose quota it counts against.
     """
 
     ladder: Ladder
@@ -38,6 +39,7 @@ class Task:
     dear: bool = False
     cheaper: float = 0.0
     restart: Seconds = 0.0
+    tenant: str = ""
 
     def needs(self, way: int) -> Seconds:
         return self.ladder.ways[way].seconds * self.left
@@ -46,6 +48,11 @@ class Task:
     def usual(self) -> Seconds:
         """What it needs in its thriftiest way."""
         return self.ladder.ways[self.ladder.thrifty].seconds * self.left
+
+    @property
+    def quickest(self) -> Seconds:
+        """What it needs in its fastest."""
+        return self.ladder.fastest * self.left
 
     def goes_on(self, way: int) -> bool:
         """Can it run that way without being stopped?"""
@@ -65,7 +72,9 @@ class Draft:
         margin: float,
         move: float,
         switch_on: float,
+        quotas: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        self._spec: Final = (nodes, rates, margin, move, switch_on, quotas)
         self.now: Final = now
         self.tasks: Final = tasks
         self.rates: Final = rates
@@ -73,9 +82,15 @@ class Draft:
         self.move: Final = move
         self.switch_on: Final = switch_on
         self.floor: Final = Floor(nodes)
+        self._quotas: Final = dict(quotas)  # by tenant: GPUs that may still be given out
         self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
         self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
         self.slack: Final = [self._slack(task) for task in tasks]
+
+    def anew(self, now: Seconds | None = None, tasks: Sequence[Task] | None = None) -> Draft:
+        """An empty one for the same nodes, at another time and of other tasks if need be."""
+        when, whose = self.now if now is None else now, self.tasks if tasks is None else tasks
+        return Draft(when, whose, *self._spec)
 
     def _slack(self, task: Task) -> Seconds:
         until = task.deadline - self.now
@@ -118,7 +133,19 @@ class Draft:
 
     def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
         option = self.tasks[i].ladder.ways[way]
+        if self._quotas and not self.within_quota(i, option.gpus):
+            return None
         return self.floor.room(option.pool, option.gpus, opening, but)
+
+    def quota(self, i: int) -> float:
+        """GPUs that jobs of its tenant may still be given together."""
+        return self._quotas.get(self.tasks[i].tenant, inf)
+
+    def within_quota(self, i: int, gpus: int) -> bool:
+        if not self._quotas:
+            return True
+        own = self.tasks[i].ladder.ways[self.seats[i][0]].gpus if i in self.seats else 0
+        return gpus - own <= self.quota(i)
 
     def added(self, i: int, way: int, n: int) -> float:
         """Money per hour that the node costs more with the task on it."""
@@ -127,13 +154,21 @@ class Draft:
         return rate[busy + option.gpus] - rate[busy] + option.extra
 
     def put(self, i: int, way: int, n: int) -> None:
-        self.floor.put(i, n, self.tasks[i].ladder.ways[way].gpus)
+        gpus = self.tasks[i].ladder.ways[way].gpus
+        self.floor.put(i, n, gpus)
         self.seats[i] = way, n
+        self._charge(i, gpus)
 
     def take(self, i: int) -> tuple[int, int]:
         way, n = self.seats.pop(i)
         self.floor.take(i, n)
+        self._charge(i, -self.tasks[i].ladder.ways[way].gpus)
         return way, n
+
+    def _charge(self, i: int, gpus: int) -> None:
+        tenant = self.tasks[i].tenant
+        if tenant in self._quotas:
+            self._quotas[tenant] -= gpus
 
     def settled(self) -> dict[int, tuple[int, int]]:
         seats = [self._seat(i, way, n) for i, (way, n) in self.seats.items()]

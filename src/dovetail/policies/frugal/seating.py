@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from dovetail.policies.frugal_floor import Floor, Seats
+from dovetail.policies.frugal.floor import Floor, Seats
 
 Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from math import exp, inf
 from typing import Final, NamedTuple
 
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_draft import BLINK_S, URGENCY, Draft
+from dovetail.policies.frugal.draft import BLINK_S, URGENCY, Draft
 
 FEWEST_GPUS: Final = 0.5  # what a faster way without more GPUs is counted as
 
@@ -28,17 +29,25 @@ class Step(NamedTuple):
     gain: float  # money per second, negative
     task: int
     way: int
+    origin: int = -1  # the way it has before
 
 
 def take_steps(draft: Draft, steps: Iterable[Step]) -> None:
-    """As long as there are GPUs for them; more power takes none."""
-    for step in sorted(steps):
-        if step.task in draft.before or not (draft.floor.all_free or _is_of_power(draft, step)):
+    """As long as there are GPUs for them; more power takes none. Whoever is late even so may climb
+    on from where it is."""
+    heap = list(steps)
+    heapify(heap)
+    while heap:
+        step = heappop(heap)
+        seat = draft.seats.get(step.task)
+        if not (draft.floor.all_free or _is_of_power(draft, step)):
             continue
-        if step.task not in draft.seats:
+        if seat is None:
             start(draft, [step.task])
-        else:
-            _try_to_climb(draft, step)
+        elif seat[0] != step.origin or not _try_to_climb(draft, step):
+            continue
+        for further in hurries(draft, [step.task]):
+            heappush(heap, further)
 
 
 def _is_of_power(draft: Draft, step: Step) -> bool:
@@ -46,12 +55,13 @@ def _is_of_power(draft: Draft, step: Step) -> bool:
     return seat is not None and draft.tasks[step.task].ladder.alike(seat[0], step.way)
 
 
-def starts(draft: Draft, crowded: Iterable[int]) -> Iterator[Step]:
-    for i in crowded:
+def starts(draft: Draft, line: Iterable[int]) -> Iterator[Step]:
+    for i in line:
         task = draft.tasks[i]
-        can_wait = exp(-draft.slack[i] / (URGENCY * task.usual))
+        spare = max(0.0, task.deadline - draft.now - task.quickest)
+        can_wait = exp(-spare / (URGENCY * task.usual))
         gpus = task.ladder.ways[task.ladder.thrifty].gpus
-        worth = task.late_per_s / gpus * can_wait * draft.hold(i)
+        worth = task.late_per_s / (gpus * max(task.usual, BLINK_S)) * can_wait * draft.hold(i)
         yield Step(-worth, -task.late_per_s, i, task.ladder.thrifty)
 
 
@@ -75,8 +85,10 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
         if gain * HOUR_S <= shares[way] - shares[current] or task.late_per_s * saved <= draft.move:
             continue
         more = max(ways[way].gpus - ways[current].gpus, FEWEST_GPUS)
-        worth = gain / more * can_wait * (draft.hold(i) if there else 1.0)
-        yield Step(-worth, -gain, i, way)
+        worth = (
+            gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
+        )
+        yield Step(-worth, -gain, i, way, current)
 
 
 def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
@@ -88,7 +100,7 @@ def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
             yield next((way for way in faster if draft.late(i, way) <= 0), faster[-1])
 
 
-def _try_to_climb(draft: Draft, climb: Step) -> None:
+def _try_to_climb(draft: Draft, climb: Step) -> bool:
     of_power = _is_of_power(draft, climb)
     before, home = draft.take(climb.task)
     n = home if of_power else draft.room(climb.task, climb.way)
@@ -96,9 +108,10 @@ def _try_to_climb(draft: Draft, climb: Step) -> None:
         n = _cleared(draft, climb)
     if n is None:
         draft.put(climb.task, before, home)
-        return
+        return False
     draft.put(climb.task, climb.way, n)
-    draft.before[climb.task] = before
+    draft.before.setdefault(climb.task, before)
+    return True
 
 
 def _cleared(draft: Draft, climb: Step) -> int | None:
@@ -139,3 +152,27 @@ def _moved(draft: Draft, guest: int, n: int) -> float:
             ways = task.ladder.ways
             return task.late_per_s * max(0.0, 1.0 - ways[current].seconds / ways[way].seconds)
     return inf
+
+
+def by_worth(draft: Draft, line: Iterable[int]) -> None:
+    """The most lateness avoided per GPU-second first, as in Smith's rule: right when not all can be in
+    time."""
+    take_steps(draft, starts(draft, line))
+
+
+def just_in_time(draft: Draft, line: Iterable[int]) -> None:
+    """The least time to lose first, each in the cheapest way that is in time: right when all can be."""
+    tasks = draft.tasks
+    for i in sorted(line, key=lambda i: tasks[i].deadline - tasks[i].quickest):
+        way = next((way for way in _in_time_first(draft, i) if draft.try_to_put(i, way)), None)
+        if way is not None and tasks[i].ladder.ways[way].seconds < tasks[i].ladder.usual:
+            draft.before[i] = tasks[i].ladder.thrifty
+
+
+def _in_time_first(draft: Draft, i: int) -> list[int]:
+    """The ways that are in time, the cheapest first; then the others, the fastest first."""
+    ladder = draft.tasks[i].ladder
+    ways = [(way, ladder.ways[way].seconds) for climb in ladder.climbs for way in climb]
+    in_time = [(ladder.shares[k] * seconds, k) for k, seconds in ways if draft.late(i, k) <= 0]
+    late = [(seconds, k) for k, seconds in ways if draft.late(i, k) > 0]
+    return [k for _, k in (*sorted(in_time), *sorted(late))]

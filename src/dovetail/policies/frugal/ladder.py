@@ -32,6 +32,10 @@ class Ladder:
     climbs: tuple[tuple[int, ...], ...]
     fastest: Seconds
 
+    @property
+    def usual(self) -> Seconds:
+        return self.ways[self.thrifty].seconds
+
     def alike(self, way: int, other: int) -> bool:
         """Do they differ in nothing but the power limit, which can be changed as a job runs?"""
         ways = self.ways

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal_draft import BLINK_S, Draft, Task
-from dovetail.policies.frugal_floor import Seats
-from dovetail.policies.frugal_hurry import hurries, start, starts, take_steps
-from dovetail.policies.frugal_ladder import AS_GOOD_AS_FULL, Rates, share
+from dovetail.policies.frugal.draft import BLINK_S, Draft, Task
+from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.foresight import patience_pays
+from dovetail.policies.frugal.hurry import by_worth, just_in_time
+from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates, share
 
 
 class Decision(NamedTuple):
@@ -35,24 +37,35 @@ def decide(
     margin: float = 0.02,
     move: float = 0.0,
     switch_on: float = 0.0,
+    inflow: float = 0.0,
+    quotas: Mapping[str, float] = MappingProxyType({}),
 ) -> Decision:
     """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
-    moving a job, and for switching a node on."""
-    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on)
-    risky, crowded, easy = _by_slack(draft)
-    start(draft, risky)
-    take_steps(draft, [*hurries(draft, risky), *starts(draft, crowded)])
+    moving a job, and for switching a node on; `inflow`: GPUs that the jobs that keep coming need;
+    `quotas`: by tenant, GPUs that its jobs may have."""
+    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
+    risky, crowded, easy = _by_slack(draft, inflow)
+    by_worth(draft, [*risky, *crowded])
+    if _in_trouble(draft, risky) and patience_pays(draft, [*risky, *crowded]):
+        draft = draft.anew()
+        just_in_time(draft, [*risky, *crowded])
     _fill_nodes(draft, _ride(draft, easy))
     _hitch(draft)
     _speed_up_the_lonely(draft)
     return Decision(draft.settled(), _wake(draft))
 
 
-def _by_slack(draft: Draft) -> tuple[list[int], list[int], list[int]]:
+def _in_trouble(draft: Draft, risky: Iterable[int]) -> bool:
+    """Will one of them be late, unless something changes?"""
+    seats = draft.seats
+    return any([i not in seats or draft.late(i, seats[i][0]) > BLINK_S for i in risky])
+
+
+def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[int]]:
     """Those that must run now, the most value per GPU-second first; those that had better, as many
     stand before them; and those that need not, the running ones and the least slack first. Whoever
     waits for a cheaper hour is in none of them."""
-    behind = _crowded(draft)
+    behind = _crowded(draft, inflow)
     risky, crowded, easy = [], [], []
     for i, slack in enumerate(draft.slack):
         if slack <= BLINK_S or draft.must_go_on(i):
@@ -61,29 +74,30 @@ def _by_slack(draft: Draft) -> tuple[list[int], list[int], list[int]]:
             crowded.append(i)
         elif not draft.tasks[i].dear:
             easy.append(i)
-    risky.sort(key=lambda i: -_density(draft.tasks[i]) * draft.hold(i))
     easy.sort(key=lambda i: (draft.tasks[i].at is None, draft.slack[i]))
     return risky, crowded, easy
 
 
-def _density(task: Task) -> float:
-    """Lateness avoided per GPU-second, as in Smith's rule."""
-    return task.late_per_s / (_gpus(task) * max(task.usual, BLINK_S))
-
-
-def _crowded(draft: Draft) -> set[int]:
-    """Jobs with slack behind so many others of their pool that it may not be enough."""
-    pools = [_pool(task) for task in draft.tasks]
+def _crowded(draft: Draft, inflow: float) -> set[int]:
+    """Jobs with slack behind so many others that it may not be enough: of their pool, of their tenant,
+    or of all if more keep coming as they do."""
     most, crowded = draft.floor.most, set()
-    gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
-    for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
-        pool, task = pools[i], draft.tasks[i]
-        more = _gpus(task)
-        there = most.get(pool, 0)
-        if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
+    gpus, work = dict[int, int](), dict[int | str, float]()  # GPUs and GPU-seconds ahead
+    all_work, room = 0.0, sum(most.values()) - inflow
+    for i in sorted(range(len(draft.tasks)), key=draft.slack.__getitem__):
+        task, slack, tenant = draft.tasks[i], draft.slack[i], draft.tasks[i].tenant
+        pool, more = _pool(task), _gpus(task)
+        there, ahead = most.get(pool, 0), work.get(pool, 0.0)
+        gpus[pool] = gpus.get(pool, 0) + more
+        all_work += more * task.usual
+        for owner in (pool, tenant):
+            work[owner] = work.get(owner, 0.0) + more * task.usual
+        if (
+            all_work >= slack * room
+            or (gpus[pool] > there and ahead >= slack * there)
+            or work[tenant] >= slack * draft.quota(i)
+        ):
             crowded.add(i)
-        gpus[pool] += more
-        work[pool] += more * task.usual
     return crowded
 
 
@@ -125,7 +139,8 @@ def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
                 break
             for i in party:
                 del line[i]
-                draft.put(i, draft.tasks[i].ladder.thrifty, n)
+                if draft.within_quota(i, _gpus(draft.tasks[i])):
+                    draft.put(i, draft.tasks[i].ladder.thrifty, n)
 
 
 def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
@@ -137,7 +152,7 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
     for i in line:
         ladder = draft.tasks[i].ladder
         more = ladder.ways[ladder.thrifty].gpus
-        if gpus + more > node.gpus:
+        if gpus + more > node.gpus or not draft.within_quota(i, more):
             continue
         party.append(i)
         gpus += more

@@ -1,0 +1,15 @@
+"""Why jobs are kept out of the line, in the words of the journal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PAUSED: Final = "paused by its user"
+ARRAY_FULL: Final = "its array runs as many at once as it may"
+STUDY_STOPPED: Final = "its study is stopped"
+AFTER: Final = "waits for job"
+LIMITED: Final = "held by a limit: "  # which one follows
+BENCHED: Final = "its study runs as many trials at once as it may"
+
+# How reasons begin that say nothing of what a job does.
+PUBLIC: Final = (PAUSED, ARRAY_FULL, STUDY_STOPPED, AFTER, BENCHED, LIMITED)

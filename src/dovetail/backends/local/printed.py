@@ -1,0 +1,93 @@
+"""A study's metric in lines that were printed for people: `epoch 3/10 - loss: 0.5 - val_loss: 0.31`.
+
+Nobody said how the line is made, so only what can hardly mean anything else is taken: the metric's
+very name, then its value. What looks like another quantity (`best_val_loss`, `train loss` where the
+metric is `loss`) is left alone: a trial that is not understood is said to be so, one that is
+misunderstood would not be noticed. All expressions here take time in proportion to the line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
+
+_NUMBER = (
+    r"[-+]?(?:\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,30})?|\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})"
+    r"(?:[eE][-+]?\d{1,3})?|[-+]?(?i:nan|inf(?:inity)?)"
+)
+# `'val_loss': np.float64(0.31)`, `val_loss = 3.1e-1`, `val_loss 0.31`, `| val_loss | 0.31 |`
+_VALUE = (
+    r"""["'\])]{0,2}(?:[ \t]{0,20}(?:[:=]{1,2}|->|→|is\b|[|│┃])|[ \t])[ \t]{0,20}"""
+    rf"""["'(]{{0,2}}(?:(?:[A-Za-z]\w{{0,19}}\.)?[A-Za-z]\w{{0,19}}\()?({_NUMBER})(?!\w|\.\w|,\d)"""
+)
+# Before a name with nothing but a space between, they make it the name of another quantity.
+_QUALIFIERS: Final = frozenset(
+    (
+        *("best", "lowest", "highest", "min", "max", "minimum", "maximum", "smallest", "largest"),
+        *("previous", "prev", "old", "target", "goal", "initial", "baseline"),
+        *("train", "training", "val", "valid", "validation", "eval", "evaluation", "test"),
+        *("testing", "dev"),
+    )
+)
+_WORD_BEFORE = re.compile(r"([A-Za-z]{1,12})[ \t:]{1,2}$")
+_LONGEST_BEFORE = 15
+_STEP = re.compile(
+    r"""(?<![\w./-])(epoch|ep|global[_ ]step|step|iteration|iter)['"]?[ \t]{0,9}[:=#]?[ \t]{0,9}"""
+    r"""[\[(]?[ \t]{0,9}(\d{1,15})(?:\.0{1,10})?(?![\w%]|\.\d)""",
+    re.IGNORECASE,
+)
+
+
+class Sought(NamedTuple):
+    """What a study wants to hear of its trials."""
+
+    metric: str
+    steps: int = 0  # of a whole trial; 0: not known
+    every: int = 1  # so many of them are made from one report to the next
+
+
+def value_in(line: str, metric: str) -> float | None:
+    """The metric's value, if the line tells it. The very name goes before one that is spelled a
+    little differently (`Val Loss`)."""
+    key, patterns = _patterns(metric)
+    if key not in line.lower():  # as a rule: that is ten times as quick to see
+        return None
+    for pattern in patterns:
+        for match in pattern.finditer(line):
+            if not _is_qualified(line, match.start()):
+                return float(match[1].replace(",", ""))
+    return None
+
+
+def step_in(line: str, steps: int) -> float | None:
+    """The epoch that it names, else the step; none that a whole trial does not have."""
+    found: dict[bool, int] = {}
+    for match in _STEP.finditer(line):
+        number = int(match[2])
+        if not _is_qualified(line, match.start()) and (not steps or number <= steps):
+            found.setdefault(match[1][:2].lower() == "ep", number)
+    return found.get(True, found.get(False))
+
+
+def without_colours(line: str) -> str:
+    return _ANSI.sub("", line) if "\x1b" in line else line
+
+
+@lru_cache(maxsize=256)
+def _patterns(metric: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
+    """Letters that any line that tells it has, and how it is told there."""
+    exact = re.compile(rf"(?<![\w./@-]){re.escape(metric)}{_VALUE}")
+    words = [word for word in re.split(r"[\W_]+", metric) if word]
+    if not words:
+        return metric.lower(), (exact,)
+    loose = "[ _./-]?".join(map(re.escape, words))
+    spelled = re.compile(rf"(?<![\w./@-]){loose}{_VALUE}", re.IGNORECASE)
+    return max(words, key=len).lower(), (exact, spelled)
+
+
+def _is_qualified(line: str, place: int) -> bool:
+    before = _WORD_BEFORE.search(line, max(place - _LONGEST_BEFORE, 0), place)
+    return before is not None and before[1].lower() in _QUALIFIERS

@@ -1,0 +1,40 @@
+"""How fast jobs that nobody timed were seen to run on GPUs of a kind."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dovetail.core.model import WHOLE_GPU
+from dovetail.core.track import Track
+from dovetail.core.view import View
+
+WEIGHT: Final = 0.2  # of the latest of several
+
+
+@final
+class Paces:
+    """By model and kind, on one node or several, else without the model: how much work of a second at
+    speed 1 the last jobs did in a second."""
+
+    def __init__(self, view: View) -> None:
+        self._view: Final = view
+        self._seen: Final[dict[tuple[str, str, bool], float]] = {}
+
+    def of(self, model: str, kind: str, over_nodes: bool = False) -> float:
+        own = self._seen.get((model, kind, over_nodes))
+        return self._seen.get(("", kind, over_nodes), 1.0) if own is None else own
+
+    def note(self, track: Track) -> None:
+        """It was given GPUs, or was seen to run at another speed than 1 on them."""
+        job, placement = track.job, track.placement
+        if job.options or track.speed == 1.0 or placement is None:
+            return
+        if placement.limit or placement.share != WHOLE_GPU:  # then that may be why
+            return
+        kind, over_nodes = (
+            self._view.room.nodes[placement.slices[0].node].kind,
+            len(placement.slices) > 1,
+        )
+        for key in {(job.model, kind, over_nodes), ("", kind, over_nodes)}:
+            known = self._seen.get(key, track.speed)
+            self._seen[key] = known + WEIGHT * (track.speed - known)

@@ -1,0 +1,65 @@
+"""Two ways to share GPUs out when some jobs will be late, played through to see which costs less.
+
+If all can be in time, it is wrong to give GPUs to the most worth per GPU-second; if not, it is wrong to
+give them to the least time left. Nobody knows beforehand which it is. With few jobs at stake it is found
+out: as if nothing else came, event by event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from dovetail.policies.frugal.draft import Draft, Task
+from dovetail.policies.frugal.hurry import by_worth, just_in_time
+
+Share: TypeAlias = Callable[[Draft, Iterable[int]], None]
+AT_STAKE: Final = (
+    40  # jobs, and nodes: with more of them both ways differ little, and it would take long
+)
+EVENTS: Final = 24  # nobody looks further ahead
+NOTHING: Final = 1e-9  # part of a job that is as good as done
+
+
+def patience_pays(draft: Draft, line: list[int]) -> bool:
+    """Is less lost if GPUs go to the least time left, instead of the most worth?"""
+    if len(line) > AT_STAKE or len(draft.floor.nodes) > AT_STAKE:
+        return False
+    tasks = [draft.tasks[i] for i in line]
+    return _lateness(draft, tasks, just_in_time) < _lateness(draft, tasks, by_worth)
+
+
+def _lateness(draft: Draft, tasks: list[Task], share: Share) -> float:
+    """Money that being late will cost."""
+    now, total = draft.now, 0.0
+    for _ in range(EVENTS):
+        trial = draft.anew(now, tasks)
+        share(trial, range(len(tasks)))
+        if not trial.seats:
+            break
+        lasts = min([_needs(trial, i) for i in trial.seats])
+        now += lasts
+        ahead = [_later(trial, i, lasts) for i in range(len(tasks))]
+        total += sum([_late(task, now) for task in ahead if task.left <= NOTHING])
+        tasks = [task for task in ahead if task.left > NOTHING]
+    return total + sum([_late(task, now + task.quickest) for task in tasks])
+
+
+def _needs(trial: Draft, i: int) -> float:
+    task, (way, _) = trial.tasks[i], trial.seats[i]
+    return task.needs(way) + trial.restart(task, way)
+
+
+def _later(trial: Draft, i: int, lasts: float) -> Task:
+    """The task as it will be then."""
+    task, seat = trial.tasks[i], trial.seats.get(i)
+    if seat is None:
+        return replace(task, at=None) if task.at is not None else task
+    worked = max(lasts - trial.restart(task, seat[0]), 0.0)
+    left = task.left - worked / task.ladder.ways[seat[0]].seconds
+    return replace(task, left=max(left, 0.0), at=seat)
+
+
+def _late(task: Task, at: float) -> float:
+    return task.late_per_s * max(at - task.deadline, 0.0)

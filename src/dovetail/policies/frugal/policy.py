@@ -1,0 +1,293 @@
+"""Our own policy for energy and lateness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import inf
+from typing import Final
+
+from dovetail.core.entries import Action, Wake
+from dovetail.core.model import WHOLE_GPU, JobId, Seconds
+from dovetail.core.plan import Place, Plan
+from dovetail.core.track import STARTING, Track
+from dovetail.core.view import View
+from dovetail.models.cost import Costs
+from dovetail.models.hourly import HOUR_S, Hourly
+from dovetail.models.power import HASTE
+from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
+from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
+from dovetail.policies.frugal.draft import BLINK_S, KEEP, Task
+from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.hours import Forecast, signal
+from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
+from dovetail.policies.frugal.plan import decide
+from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
+from dovetail.policies.frugal.tide import Tide
+from dovetail.policies.placement import consolidated
+from dovetail.predict.duration import Predictor, UserEstimate
+
+NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
+DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
+LAX: Final = 0.1  # an hour of waiting of a job without a deadline, counted likewise
+PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs
+PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frugal:
+    """Least energy and lateness: jobs with slack wait for company on a node that is on, or for cheap
+    hours; those without go as fast as their lateness is worth; value goes first when it is crowded.
+
+    `margin`: part of its time by which a job is begun before its last moment;
+    `carbon`: money that a kg of CO2 is counted as, beside the price of energy;
+    `haste`: what an hour of a job without a deadline is worth when its power limit is chosen, in the
+    energy that its GPUs draw without one.
+    """
+
+    costs: Costs = Costs()
+    predictor: Predictor = UserEstimate()
+    place: Place = consolidated
+    margin: float = 0.02
+    carbon: float = 0.0
+    haste: float = HASTE
+
+    def __post_init__(self) -> None:
+        if not self.margin >= 0:
+            raise ValueError(f"margin={self.margin:g}: give a part of a job's time, such as 0.02")
+        if not self.carbon >= 0:
+            raise ValueError(f"carbon={self.carbon:g}: give money per kg of CO2, such as 0.1")
+        if not self.haste >= 0:
+            raise ValueError(
+                f"haste={self.haste:g}: give 0 (energy alone counts) or more, such as 1"
+            )
+
+    @cached_property
+    def books(self) -> BooksSpec:
+        return BooksSpec(self.counted, self.predictor, self.haste)
+
+    @cached_property
+    def hours(self) -> Hourly | None:
+        return signal(self.costs, self.carbon)
+
+    @cached_property
+    def counted(self) -> Costs:
+        """The costs with carbon in the price, and with a price for energy where it has none."""
+        price = self.costs.price if self.hours is None else self.hours
+        if price.constant and not price.mean:
+            price = Hourly([NOMINAL], "price")
+        return self.costs.priced(price)
+
+    def decide(self, view: View) -> Sequence[Action]:
+        if not view.tracks:
+            return []
+        held: list[Seconds] = []  # until when jobs may not be moved
+        may_go = partial(_has_settled_in, view.now, held)
+        books, plan, wake = self.books.of(view), Plan(view, self.place), inf
+        draft = Draft(view, books, True, may_go)
+        if draft.about_to_end:
+            return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
+        strange = self._strange_guests(view, may_go)
+        decided: set[JobId] = set()
+        if draft.others:
+            specials = [self._special(view, track) for track in draft.others]
+            wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
+            decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
+            draft = Draft(view, books, True, may_go, decided)
+        spots, patient, again = self._spots(view, draft)
+        left_out = set(range(len(draft.tracks))) - spots.keys() - patient if strange else set()
+        if left_out:  # perhaps for want of GPUs that a gang has and could do without
+            urgent = [self._special(view, draft.tracks[i], keeps=False) for i in sorted(left_out)]
+            left = [guest for guest in strange if guest.track.job.id not in decided]
+            draft = Draft(view, books, True, may_go, decided | make_room(plan, urgent, left))
+            spots, patient, again = self._spots(view, draft)
+        actions = actions_of(draft, spots, plan, patient)
+        wake = min([wake, again, *held])
+        if self.hours is not None:
+            wake = min(wake, self.hours.changes_after(view.now))
+        return [*actions, Wake(wake)] if wake < inf else actions
+
+    def _spots(self, view: View, draft: Draft) -> tuple[Assignment, set[int], Seconds]:
+        """Who runs where, who is not to start though there might be room, and when to look again."""
+        pools, rates = draft.problem.pools, self._rates(view)
+        nodes, numbers = _seats(pools), [n for pool in pools for n in pool.nodes]
+        tasks = self._tasks(draft, nodes, numbers, rates)
+        seats, wake = decide(
+            view.now,
+            tasks,
+            nodes,
+            rates,
+            margin=self.margin,
+            move=self.costs.move,
+            switch_on=self.costs.switch_on,
+            inflow=self._tide(view).gpus(view.now),
+            quotas=_quotas(view, draft),
+        )
+        spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
+        # As early as it is woken for them: by the margin, or nobody would look at them again.
+        soon = view.now + SAME_TIME_S
+        patient = {
+            i
+            for i, task in enumerate(tasks)
+            if soon + (1 + self.margin) * task.usual < task.deadline
+        }
+        return spots, patient, wake
+
+    def _special(self, view: View, track: Track, keeps: bool = True) -> Special:
+        job, shape, room = track.job, track.shape, view.room
+        paces, pools = self.books.of(view).paces, room.eligible(shape)
+        seconds = self.predictor.duration_s(job, view) - track.executed_by(view.now)
+        pace = max([paces.of(job.model, p.kind, shape.gpus > p.width) for p in pools], default=1.0)
+        usual = max(seconds / pace, BLINK_S)
+        rates = self._rates(view)
+        gpus = max(shape.gpus * shape.share / WHOLE_GPU, BLINK_S / HOUR_S)
+        dearest = max([rates[p.index][-1] / max(p.width, 1) for p in pools], default=0.0) * gpus
+        deadline, late_per_s = self._due(track, usual, dearest)
+        slack = deadline - view.now - usual * (1 + self.margin)
+        lead = slack - LEAD * usual if keeps else slack
+        return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
+
+    def _guests(self, view: View, draft: Draft) -> list[Guest]:
+        rates = self._rates(view)
+        guests = []
+        for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
+            if demand.node < 0:
+                continue
+            steps = ladder(demand.menu.ways, rates)
+            usual = steps.ways[steps.thrifty].seconds * demand.left
+            deadline, late_per_s = self._due(track, usual, max(steps.shares))
+            can_wait = deadline - view.now > usual * (1 + self.margin)
+            worth = 0.0 if can_wait else KEEP * late_per_s / (demand.gpus * max(usual, BLINK_S))
+            guests.append(Guest(track, {demand.node: demand.gpus}, worth))
+        return guests
+
+    def _strange_guests(self, view: View, may_go: Callable[[Track], bool]) -> list[Guest]:
+        """Running jobs that are no matter of a single node, as far as they can be stopped."""
+        guests = []
+        for track in view.running.values():
+            placement = track.placement
+            if placement is None or (track.shape.plain and len(placement.slices) == 1):
+                continue
+            if track.pinned or track.phase is STARTING or not may_go(track):
+                continue
+            own = self._special(view, track)
+            worth = 0.0 if own.slack > 0 else KEEP * own.worth
+            gpus = {n: mask.bit_count() for n, mask in placement.slices}
+            guests.append(Guest(track, gpus, worth))
+        return guests
+
+    def _due(self, track: Track, usual: Seconds, dearest: float) -> tuple[Seconds, float]:
+        """By when it is to end, and what a second after that costs; `dearest`: money for an hour of it
+        in its dearest way."""
+        due, late_per_s = track.job.deadline, self.costs.late_per_s(track.job)
+        if due is None:
+            due = track.submitted_at + self._patience * usual
+            return due, max(late_per_s, LAX * dearest / HOUR_S)
+        return due, late_per_s or DUE * dearest / HOUR_S
+
+    @cached_property
+    def _patience(self) -> float:
+        """Where energy is not known to cost anything there is nothing to wait for."""
+        return PATIENCE if self.costs.rates or self.costs.power else 1.0
+
+    def build(self, view: View) -> Tide:
+        return Tide(self._work, view)
+
+    def _tide(self, view: View) -> Tide:
+        tide = view.index(self)
+        assert isinstance(tide, Tide)
+        return tide
+
+    def _work(self, track: Track, view: View) -> float:
+        """GPU-seconds in its thriftiest way."""
+        menu = self.books.of(view).menu(track)
+        if menu is None:
+            gpus = track.shape.gpus * track.shape.share / WHOLE_GPU
+            return gpus * self.predictor.duration_s(track.job, view)
+        steps = ladder(menu.ways, self._rates(view))
+        thrifty = steps.ways[steps.thrifty]
+        return thrifty.gpus * thrifty.seconds
+
+    def _rates(self, view: View) -> Rates:
+        """At the usual price. Where nothing is known to cost anything, GPU-hours do."""
+        costs, pools = self.counted, view.room.pools
+        rates = [
+            tuple([costs.per_hour(pool.kind, busy) for busy in range(pool.width + 1)])
+            for pool in pools
+        ]
+        if not any([any(rate) for rate in rates]) and not costs.power:
+            return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
+        return tuple(rates)
+
+    def _tasks(
+        self, draft: Draft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
+    ) -> list[Task]:
+        places = {n: place for place, n in enumerate(numbers)}
+        hours = None if self.hours is None else Forecast(self.hours, draft.problem.now)
+        tasks = []
+        for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
+            steps = ladder(demand.menu.ways, rates)
+            at = None
+            if demand.node >= 0:
+                at = _way_now(steps, demand, nodes[places[demand.node]]), places[demand.node]
+            tasks.append(self._task(hours, demand, track, steps, at))
+        return tasks
+
+    def _task(
+        self,
+        hours: Forecast | None,
+        demand: Demand,
+        track: Track,
+        steps: Ladder,
+        at: tuple[int, int] | None,
+    ) -> Task:
+        usual = steps.ways[steps.thrifty].seconds
+        deadline, late_per_s = self._due(track, usual, max(steps.shares))
+        restart = track.restore_s if track.resumed else 0.0
+        tenant = track.shape.tenant
+        task = Task(steps, demand.left, deadline, late_per_s, at, restart=restart, tenant=tenant)
+        if hours is None:
+            return task
+        view = hours.outlook(deadline, task.usual * (1.0 + self.margin))
+        # Whoever runs goes on through a dear hour if stopping it costs more than the hour.
+        hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
+        dear = view.dear and (at is None or view.excess * hour > self.costs.move)
+        return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
+
+
+def _has_settled_in(now: Seconds, held: list[Seconds], track: Track) -> bool:
+    """May it be moved? Only when its stint has been worth its interruption: so it is stopped at most
+    as often as that fits into the time it takes, and always makes progress in between."""
+    cost = track.job.interruption.save_s + track.restore_s
+    until = track.working_since + PAYS * cost
+    if now + SAME_TIME_S >= until:
+        return True
+    held.append(until)
+    return False
+
+
+def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
+    """Which of its ways the job has now; -1 if it is none of them."""
+    for k, way in enumerate(steps.ways):
+        if (way.pool, way.gpus, way.limit) == (node.pool, demand.gpus, demand.limit):
+            return k
+    return -1
+
+
+def _seats(pools: Sequence[NodePool]) -> list[Seats]:
+    return [
+        Seats(number, free + kept, kept)
+        for number, pool in enumerate(pools)
+        for free, kept in zip(pool.free, pool.kept, strict=True)
+    ]
+
+
+def _quotas(view: View, draft: Draft) -> dict[str, float]:
+    """By tenant, the GPUs that its jobs in the draft may have together."""
+    room = view.room
+    left = {name: own.gpu_quota - room.held[name] for name, own in room.tenants.items()}
+    for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
+        if demand.node >= 0 and track.shape.tenant in left:
+            left[track.shape.tenant] += demand.gpus
+    return left

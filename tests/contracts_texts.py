@@ -1,0 +1,33 @@
+"""The policies that the contract is tried on."""
+
+from dovetail.policies.registry import BUILTIN
+
+# Defaults suit jobs of hours; these suit the seconds of our worlds. A quantum must be longer than
+# saving and restoring a gang, or nothing but saving and restoring would ever happen.
+SHORT = {
+    "las": ["las:quantum=60"],
+    "tiresias": [
+        "tiresias:queues=3:limits=60/200",
+        "tiresias:queues=2:limits=60:promote=2",
+        "tiresias:queues=2:limits=60:late=true",
+    ],
+    "gittins": ["gittins:quantum=60", "gittins:quantum=60:horizon=100"],
+    "round-robin": ["round-robin:slice_s=7"],
+    "multilevel-feedback": ["multilevel-feedback:levels=3:slice_s=4"],
+    "least-laxity": ["least-laxity:quantum_s=5"],
+    "gandiva": ["gandiva:slice_s=6", "gandiva:slice_s=6:pack=false"],
+    "fair-share": ["fair-share:half_life_s=50"],
+    "srtf": ["srtf", "srtf:predictor=history-mean", "srtf:predictor=recent-mean", "srtf:gain_s=5"],
+    "qssf": ["qssf", "qssf:predictor=recent-mean"],
+    "priority": ["priority", "priority:preempt=false"],
+    "easy": ["easy", "easy:predictor=noisy-oracle", "easy:predictor=recent-mean"],
+    "conservative": ["conservative", "conservative:predictor=noisy-oracle"],
+    "andreas-greedy": ["andreas-greedy", "andreas-greedy:predictor=history-mean"],
+    "andreas-random-greedy": [
+        "andreas-random-greedy:passes=10",
+        "andreas-random-greedy:passes=10:repaired=true",
+    ],
+    "andreas-local-search": ["andreas-local-search:passes=5:repaired=true"],
+    "andreas-path-relinking": ["andreas-path-relinking:passes=5:repaired=true"],
+}
+TEXTS = [text for name in BUILTIN for text in SHORT.get(name, [name])]
