@@ -16,6 +16,7 @@ from typing import Any
 from benchmarks import (
     decisions,
     forecasts,
+    frugal_families,
     live,
     predicted_cost,
     predictors,
@@ -36,14 +37,14 @@ RUNS = 3
 QUEUEING = {
     "fifo": 6.500,
     "sjf": 4.308,
-    "round-robin:slice_s=0.05": 2.000,
+    "round-robin:quantum_s=0.05": 2.000,
     "las:quantum=0.05": 1.715,
     "psjf": 1.467,
     "srtf": 1.401,
 }
 PHILLY_LIMIT_S = {"fifo": 3.0, "srtf": 10.0, "tiresias": 25.0, "las": 25.0}
 PLANNING = ("andreas-", "frugal")
-SLICED = {"gandiva": "gandiva:slice_s=600", "round-robin": "round-robin:slice_s=600"}
+SLICED = {"gandiva": "gandiva:quantum_s=600", "round-robin": "round-robin:quantum_s=600"}
 
 
 def ask(
@@ -281,6 +282,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "million": a_million_jobs,
     "plans": large_plans,
     "price_and_power": price_and_power.measured,
+    "frugal_families": frugal_families.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,

@@ -7,13 +7,14 @@ only if it was settled on other seeds than it is judged on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from dovetail.app.experiment import Experiment, with_interruption_cost
 from dovetail.core.model import Job, JobId, Node, Option, Tenant
 from dovetail.models.cost import Costs, NodeRates, rates_of
-from dovetail.models.hourly import Hourly
+from dovetail.models.failures import NodeFailures
+from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.traces.instances import timed_job
 from dovetail.traces.scenarios import Scenario, draw
@@ -214,6 +215,37 @@ def by_the_hour(seed: int) -> Experiment:
     return Experiment(drawn(chance, load, nodes), nodes, costs=costs)
 
 
+def failing_nodes(seed: int) -> Experiment:
+    """Nodes that fail now and then, and with them the work since the last minute that was saved."""
+    chance = Random(f"failures/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    load = Load(100, chance.choice([0.5, 0.9]), late=(1e-4, 1e-3))
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), 10.0, 30.0)
+    failures = NodeFailures(40 * HOUR_S, HOUR_S, seed)
+    return Experiment(arrivals, nodes, costs=priced(nodes), failures=failures)
+
+
+def costly_switching(seed: int) -> Experiment:
+    """Money for every node that is switched on, and for every job that is moved."""
+    chance = Random(f"switching/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    load = Load(100, chance.choice([0.4, 0.8]), late=(1e-4, 1e-3))
+    costs = replace(priced(nodes), switch_on=0.05, move=0.02)
+    return Experiment(drawn(chance, load, nodes), nodes, costs=costs)
+
+
+def mixed_crowd(seed: int) -> Experiment:
+    """Some with deadlines, some without, on kinds of unequal speed, interruption not free."""
+    chance = Random(f"mixed/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    due = drawn(chance, Load(60, 0.4, late=(1e-4, 1e-3)), nodes)
+    free = drawn(chance, Load(60, 0.4, sizes=(1, 2, 8), due=None), nodes)
+    free = [replace(a, job=replace(a.job, id=JobId(f"f{a.job.id}"))) for a in free]
+    arrivals = sorted([*due, *free], key=lambda arrival: arrival.at)
+    arrivals = with_interruption_cost(arrivals, 10.0, 60.0)
+    return Experiment(arrivals, nodes, kind_speeds={"T4": 0.4}, costs=priced(nodes))
+
+
 def nothing_counts(seed: int) -> Experiment:
     """No price, no watts, no deadlines: how long jobs take is all there is."""
     chance = Random(f"nothing/{seed}")
@@ -230,7 +262,7 @@ def only_deadlines(seed: int) -> Experiment:
     return Experiment(drawn(chance, load, nodes), nodes)
 
 
-FAMILIES: Mapping[str, Family] = {
+SETTLED_ON: Mapping[str, Family] = {
     "the authors'": of_the_authors,
     "rented nodes": rented,
     "scaling jobs": scaling,
@@ -247,3 +279,10 @@ FAMILIES: Mapping[str, Family] = {
     "only deadlines": only_deadlines,
     "nothing counts": nothing_counts,
 }
+# Drawn for the first time when all was settled.
+LEFT_OUT: Mapping[str, Family] = {
+    "failing nodes": failing_nodes,
+    "costly switching": costly_switching,
+    "mixed crowd": mixed_crowd,
+}
+FAMILIES: Mapping[str, Family] = {**SETTLED_ON, **LEFT_OUT}

@@ -121,7 +121,7 @@ def one_gives_way(home: Path, alone: list[str]) -> None:
 
 
 def taking_turns(home: Path, alone: list[str]) -> None:
-    with daemon(home, "round-robin:slice_s=5") as made:
+    with daemon(home, "round-robin:quantum_s=5") as made:
         jobs = [submit(made, 300, 3.0, 600) for _ in range(2)]
         wait_for(finished(made, *jobs), 240)
         same = all(log(made, job) == alone for job in jobs)

@@ -82,7 +82,7 @@ REMEMBER_MORE = ("tiresias", "fair-share", "gandiva", "gittins")
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if not text.startswith(REMEMBER_MORE)])
 def test_a_state_kept_as_text_leads_to_the_same_decisions(text: str) -> None:
-    for number in range(12):
+    for number in range(6):
         chance = Random(f"snapshot/{number}")
         world, turns = random_world(chance), chance.randint(1, 30)
         check_snapshot(world, lambda world=world: policy_for(world, text), turns)

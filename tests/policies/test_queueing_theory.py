@@ -25,7 +25,7 @@ SEED = 0  # the first one; its own C² and load are checked below
 IN_THEORY: Mapping[str, float] = {
     "fifo": 6.500,
     "sjf": 4.308,
-    "round-robin:slice_s=0.05": 2.000,
+    "round-robin:quantum_s=0.05": 2.000,
     "las:quantum=0.05": 1.715,
     "psjf": 1.467,
     "srtf": 1.401,
@@ -135,6 +135,6 @@ def test_a_wake_up_that_comes_when_nobody_is_left_does_not_turn_time_back() -> N
         Arrival(at, Job(JobId(name)), work_s)
         for name, at, work_s in (("a", 0, 0.2), ("b", 0, 0.1), ("c", 5, 1), ("d", 5.5, 1))
     ]
-    for policy in ("las:quantum=1", "round-robin:slice_s=1", "tiresias:queues=2:limits=1"):
+    for policy in ("las:quantum=1", "round-robin:quantum_s=1", "tiresias:queues=2:limits=1"):
         record = simulate(Experiment(jobs, ONE_GPU), policy)
         assert record.summary["finished"] == 4

@@ -86,6 +86,7 @@ def test_the_command_makes_a_folder_that_can_be_simulated(tmp_path: Path) -> Non
     words = ["trace", "generate", "--scenario", "andreas", "--nodes", "4", "--jobs", "12"]
     made = CliRunner().invoke(cli, [*words, "--load", "exponential:5000", "--out", out])
     assert made.exit_code == 0, made.output
+    assert len(read_instance(out).trace.arrivals) == 12
     run = CliRunner().invoke(cli, ["simulate", out, "--policy", "andreas-edf"])
     assert run.exit_code == 0, run.output
     refused = CliRunner().invoke(cli, words)

@@ -62,10 +62,10 @@ from dovetail.tune.study import Study, Trial
 from study_state import Lived, design, trial
 from study_worlds import Curves, Stepping, run_curves
 
-SHORT = {"las": "las:quantum=3", "round-robin": "round-robin:slice_s=3"}
+SHORT = {"las": "las:quantum=3", "round-robin": "round-robin:quantum_s=3"}
 SHORT |= {"tiresias": "tiresias:queues=2:limits=6", "gittins": "gittins:quantum=3"}
-SHORT |= {"multilevel-feedback": "multilevel-feedback:levels=2:slice_s=3"}
-SHORT |= {"gandiva": "gandiva:slice_s=4", "least-laxity": "least-laxity:quantum_s=3"}
+SHORT |= {"multilevel-feedback": "multilevel-feedback:levels=2:quantum_s=3"}
+SHORT |= {"gandiva": "gandiva:quantum_s=4", "least-laxity": "least-laxity:quantum_s=3"}
 POLICIES = [SHORT.get(name, name) for name in sorted(BUILTIN)]
 WORLDS = st.randoms(use_true_random=False).map(lambda chance: random_world(chance, 6))
 

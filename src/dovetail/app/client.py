@@ -183,8 +183,9 @@ class Client:
             status, answer = self._exchange(method, path, sent, "json" if raw is None else _BYTES)
         except (BrokenOff, OSError):
             self.close()
+            doctor = f"{_dovetail(self._named)} doctor"
             raise Unreachable(
-                f"the daemon at {self.home.socket} does not answer; dovetail doctor may say why"
+                f"the daemon at {self.home.socket} does not answer; {doctor} may say why"
             ) from None
         if status >= 400:
             raise _refusal(status, answer)
@@ -217,14 +218,20 @@ class Client:
 
 
 def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
-    up = f"dovetail --home {quote(named)} up" if named else "dovetail up"
+    up = f"{_dovetail(named)} up"
     if home.mark.exists():
         up += " --system" if os.geteuid() == 0 else " --system (as root: ask an administrator)"
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"no daemon answers at {home.socket}; start one: {up}"
+    if isinstance(error, PermissionError) and home.mark.exists():
+        return f"the socket {home.socket} is open to its group alone; ask to be put into it"
     if isinstance(error, PermissionError):
         return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
     return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"
+
+
+def _dovetail(named: str | None) -> str:
+    return f"dovetail --home {quote(named)}" if named else "dovetail"
 
 
 def _refusal(status: int, raw: bytes) -> Refused:

@@ -82,6 +82,23 @@ def up_again(state: Path, system: bool = False, command: str = "dovetail") -> st
     return f"{command}{home} up{' --system' if system else ''}"
 
 
+def check_own(home: Home) -> None:
+    """Whoever could change the folder of a daemon could have it write elsewhere, or run as others."""
+    from shlex import quote
+
+    found, folder = home.state.stat(), quote(str(home.state))
+    if found.st_uid != os.geteuid():
+        raise BadInput(
+            f"{home.state} is another user's: they could change what the daemon does; name another "
+            f"folder with --home, or try: chown {os.geteuid()} {folder}"
+        )
+    if home.system and found.st_mode & 0o022:
+        raise BadInput(
+            f"{home.state} is open to changes by others; try: chmod 711 {folder}, or name another "
+            "folder with --home"
+        )
+
+
 def home_in(folder: Path) -> Home:
     """Everything under one folder. The socket too, whatever XDG_RUNTIME_DIR says: that one goes at
     logout and differs between shells, and the daemon would not be found again."""

@@ -98,7 +98,7 @@ class _LazyGroup(click.Group):
                 formatter.write_dl([(name, about) for name, (_, _, about) in section.items()])
 
 
-@click.group(cls=_LazyGroup)
+@click.group(cls=_LazyGroup, invoke_without_command=True)
 @click.version_option(package_name="dovetail")
 @click.option(
     "--home",
@@ -117,6 +117,23 @@ def cli(ctx: click.Context, home: str | None) -> None:
     What matters for my jobs?  dovetail analyze jobs.csv --cluster 8x8
     """
     ctx.obj = home
+    if ctx.invoked_subcommand is None:
+        click.echo(_FIRST_STEPS)
+
+
+_FIRST_STEPS = """\
+Dovetail schedules deep-learning work, on this machine and in simulation.
+
+  dovetail up                         start the queue of this machine
+  dovetail submit -- python train.py  hand in a job
+  dovetail queue                      what runs and what waits
+  dovetail why 3                      what job 3 waits for
+  dovetail logs -f 3                  what it prints
+  dovetail tune study.yaml            find good hyper-parameters
+  dovetail demo                       twelve real jobs under two policies
+  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
+
+dovetail --help lists all commands, dovetail COMMAND --help says more of one."""
 
 
 def main() -> None:

@@ -121,7 +121,9 @@ def _generate_scenario(
         raise click.UsageError("a scenario is a folder of four files; name it with --out")
     usual = Scenario()
     number = usual.nodes if nodes is None else nodes
-    many = 10 * number if jobs is None else jobs
+    if jobs == 0:
+        raise click.BadParameter("--jobs 0: a scenario begins with a job; give 1 or more")
+    many = 10 * number if jobs is None else jobs - 1  # besides the one at the very start
     wanted = Scenario(number, many, load or usual.load, seed, site)
     write_instance(out, draw(wanted))
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from dovetail.core.errors import BadInput
 
+_RENAMED = {"slice_s": "quantum_s"}  # older journals and scripts have the first
+
 
 @dataclass(frozen=True)
 class Catalogue:
@@ -78,6 +80,7 @@ class Catalogue:
         given: dict[str, str] = {}
         for part in parts:
             key, equals, value = part.partition("=")
+            key = _RENAMED[key] if _RENAMED.get(key) in known and key not in known else key
             if not key:
                 raise BadInput(
                     f"{self.noun} {text!r}: give a parameter after the colon; {self._choices(known)}"

@@ -160,10 +160,13 @@ class ByRemaining:
     def running(self, track: Track, view: View) -> Standing:
         # Work at speed 1, as for the waiting: two measures would let two jobs displace each other
         # for ever, each looking longer as soon as it runs slowly or has to be restored.
-        left = self._predictor.duration_s(track.job, view) - track.executed_by(view.now)
+        # Counted from its start, so that the time until it is at work is not held against it.
+        left = self._predictor.duration_s(track.job, view) - track.executed_s
         weight = float(track.job.gpus) if self._by_gpus else 1.0
-        slope = -weight * _pace_of_work(track)
-        return Standing(weight * left - slope * view.now, slope, inf, track.sequence)
+        slope = -weight * track.speed
+        return Standing(
+            -slope * (track.started_at + left / track.speed), slope, inf, track.sequence
+        )
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf

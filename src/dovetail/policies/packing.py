@@ -26,7 +26,7 @@ class Gandiva:
     """
 
     place: Place = consolidated
-    slice_s: Seconds = 60.0
+    quantum_s: Seconds = 60.0
     threshold: float = 1.0
     trials: int = 1
     pack: bool = True
@@ -34,8 +34,8 @@ class Gandiva:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.slice_s > 0:
-            raise ValueError(f"slice_s={self.slice_s:g}: give a positive number of seconds")
+        if not self.quantum_s > 0:
+            raise ValueError(f"quantum_s={self.quantum_s:g}: give a positive number of seconds")
         if not self.threshold >= 0:
             raise ValueError(f"threshold={self.threshold:g}: give a sum of two speeds, such as 1.0")
         if self.trials < 1:
@@ -44,7 +44,7 @@ class Gandiva:
     @cached_property
     def decide(self) -> Callable[[View], Sequence[Action]]:
         return PairScheduler(
-            in_turns(self.slice_s, self.place, pairs=True),
+            in_turns(self.quantum_s, self.place, pairs=True),
             self.place,
             PartnersBy(self.threshold, self.trials),
             pack=self.pack,

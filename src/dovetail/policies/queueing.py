@@ -272,16 +272,16 @@ class Gittins(Listed):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRobin(Listed):
-    """Time slices: every job runs for `slice_s`, then the longest-waiting one has its turn."""
+    """Time slices: every job runs for `quantum_s`, then the longest-waiting one has its turn."""
 
-    slice_s: Seconds = 600.0
+    quantum_s: Seconds = 600.0
 
     def __post_init__(self) -> None:
-        _must_be_positive(self, "slice_s")
+        _must_be_positive(self, "quantum_s")
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        return in_turns(self.slice_s, self.place)
+        return in_turns(self.quantum_s, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,16 +289,16 @@ class MultilevelFeedback(Listed):
     """Queues with ever longer slices: a job that uses up its slice sinks; round-robin at the bottom."""
 
     levels: int = 4
-    slice_s: Seconds = 600.0
+    quantum_s: Seconds = 600.0
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        _must_be_positive(self, "slice_s")
+        _must_be_positive(self, "quantum_s")
         if not 1 <= self.levels <= _MOST_QUEUES:
             raise ValueError(f"levels={self.levels}: give 1 to {_MOST_QUEUES}")
         if not 1 <= self.factor < inf:
             raise ValueError(f"factor={self.factor:g}: give a number, 1 or more")
-        if log10(self.slice_s) + self.levels * log10(self.factor) > _LONGEST_LOG10:
+        if log10(self.quantum_s) + self.levels * log10(self.factor) > _LONGEST_LOG10:
             raise ValueError(
                 f"levels={self.levels}:factor={self.factor:g} makes slices longer than can be "
                 "counted; lower one of them"
@@ -306,7 +306,7 @@ class MultilevelFeedback(Listed):
 
     @cached_property
     def scheduler(self) -> ListScheduler:
-        slices = [self.slice_s * self.factor**level for level in range(self.levels)]
+        slices = [self.quantum_s * self.factor**level for level in range(self.levels)]
         limits = [sum(slices[: level + 1]) for level in range(self.levels - 1)]
         key = ByService(Queues(limits), in_gpu_seconds=False, rotate_s=slices[-1], by_turn=True)
         return _in_steps(key, self.place)
@@ -322,9 +322,9 @@ def _running_after(view: View, actions: Sequence[Action]) -> list[Track]:
     return list(running.values())
 
 
-def in_turns(slice_s: Seconds, place: Place, *, pairs: bool = False) -> ListScheduler:
+def in_turns(quantum_s: Seconds, place: Place, *, pairs: bool = False) -> ListScheduler:
     """Time slices; `pairs`: some jobs may share GPUs that they asked for alone."""
-    key = ByService(Queues(()), rotate_s=slice_s, by_turn=True)
+    key = ByService(Queues(()), rotate_s=quantum_s, by_turn=True)
     return ListScheduler(key, place, preemptive=True, running_first=True, pairs=pairs)
 
 

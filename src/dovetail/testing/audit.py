@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import TypeGuard, final
 
@@ -28,6 +29,7 @@ from dovetail.core.entries import (
     Submitted,
     TenantSet,
 )
+from dovetail.core.journal import decode
 from dovetail.core.model import (
     WHOLE_GPU,
     Job,
@@ -36,6 +38,7 @@ from dovetail.core.model import (
     Placement,
     Seconds,
 )
+from dovetail.testing.audit_work import WorkBook
 
 _ROUNDING = 1e-6  # sums of floats in another order may differ by that much
 
@@ -56,12 +59,16 @@ class Audit:
         self._away: set[JobId] = set()  # preempted, and not started again
         self._quota: dict[str, float] = {}
         self._deaths: dict[JobId, int] = {}
+        self._gone: set[int] = set()
+        self._in_use_s: dict[tuple[int, int], Seconds] = {}  # by node and number of busy GPUs
+        self.work = WorkBook()
 
     def read(self, entries: Iterable[tuple[Seconds, JournalEntry]]) -> Audit:
         for at, entry in entries:
             self._pass_to(at)
             try:
                 self._read(entry)
+                self.work.read(at, entry)
             except AssertionError as error:
                 raise AssertionError(f"t={at:g}, {entry!r}: {error}") from None
         left = set(self._jobs) - set(self.ended)
@@ -69,11 +76,34 @@ class Audit:
         assert not self._held, f"jobs that ended with GPUs in hand: {sorted(self._held)}"
         return self
 
+    def read_text(self, lines: Iterable[str]) -> Audit:
+        """From the journal's text alone: the times as it tells them."""
+        return self.read([(json.loads(line)["at"], decode(line)) for line in lines])
+
     def _pass_to(self, at: Seconds) -> None:
         assert at >= self.now or not self._jobs, f"time runs backwards from {self.now} to {at}"
         busy = sum(p.gpus * p.share / WHOLE_GPU for p in self._held.values())
         self.busy_gpu_s += busy * (at - self.now)
+        for n, used in self._masks().items():
+            kept = (n, used.bit_count())  # none of them: as good as off, for what it is charged
+            self._in_use_s[kept] = self._in_use_s.get(kept, 0.0) + at - self.now
         self.now = at
+
+    def _masks(self) -> dict[int, int]:
+        """Of every node with jobs: the GPUs that are used."""
+        used: dict[int, int] = {}
+        for placement in self._held.values():
+            for n, mask in placement.slices:
+                used[n] = used.get(n, 0) | mask
+        return used
+
+    def joules(self, watts: Callable[[Node], tuple[float, float]]) -> float:
+        """What nodes with jobs drew, if that is so much without any GPU busy and for each that is."""
+        return sum(
+            seconds * (watts(self._nodes[n])[0] + busy * watts(self._nodes[n])[1])
+            for (n, busy), seconds in self._in_use_s.items()
+            if busy
+        )
 
     def _read(self, entry: JournalEntry) -> None:
         at = getattr(entry, "at", self.now)
@@ -117,11 +147,16 @@ class Audit:
 
     def _node(self, entry: NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft) -> None:
         if isinstance(entry, NodeJoined):
+            same = {n for n, node in enumerate(self._nodes) if node.id == entry.node.id}
+            assert same <= self._gone, "there is a node of that name"
             self._nodes.append(entry.node)
             self._open.add(len(self._nodes) - 1)
             return
-        number = [node.id for node in self._nodes].index(entry.node_id)
+        number = max(n for n, node in enumerate(self._nodes) if node.id == entry.node_id)
+        assert number not in self._gone, "it has left"
         (self._open.add if isinstance(entry, NodeUp) else self._open.discard)(number)
+        if isinstance(entry, NodeLeft):
+            self._gone.add(number)
         if isinstance(entry, NodeDown | NodeLeft):
             here = [id for id, p in self._held.items() if any(s.node == number for s in p.slices)]
             assert not here, f"the node goes with {here} on it"
@@ -146,6 +181,10 @@ class Audit:
         used = [self._nodes[s.node] for s in given.slices]
         assert used, "is nowhere"
         assert len({node.kind for node in used}) == 1, "is split over GPU kinds"
+        assert 1 <= given.share <= WHOLE_GPU, f"has {given.share}/1000 of a GPU"
+        assert given.share <= asked.share, "has more of a GPU than it asked for"
+        memory_gb = min(node.gpu_memory_gb for node in used)
+        assert asked.gpu_memory_gb <= memory_gb * asked.share / WHOLE_GPU, "lacks GPU memory"
         if asked.options:
             assert asked.option(used[0].kind, len(pieces)), f"its options are {asked.options}"
         else:

@@ -18,6 +18,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.core.view import View
 from dovetail.testing.audit import Audit
+from dovetail.testing.audit_work import check_work
 from dovetail.testing.fingerprint import fingerprint
 from dovetail.testing.runs import (
     MakePolicy,
@@ -59,6 +60,7 @@ def check_ends_and_laws(world: World, make_policy: MakePolicy) -> None:
     audit = Audit().read(done.entries)
     assert set(audit.ended) == {a.job.id for a in world.arrivals}, "jobs that were never submitted"
     assert not done.state.tracks, f"left behind: {list(done.state.tracks)}"
+    check_work(audit.work, world.durations())
     held = sum(track.held_gpu_s for track in done.ended.values())
     assert _close(held, audit.busy_gpu_s), f"held {held} GPU-s, the journal says {audit.busy_gpu_s}"
     if world.speed is None and world.interference is None:

@@ -35,6 +35,11 @@ def _share(text: str) -> int:
     return int(value)
 
 
+def _limit(text: str) -> float | None:
+    """None where there is none; Slurm and others write 0 for that."""
+    return duration(text) or None
+
+
 def options(text: str) -> tuple[Option, ...]:
     """`V100:1=7200|V100:2=70m`: GPU kind, number, and how long all of the job takes there."""
     return tuple([_option(part.strip()) for part in unescaped(text.strip()).split("|")])
@@ -65,6 +70,7 @@ ASKED: Mapping[str, Callable[[str], Any]] = {
     "min_gpus": whole,
     "max_gpus": whole,
     "retries": whole,
+    "time_limit_s": _limit,
     "late_cost_per_s": amount,
     "options": options,
 }
@@ -86,7 +92,8 @@ UNITS: Mapping[str, tuple[str, Callable[[str], float]]] = {
         f"{stem}_{unit}": (own, counted_in(*size))
         for own, stems in {
             "duration_s": ("duration", "runtime", "run_time", "elapsed", "elapsed_time"),
-            "estimate_s": ("estimate", "time_limit", "walltime"),
+            "estimate_s": ("estimate",),
+            "time_limit_s": ("time_limit", "walltime"),
         }.items()
         for units, size in {
             ("ms", "msec", "millis", "milliseconds"): (1.0, 1000.0),
@@ -124,7 +131,8 @@ ALIASES: Mapping[str, str] = {
             "tenant": "vc virtual_cluster team project account",
             "name": "job_name",
             "model": "model_name application",
-            "estimate_s": "estimate estimated_duration time_limit_s walltime_s",
+            "estimate_s": "estimate estimated_duration",
+            "time_limit_s": "walltime_s",
             "deadline_s": "deadline",
             "cancel_s": "cancel_at cancelled_at",
         }.items()

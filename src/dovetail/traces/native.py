@@ -99,7 +99,7 @@ def _asked(header: Header, context: Context) -> Fields:
     ]
     if "deadline_s" in header:
         fields.append(("deadline", distinct_column(header, "deadline_s", blank_or(context.clock))))
-    if any(part in header for part in ESTIMATE):
+    if any(part in header for part in (*ESTIMATE, "time_limit_s")):
         fields.append(("estimate", _estimate(header)))
     if any(part in header for part in INTERRUPTION):
         fields.append(("interruption", _interruption(header)))
@@ -184,11 +184,15 @@ def _optional_duration(header: Header, own: str) -> Read[float | None]:
 
 
 def _estimate(header: Header) -> Read[Estimate | None]:
-    middle, low, high = (_optional_duration(header, own) for own in ESTIMATE)
+    """Where nobody estimates, a time limit is what its user expects at most."""
+    told = "estimate_s" if "estimate_s" in header else "time_limit_s"
+    middle, low, high = (_optional_duration(header, own) for own in (told, *ESTIMATE[1:]))
 
     def estimate(row: Row) -> Estimate | None:
         seconds = middle(row)
-        return None if seconds is None else Estimate(seconds, low(row), high(row))
+        if seconds is None or (told == "time_limit_s" and not seconds):
+            return None
+        return Estimate(seconds, low(row), high(row))
 
     return estimate
 

@@ -85,7 +85,7 @@ class UnixLines:
 def _write_csv(text: TextIO, jobs: Sequence[Arrival]) -> None:
     import csv
 
-    columns = [name for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)]
+    columns = _told(jobs)
     getters = [GET[name] for name in columns]
     table = csv.writer(UnixLines(text))
     table.writerow(columns)
@@ -95,14 +95,27 @@ def _write_csv(text: TextIO, jobs: Sequence[Arrival]) -> None:
 def _write_jsonl(text: TextIO, jobs: Sequence[Arrival]) -> None:
     import json
 
-    used = [(name, GET[name]) for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)]
+    names = _told(jobs)
+    kept = {*ALWAYS, *([_WITH_LIMITS] if "time_limit_s" in names else ())}
+    used = [(name, GET[name]) for name in names]
     for job in jobs:
         told = {
             name: _short(value)
             for name, get in used
-            if (value := get(job)) != DEFAULTS[name] or name in ALWAYS
+            if (value := get(job)) != DEFAULTS[name] or name in kept
         }
         text.write(json.dumps(told, ensure_ascii=False) + "\n")
+
+
+_WITH_LIMITS = "estimate_s"  # where it is missing, limits would be read as estimates
+
+
+def _told(jobs: Sequence[Arrival]) -> list[str]:
+    """The columns that say something."""
+    used = {name for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)}
+    if "time_limit_s" in used:
+        used.add(_WITH_LIMITS)
+    return [name for name in COLUMNS if name in used]
 
 
 def _is_used(name: str, jobs: Iterable[Arrival]) -> bool:

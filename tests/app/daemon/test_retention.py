@@ -67,7 +67,7 @@ def test_run_folders_of_old_jobs_go_and_their_rows_stay(tmp_path: Path) -> None:
         assert left == {runs, waits}
         assert (precious / "data").exists()
         assert here.job(done)["exit_code"] == 0
-        assert [line["id"] for line in archived(here, "jobs")] == [done, *array]
+        assert {line["id"] for line in archived(here, "jobs")} == {done, *array, array[0][:-2]}
     with box(tmp_path / "box") as again:
         assert again.daemon.notices.all == ()  # that they are gone is no loss
         assert again.submit("true") == str(int(waits) + 1)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
-import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dovetail.app.daemon.callers import Caller, caller_of
+from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.owners import OwnerUnknown, rights_of
+from dovetail.app.daemon.whose import settle_whose
+from dovetail.app.home import Home, home_in
 from dovetail.backends.local.runs import Owner
+from dovetail.backends.store import Store
+from dovetail.core.errors import BadInput
 from two_users import NOBODY, as_nobody, as_root
 from typed_box import Box
 
@@ -56,40 +63,49 @@ def test_what_down_advises_takes_the_jobs_on_with_their_owners_rights(
     assert marker.read_text() == f"{NOBODY}\n"
 
 
-@as_root
-def test_a_home_whose_journal_does_not_say_so_is_known_by_its_jobs(
-    shared: Box,
-    open_folder: Path,
-) -> None:
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "dovetail.db", reserve_bytes=4096) as store:
+        yield store
+
+
+def homes(store: Store) -> tuple[Home, Home]:
+    """The same folder as one user's own and as everybody's."""
+    own = home_in(store.path.parent)
+    return own, replace(own, system=True)
+
+
+def test_a_home_whose_journal_does_not_say_so_is_known_by_its_jobs(journal: Store) -> None:
     """Of an earlier version, or salvaged."""
-    shared.in_phase(shared.sh("sleep 600"), "running")
-    queued_by_nobody(shared, open_folder / "whoami")
-    shared.well("down")
-    with sqlite3.connect(shared.home / "dovetail.db") as db:
-        db.execute("DELETE FROM meta WHERE key = 'system'")
-    db.close()
-    assert "up --system" in shared("up").err
+    own, everybodys = homes(journal)
+    journal.put_spec("7", json.dumps({"uid": os.geteuid() + 1}))
+    journal.put_spec("8.1", json.dumps({"of": "7"}))
+    journal.commit()
+    for job in ("7", "8.1"):
+        with pytest.raises(BadInput, match=f"is everybody's: .* --home {own.state} up --system"):
+            settle_whose(own, journal, [job])
+    settle_whose(everybodys, journal, ["7"])
+    assert own.mark.exists()
 
 
-@as_root
-def test_a_personal_home_with_jobs_does_not_become_everybodys(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
-    box.well("up", "--slots", 1)
-    box.well("wait", box.sh("true"))
-    assert box.well("down") == "Dovetail is down.\n"
-    said = box("up", "--system", "--group", "nogroup")
-    assert (said.code, said.err.count("\n")) == (1, 1)
-    assert "is one user's own, with their jobs" in said.err
-    assert f"dovetail --home {box.home} up" in said.err
+def test_a_personal_home_with_jobs_does_not_become_everybodys(journal: Store) -> None:
+    own, everybodys = homes(journal)
+    settle_whose(own, journal, [])
+    journal.set_meta("next_job", "2")
+    journal.commit()
+    with pytest.raises(BadInput, match=f"one user's own, with their jobs; type: .*{own.state} up "):
+        settle_whose(everybodys, journal, [])
+    settle_whose(own, journal, [])
+    assert not own.mark.exists()
 
 
-@as_root
-def test_a_personal_home_without_jobs_may_become_everybodys(tmp_path: Path) -> None:
-    box = Box(tmp_path / "home")
-    box.well("up", "--slots", 1)
-    box.well("down")
-    box.well("up", "--system", "--group", "nogroup", "--slots", 1)
-    assert "up --system" not in box.well("down")  # nothing waits: nothing is advised
+def test_a_home_without_jobs_may_become_everybodys_and_stays_so(journal: Store) -> None:
+    own, everybodys = homes(journal)
+    for home in (own, everybodys):
+        settle_whose(home, journal, [])
+        journal.commit()
+    with pytest.raises(BadInput, match="is everybody's"):
+        settle_whose(own, journal, [])
 
 
 @as_root
@@ -99,9 +115,26 @@ def test_a_folder_that_another_user_could_change_is_no_home_for_everybody(
     theirs = open_folder / "theirs"
     theirs.mkdir()
     os.chown(theirs, NOBODY, NOBODY)
-    said = Box(theirs)("up", "--system", "--group", "nogroup")
-    assert (said.code, said.err.count("\n")) == (1, 1)
-    assert f"{theirs} is another user's" in said.err
+    precious = open_folder / "precious"
+    (theirs / "daemon.log").symlink_to(precious)  # before we looked, we would have written there
+    for words in (["--system", "--group", "nogroup"], []):
+        said = Box(theirs)("up", *words)
+        assert (said.code, said.err.count("\n")) == (1, 1)
+        assert f"{theirs} is another user's" in said.err
+    assert not precious.exists()
+
+
+@as_root
+def test_what_is_in_others_folders_is_not_told_by_what_is_refused(open_folder: Path) -> None:
+    closed = open_folder / "closed"
+    (closed / "there").mkdir(parents=True)
+    closed.chmod(0o700)
+    nobody = Caller(NOBODY, "nobody", False, (NOBODY,))
+    for name in ("there", "not-there"):
+        with pytest.raises(BadInput, match=f"there is no folder .*{name}"):
+            check_folder(str(closed), name, nobody)
+    check_folder(str(open_folder), "", nobody)
+    check_folder(str(closed), "there", caller_of(0, 0))
 
 
 # -------------------------------------------------------------------------------------- the owner

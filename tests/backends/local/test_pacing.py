@@ -45,7 +45,7 @@ with open(name, "w") as thing:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Box]:
-    with box(tmp_path, slots=1, policy="gandiva:slice_s=3600") as made:
+    with box(tmp_path, slots=1, policy="gandiva:quantum_s=3600") as made:
         (tmp_path / "steps.py").write_text(STEPS)
         yield made
 
@@ -95,7 +95,7 @@ def _is_decided_alike(here: Box) -> None:
     """What was decided follows from what was told, here as anywhere: the loop is the same."""
     journal = here.journal()
     world = Told(journal)
-    run(world, [Housekeeping(), Gandiva(slice_s=3600.0)], State())
+    run(world, [Housekeeping(), Gandiva(quantum_s=3600.0)], State())
     decided = [entry for entry in journal if isinstance(entry, ACTIONS)]
     assert [encode(entry, 0.0) for entry in world.decided] == [
         encode(entry, 0.0) for entry in decided
@@ -104,7 +104,7 @@ def _is_decided_alike(here: Box) -> None:
 
 
 def test_a_pair_that_does_not_hinder_each_other_stays(here: Box) -> None:
-    jobs = pair(here, ("one", "other"), 300)
+    jobs = pair(here, ("one", "other"), 220)
     rows = here.wait(*jobs)
     assert [row["phase"] for row in rows] == ["finished", "finished"]
     assert not any(isinstance(entry, Preempt) for entry in here.journal())

@@ -15,6 +15,7 @@ from typing import Final
 
 from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
+from dovetail.app.daemon.wording import number_of
 from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Filter, Reader
 from dovetail.core.entries import Event, Held, Released
@@ -182,7 +183,7 @@ def _over(
     if not unit.rank[0]:
         return ""
     if number > bounds.running:
-        return f"{user} may have {bounds.running:,.0f} jobs at work at once"
+        return f"{user} may have {number_of(int(bounds.running), 'job')} at work at once"
     if gpus > bounds.gpus + _ROUNDING:
         return f"{user} may have {bounds.gpus:g} GPUs at once"
     if used_hours >= bounds.gpu_hours:

@@ -229,6 +229,9 @@ class JobRow(BaseModel):
     priority: float
     preemptions: int
     attempts: int
+    failures: list[float] = Field(
+        default=[], description="Seconds after which each attempt failed, once it has ended."
+    )
     submitted_at: float
     started_at: float | None
     ended_at: float | None

@@ -41,7 +41,7 @@ class Use(BaseModel):
     queued: float
     running: float
     gpus: float
-    gpu_hours: float
+    gpu_hours: float | None = Field(description="null where there is no limit.")
     megabytes: float
 
 

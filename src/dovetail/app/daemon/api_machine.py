@@ -38,7 +38,10 @@ async def health(daemon: AskedDaemon) -> Response:
             "version": daemon.version,
             "uptime_s": daemon.uptime_s,
             "pid": os.getpid(),
-            "jobs": {"running": len(state.running), "waiting": state.waiting_count},
+            "jobs": {
+                "running": len(state.running),
+                "waiting": len(state.tracks) - len(state.running),
+            },
             "full": daemon.store.is_full,
             "keep": daemon.keep.text(),
             "notices": list(daemon.notices.all),

@@ -33,8 +33,8 @@ from dovetail.app.daemon.study_archive import Archive
 from dovetail.app.daemon.study_errands import Errands
 from dovetail.app.daemon.submissions import Book
 from dovetail.app.daemon.upkeep import Upkeep
-from dovetail.app.daemon.whose import check_private, settle_whose
-from dovetail.app.home import Home
+from dovetail.app.daemon.whose import settle_whose
+from dovetail.app.home import Home, check_own
 from dovetail.app.version import version
 from dovetail.backends.local.keeper import read_stat
 from dovetail.backends.local.machine import host_memory_bytes, machine_nodes
@@ -90,7 +90,7 @@ class Daemon:
     def __init__(self, settings: Settings) -> None:
         home = settings.home
         make_folders(home)
-        check_private(home)
+        check_own(home)
         self.settings: Final = settings
         self.home: Final = home
         self.version: Final = version()

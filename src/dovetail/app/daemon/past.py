@@ -16,6 +16,7 @@ from dovetail.models.workload import Arrival
 from dovetail.traces.writing import write_text
 
 _AT_ONCE = 1000
+_LITTLE_S = 0.001  # more than it did: else it would have been done
 
 
 def trace(service: Service, only: Filter, form: str) -> str:
@@ -39,15 +40,27 @@ def _rows(service: Service, only: Filter) -> Iterator[dict[str, Any]]:
 
 
 def _arrival(service: Service, row: Mapping[str, Any], start: Seconds) -> Arrival:
-    """It lasted as long as it worked: what saving, restoring and repeating took is not its own. All
-    that a job did that failed was in vain, but it did take that long."""
+    """It lasted as long as it worked: what saving, restoring and repeating took is not its own. Of a job
+    that failed or was given up nobody knows how long it would have lasted: a little longer."""
     job = _job(service, row)
     if job.deadline is not None:
         job = replace(job, deadline=max(job.deadline - start, 0.0))
-    held = row["gpus"] * job.share / WHOLE_GPU
-    lost_s = row["lost_gpu_s"] / held if held and row["phase"] == "finished" else 0.0
-    worked_s = max(row["run_s"] - lost_s, 0.0) * _speed(job, row["gpus"])
-    return Arrival(row["submitted_at"] - start, job, worked_s)
+    at, speed = row["submitted_at"] - start, _speed(job, row["gpus"])
+    failed = [own * speed for own in row.get("failures", ())]
+    last_s = max(row["run_s"] - sum(row.get("failures", ())), 0.0) * speed  # of its last attempt
+    if row["phase"] == "finished":
+        held = row["gpus"] * job.share / WHOLE_GPU
+        lost_s = row["lost_gpu_s"] / held if held else 0.0
+        job = replace(job, retries=max(job.retries, len(failed)))
+        return Arrival(at, job, max(row["run_s"] - lost_s, 0.0) * speed, tuple(failed))
+    if row["phase"] == "cancelled":
+        job = replace(job, retries=max(job.retries, len(failed)))
+        work_s = max(*failed, last_s) if failed else last_s
+        return Arrival(at, job, work_s + _LITTLE_S, tuple(failed), row["ended_at"] - start)
+    if len(failed) < row["attempts"] or not failed:  # the last was ended by its time limit
+        failed.append(last_s)
+    job = replace(job, retries=len(failed) - 1)
+    return Arrival(at, job, max(failed) + _LITTLE_S, tuple(failed))
 
 
 def _speed(job: Job, gpus: int) -> float:
@@ -61,9 +74,7 @@ def _job(service: Service, row: Mapping[str, Any]) -> Job:
     record = service.record(row["id"])
     if record is not None:
         job = jobs.to_job(read(record["spec"]), row["id"], row["user"], row["submitted_at"])
-        return replace(
-            job, name=row["name"], priority=row["priority"], retries=0, after=(), settles=False
-        )
+        return replace(job, name=row["name"], priority=row["priority"], after=(), settles=False)
     return Job(
         JobId(row["id"]),
         gpus=row["gpus"],
@@ -76,4 +87,5 @@ def _job(service: Service, row: Mapping[str, Any]) -> Job:
         group=row["group"],
         priority=row["priority"],
         deadline=row["deadline"],
+        time_limit_s=row["time_limit_s"],
     )

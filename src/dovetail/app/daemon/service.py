@@ -19,6 +19,7 @@ from dovetail.app.daemon.admission import Admission
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
 from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
 from dovetail.app.daemon.limits import Limits
@@ -31,7 +32,6 @@ from dovetail.app.daemon.submissions import (
     Member,
     Submission,
     as_here,
-    check_folder,
     check_it_could_run,
     members,
 )
@@ -147,8 +147,8 @@ class Service:
         for submission in submissions:
             if submission.stdin and submission.spec.array is not None:
                 raise BadInput("stdin: the members of an array have none; pass files instead")
-            if not submission.spec.after:  # those may make it
-                check_folder(submission.workdir, submission.spec.workdir)
+        for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
+            check_folder(*folder, caller)  # jobs that come after others may find it made
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()
@@ -194,6 +194,7 @@ class Service:
         def look(view: View, now: Seconds) -> Job:
             found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
             job = self._with_known_others(found[0], view).job
+            (job,) = self._parts.limits.checked([job], caller, view)
             check_it_could_run(job, view)
             return job
 
@@ -450,7 +451,9 @@ class Service:
                 "queued": len(tracks),
                 "running": len(at_work),
                 "gpus": sum(track.holds for track in at_work),
-                "gpu_hours": self.admission.hours(user, view, now),
+                "gpu_hours": None
+                if limits["gpu_hours"] is None
+                else self.admission.hours(user, view, now),
                 "megabytes": self.intake.used(user, view, now) / 1e6,
             }
         return {"user": user, **limits, "used": used}

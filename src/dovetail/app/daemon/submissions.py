@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,19 +82,6 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
-
-
-def check_folder(folder: str, inside: str = "") -> None:
-    """The folder to run in must be there, unless nobody can tell: it may be open to its owner alone."""
-    path = _joined(folder, inside)
-    try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
-    except PermissionError:
-        return
-    except OSError:
-        is_folder = False
-    if not is_folder:
-        raise BadInput(f"workdir: there is no folder {path!r:.200}; make it first, or name another")
 
 
 def as_here(job: Job, room: Room) -> Job:
@@ -442,7 +428,9 @@ def _give_to(uid: int, folder: Path) -> None:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    yield from (path for path in folder.iterdir() if not path.name.isdigit())
+    """But its runs, and the tools that we may write anew: those stay ours."""
+    own = (path for path in folder.iterdir() if path.name != TOOLS)
+    yield from (path for path in own if not path.name.isdigit())
 
 
 def _remove(paths: Sequence[Path]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from shlex import quote
 
 from dovetail.app.daemon.records import record_in
 from dovetail.app.home import Home, up_again
@@ -55,15 +54,3 @@ def _tell(home: Home) -> None:
         home.mark.touch(mode=0o644)
     else:
         home.mark.unlink(missing_ok=True)
-
-
-def check_private(home: Home) -> None:
-    """Whoever could change the folder of everybody's daemon could change what runs as whom."""
-    found = home.state.stat()
-    if not home.system or (found.st_uid == os.geteuid() and not found.st_mode & 0o022):
-        return
-    told = "another user's" if found.st_uid != os.geteuid() else "open to changes by others"
-    raise BadInput(
-        f"{home.state} is {told}; for everybody's daemon name a folder that only root can change, "
-        f"or try: chown root {quote(str(home.state))}; chmod 711 {quote(str(home.state))}"
-    )

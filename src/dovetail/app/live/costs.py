@@ -11,7 +11,7 @@ import click
 from dovetail.app.client import Client
 from dovetail.app.live.history import unix_time
 from dovetail.app.live.listing import counted
-from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
+from dovetail.app.live.reach import as_json, command_again, print_json, print_lines, with_client
 from dovetail.app.live.times import clock, span
 
 
@@ -30,7 +30,9 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
         return
     print_lines([f"{label:<10}{text}" for label, text in _lines(found) if text])
     if found["file"] == "none":
-        click.echo("No prices are known: dovetail down, then up --costs FILE", err=True)
+        system = " --system" if client.get("/v1/health")["system"] else ""
+        again = f"{command_again()} down, then up{system} --costs FILE"
+        click.echo(f"No prices are known: {again}", err=True)
     elif notice := client.get("/v1/health")["costs"]:
         click.echo(f"note: {notice}", err=True)
 

@@ -16,7 +16,7 @@ from dovetail.app.client import Client
 from dovetail.app.home import Home, find_home
 from dovetail.app.live.listing import counted, has_colours, paint
 from dovetail.app.live.reach import as_json as as_json_option
-from dovetail.app.live.reach import print_json
+from dovetail.app.live.reach import command_again, print_json
 from dovetail.app.live.times import span
 from dovetail.app.version import version
 from dovetail.core.errors import DovetailError
@@ -40,7 +40,7 @@ def doctor(home: str | None, acknowledge: bool, as_json: bool) -> None:
     """Say what works here, what does not, and what to do about it. 1: something is broken."""
     if acknowledge:
         _acknowledge(find_home(home))
-    findings = list(_examine(find_home(home)))
+    findings = list(_examine(find_home(home), home))
     if as_json:
         print_json([finding._asdict() for finding in findings])
     else:
@@ -64,12 +64,12 @@ def _line(finding: Finding) -> str:
     return f"{mark} {finding.what:<9} {finding.text}"
 
 
-def _examine(home: Home) -> Iterator[Finding]:
+def _examine(home: Home, named: str | None) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding("version", GOOD, f"Dovetail {version()}, Python {python}")
     yield _state_folder(home)
     yield _disk(home)
-    yield from _daemon(home)
+    yield from _daemon(home, named)
     yield from _gpus()
     yield _freezer()
 
@@ -80,7 +80,7 @@ def _examine(home: Home) -> Iterator[Finding]:
 def _state_folder(home: Home) -> Finding:
     folder = home.state
     if not folder.exists():
-        return Finding("folder", NOTE, f"{folder} is not there yet; dovetail up makes it")
+        return Finding("folder", NOTE, f"{folder} is not there yet; {command_again()} up makes it")
     if not os.access(folder, os.W_OK | os.X_OK):
         # A shared daemon's folder is its own; we need no more than its socket.
         state = NOTE if os.access(home.socket, os.W_OK) else BAD
@@ -102,8 +102,8 @@ def _disk(home: Home) -> Finding:
 # --------------------------------------------------------------------------------------- the daemon
 
 
-def _daemon(home: Home) -> Iterator[Finding]:
-    client = Client(home, timeout_s=5.0)
+def _daemon(home: Home, named: str | None) -> Iterator[Finding]:
+    client = Client(home, timeout_s=5.0, named=named)
     try:
         health = client.get("/v1/health")
         nodes = client.get("/v1/nodes")["nodes"]
@@ -119,7 +119,7 @@ def _daemon(home: Home) -> Iterator[Finding]:
         yield Finding(
             "daemon",
             BAD,
-            f"it is version {health['version']}; renew it: dovetail down, then up"
+            f"it is version {health['version']}; renew it: {command_again()} down, then up"
             + (" --system" if health["system"] else ""),
         )
     if health["threads"]:
@@ -157,7 +157,8 @@ def _socket(home: Home) -> Finding:
 
 def _policy(health: dict[str, Any]) -> Finding:
     if health["trouble"]:
-        return Finding("policy", BAD, f"{health['trouble']}; choose one: dovetail policy set NAME")
+        way = f"choose one: {command_again()} policy set NAME"
+        return Finding("policy", BAD, f"{health['trouble']}; {way}")
     return Finding("policy", GOOD, f"{health['policy']} decides")
 
 
@@ -166,7 +167,9 @@ def _journal(health: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("journal", BAD, "the disk is full: nothing new is taken on; make room")
     yield from (Finding("notice", BAD, told) for told in health["notices"])
     if health["notices"]:
-        yield Finding("notice", NOTE, "once you know of it: dovetail doctor --acknowledge")
+        yield Finding(
+            "notice", NOTE, f"once you know of it: {command_again()} doctor --acknowledge"
+        )
     elif not health["full"]:
         yield Finding("journal", GOOD, f"{health['seq']:,} entries, nothing amiss")
 

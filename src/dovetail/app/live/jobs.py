@@ -23,6 +23,7 @@ from dovetail.app.live.reach import (
     MOST_ROWS,
     WANTED,
     as_json,
+    command_again,
     found_jobs,
     is_id,
     job_id,
@@ -97,7 +98,8 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
     if is_terminal():
         click.echo(("\n" if rows else "") + summary(found))
     if found["total"] > len(rows):
-        click.echo(f"… and {found['total'] - len(rows):,} more: dovetail queue --all", err=True)
+        more = f"{found['total'] - len(rows):,} more: {command_again()} queue --all"
+        click.echo(f"… and {more}", err=True)
     if found["trouble"]:
         click.echo(f"dovetail: {found['trouble']}", err=True)
     if found["notices"]:
@@ -108,7 +110,7 @@ def _print_queue(found: dict[str, Any], columns: Sequence[Column], watch: bool) 
 def summary(found: dict[str, Any]) -> str:
     """2 running, 5 waiting · policy fair-share"""
     if not found["running"] + found["waiting"]:
-        return "No job runs or waits. Submit one: dovetail submit -- python train.py"
+        return f"No job runs or waits. Submit one: {command_again()} submit -- python train.py"
     return f"{found['running']:,} running, {found['waiting']:,} waiting · policy {found['policy']}"
 
 

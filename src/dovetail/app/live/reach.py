@@ -95,7 +95,8 @@ def _named(client: Client, name: str) -> list[dict[str, Any]]:
     live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
     rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
     if not rows:
-        raise Refused(404, f"there is no job called {name!r}; dovetail queue and history list them")
+        lists = f"{command_again()} queue and history list them"
+        raise Refused(404, f"there is no job called {name!r}; {lists}")
     return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
 
 

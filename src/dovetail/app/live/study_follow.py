@@ -20,6 +20,7 @@ from dovetail.app.live.study_rows import (
     quiet_text,
     settings_text,
     target_text,
+    tells_counts,
     value_text,
 )
 from dovetail.app.live.study_view import CHART_LINES, Scene, curves, frame
@@ -145,8 +146,9 @@ def new_best(study: Row, row: Row) -> str:
 def ending(study: Row) -> list[str]:
     """How it ended, and what came of it."""
     told = f"Study {study['name']} closed after {span(study['age_s'])}"
-    told += f": {study['reason']}; " if study["reason"] else "; "
-    lines = [told + counts_text(study) + "."]
+    counts = "" if tells_counts(study["reason"]) else counts_text(study)
+    told += f": {study['reason']}" if study["reason"] else ""
+    lines = [f"{told}; {counts}." if counts else f"{told}."]
     if study["best"]:
         settings = settings_text(study["best"]["settings"])
         lines.append(f"Best: {study['metric']} {best_text(study)} ({settings}).")

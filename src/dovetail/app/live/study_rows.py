@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
@@ -103,6 +104,11 @@ def counts_text(study: Row) -> str:
     if unbegun > 0:
         told.append(f"{unbegun:,} not begun")
     return ", ".join(told)
+
+
+def tells_counts(reason: str) -> bool:
+    """Whether the reason for its end says already how many trials are done."""
+    return re.search(r"trials (are|is) done", reason) is not None
 
 
 def trials_of(study: Row) -> int:

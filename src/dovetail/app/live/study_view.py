@@ -25,6 +25,7 @@ from dovetail.app.live.study_rows import (
     state_text,
     steps_made,
     target_text,
+    tells_counts,
     trial_columns,
     trials_of,
     value_text,
@@ -49,7 +50,7 @@ def details(study: Row, now: float) -> list[str]:
 def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "study", f"{study['name']} (id {study['id']}, {study['user']})"
     yield "state", state_text(study)
-    yield "trials", counts_text(study)
+    yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)
     best = study["best"]
     yield "best", f"{study['metric']} {best_text(study)}" if best else best_text(study)
     yield "settings", settings_text(best["settings"]) if best else ""

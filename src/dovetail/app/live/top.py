@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dovetail.app.client import Client, Unreachable
-from dovetail.app.live.reach import with_client, with_forecast
+from dovetail.app.live.reach import command_again, with_client, with_forecast
 from dovetail.app.live.screen import Scene, frame
 from dovetail.app.live.terminal import draw, has_keyboard, quits, screen
 from dovetail.core.errors import BadInput
@@ -24,7 +24,7 @@ _FORECAST_EVERY_S = 3.0
 def top(client: Client, interval: float) -> None:
     """Watch GPUs, running jobs and the queue. q quits."""
     if not has_keyboard():
-        raise BadInput("top needs a terminal; for a pipe: dovetail queue --json")
+        raise BadInput(f"top needs a terminal; for a pipe: {command_again()} queue --json")
     client.get("/v1/health")  # better said before the screen is taken
     with screen():
         _watch(client, interval)

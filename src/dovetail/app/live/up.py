@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from dovetail.app.client import Client, Unreachable
-from dovetail.app.home import Home, find_home, home_in, system_home
+from dovetail.app.home import Home, check_own, find_home, home_in, system_home
 from dovetail.app.live.listing import counted
 from dovetail.app.live.policy import predictor, with_predictor
 from dovetail.app.live.reach import command_again
@@ -146,7 +146,7 @@ def _health(client: Client) -> dict[str, Any] | None:
 
 def _say_what_is_not_heeded(asked: Mapping[str, Any], system: bool) -> None:
     if asked["policy"]:
-        click.echo("To change its policy: dovetail policy set NAME", err=True)
+        click.echo(f"To change its policy: {command_again()} policy set NAME", err=True)
     if any(value not in (None, False) for name, value in asked.items() if name != "policy"):
         anew = f"{command_again()} down, then up{' --system' if system else ''}"
         click.echo(f"To start it anew with these options: {anew}", err=True)
@@ -158,6 +158,7 @@ def _prepare(place: Home) -> None:
         place.state.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"cannot make the folder {place.state}: {error.strerror}") from None
+    check_own(place)  # before anything is opened there
     if not os.access(place.state, os.W_OK | os.X_OK):
         raise BadInput(f"the folder {place.state} cannot be written; name another with --home")
 

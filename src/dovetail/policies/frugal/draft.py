@@ -133,13 +133,19 @@ class Draft:
 
     def room(self, i: int, way: int, opening: bool = True, but: int = -1) -> int | None:
         option = self.tasks[i].ladder.ways[way]
-        if self._quotas and not self._within_quota(i, option.gpus):
+        if self._quotas and not self.within_quota(i, option.gpus):
             return None
         return self.floor.room(option.pool, option.gpus, opening, but)
 
-    def _within_quota(self, i: int, gpus: int) -> bool:
+    def quota(self, i: int) -> float:
+        """GPUs that jobs of its tenant may still be given together."""
+        return self._quotas.get(self.tasks[i].tenant, inf)
+
+    def within_quota(self, i: int, gpus: int) -> bool:
+        if not self._quotas:
+            return True
         own = self.tasks[i].ladder.ways[self.seats[i][0]].gpus if i in self.seats else 0
-        return gpus - own <= self._quotas.get(self.tasks[i].tenant, inf)
+        return gpus - own <= self.quota(i)
 
     def added(self, i: int, way: int, n: int) -> float:
         """Money per hour that the node costs more with the task on it."""

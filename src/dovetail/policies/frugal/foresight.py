@@ -18,7 +18,7 @@ Share: TypeAlias = Callable[[Draft, Iterable[int]], None]
 AT_STAKE: Final = (
     40  # jobs, and nodes: with more of them both ways differ little, and it would take long
 )
-EVENTS: Final = 40  # nobody looks further ahead
+EVENTS: Final = 24  # nobody looks further ahead
 NOTHING: Final = 1e-9  # part of a job that is as good as done
 
 

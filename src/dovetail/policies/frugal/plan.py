@@ -65,7 +65,7 @@ def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[i
     """Those that must run now, the most value per GPU-second first; those that had better, as many
     stand before them; and those that need not, the running ones and the least slack first. Whoever
     waits for a cheaper hour is in none of them."""
-    behind = _crowded(draft) | _behind_the_flood(draft, inflow)
+    behind = _crowded(draft, inflow)
     risky, crowded, easy = [], [], []
     for i, slack in enumerate(draft.slack):
         if slack <= BLINK_S or draft.must_go_on(i):
@@ -78,32 +78,27 @@ def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[i
     return risky, crowded, easy
 
 
-def _crowded(draft: Draft) -> set[int]:
-    """Jobs with slack behind so many others of their pool that it may not be enough."""
-    pools = [_pool(task) for task in draft.tasks]
+def _crowded(draft: Draft, inflow: float) -> set[int]:
+    """Jobs with slack behind so many others that it may not be enough: of their pool, of their tenant,
+    or of all if more keep coming as they do."""
     most, crowded = draft.floor.most, set()
-    gpus, work = dict.fromkeys(pools, 0), dict.fromkeys(pools, 0.0)  # GPUs and GPU-seconds ahead
-    for i in sorted(range(len(pools)), key=draft.slack.__getitem__):
-        pool, task = pools[i], draft.tasks[i]
-        more = _gpus(task)
-        there = most.get(pool, 0)
-        if gpus[pool] + more > there and work[pool] >= draft.slack[i] * there:
-            crowded.add(i)
-        gpus[pool] += more
-        work[pool] += more * task.usual
-    return crowded
-
-
-def _behind_the_flood(draft: Draft, inflow: float) -> set[int]:
-    """Jobs with slack that will be used up, if others keep coming as they do."""
-    room = sum(draft.floor.most.values()) - inflow
-    flooded, work = set(), 0.0
+    gpus, work = dict[int, int](), dict[int | str, float]()  # GPUs and GPU-seconds ahead
+    all_work, room = 0.0, sum(most.values()) - inflow
     for i in sorted(range(len(draft.tasks)), key=draft.slack.__getitem__):
-        task = draft.tasks[i]
-        work += _gpus(task) * task.usual
-        if work >= draft.slack[i] * room:
-            flooded.add(i)
-    return flooded
+        task, slack, tenant = draft.tasks[i], draft.slack[i], draft.tasks[i].tenant
+        pool, more = _pool(task), _gpus(task)
+        there, ahead = most.get(pool, 0), work.get(pool, 0.0)
+        gpus[pool] = gpus.get(pool, 0) + more
+        all_work += more * task.usual
+        for owner in (pool, tenant):
+            work[owner] = work.get(owner, 0.0) + more * task.usual
+        if (
+            all_work >= slack * room
+            or (gpus[pool] > there and ahead >= slack * there)
+            or work[tenant] >= slack * draft.quota(i)
+        ):
+            crowded.add(i)
+    return crowded
 
 
 def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
@@ -144,7 +139,7 @@ def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
                 break
             for i in party:
                 del line[i]
-                if draft.room(i, draft.tasks[i].ladder.thrifty) is not None:
+                if draft.within_quota(i, _gpus(draft.tasks[i])):
                     draft.put(i, draft.tasks[i].ladder.thrifty, n)
 
 
@@ -157,7 +152,7 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
     for i in line:
         ladder = draft.tasks[i].ladder
         more = ladder.ways[ladder.thrifty].gpus
-        if gpus + more > node.gpus or draft.room(i, ladder.thrifty) is None:
+        if gpus + more > node.gpus or not draft.within_quota(i, more):
             continue
         party.append(i)
         gpus += more

@@ -82,26 +82,25 @@ class Frugal:
     def decide(self, view: View) -> Sequence[Action]:
         if not view.tracks:
             return []
-        held: list[Seconds] = []
-        may_go = partial(self._has_settled_in, view, held)
+        held: list[Seconds] = []  # until when jobs may not be moved
+        may_go = partial(_has_settled_in, view.now, held)
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
         draft = Draft(view, books, True, may_go)
         if draft.about_to_end:
             return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
-        decided: set[JobId] = set()
         strange = self._strange_guests(view, may_go)
+        decided: set[JobId] = set()
         if draft.others:
             specials = [self._special(view, track) for track in draft.others]
             wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
-            decided |= make_room(plan, specials, [*self._guests(view, draft), *strange])
+            decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
             draft = Draft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
-        if strange and (
-            urgent := [t for i, t in enumerate(draft.tracks) if i not in spots and i not in patient]
-        ):
+        left_out = set(range(len(draft.tracks))) - spots.keys() - patient if strange else set()
+        if left_out:  # perhaps for want of GPUs that a gang has and could do without
+            urgent = [self._special(view, draft.tracks[i], keeps=False) for i in sorted(left_out)]
             left = [guest for guest in strange if guest.track.job.id not in decided]
-            more = make_room(plan, [self._special(view, track, lead=0.0) for track in urgent], left)
-            draft = Draft(view, books, True, may_go, decided | more)
+            draft = Draft(view, books, True, may_go, decided | make_room(plan, urgent, left))
             spots, patient, again = self._spots(view, draft)
         actions = actions_of(draft, spots, plan, patient)
         wake = min([wake, again, *held])
@@ -135,18 +134,19 @@ class Frugal:
         }
         return spots, patient, wake
 
-    def _special(self, view: View, track: Track, lead: float = LEAD) -> Special:
+    def _special(self, view: View, track: Track, keeps: bool = True) -> Special:
         job, shape, room = track.job, track.shape, view.room
         paces, pools = self.books.of(view).paces, room.eligible(shape)
         seconds = self.predictor.duration_s(job, view) - track.executed_by(view.now)
-        pace = max([paces.of(job.model, pool.kind, shape.gpus > pool.width) for pool in pools])
+        pace = max([paces.of(job.model, p.kind, shape.gpus > p.width) for p in pools], default=1.0)
         usual = max(seconds / pace, BLINK_S)
         rates = self._rates(view)
         gpus = max(shape.gpus * shape.share / WHOLE_GPU, BLINK_S / HOUR_S)
-        dearest = max([rates[pool.index][-1] / max(pool.width, 1) for pool in pools]) * gpus
+        dearest = max([rates[p.index][-1] / max(p.width, 1) for p in pools], default=0.0) * gpus
         deadline, late_per_s = self._due(track, usual, dearest)
         slack = deadline - view.now - usual * (1 + self.margin)
-        return Special(track, slack, slack - lead * usual, late_per_s / (gpus * usual))
+        lead = slack - LEAD * usual if keeps else slack
+        return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
 
     def _guests(self, view: View, draft: Draft) -> list[Guest]:
         rates = self._rates(view)
@@ -164,10 +164,10 @@ class Frugal:
 
     def _strange_guests(self, view: View, may_go: Callable[[Track], bool]) -> list[Guest]:
         """Running jobs that are no matter of a single node, as far as they can be stopped."""
-        books, guests = self.books.of(view), []
+        guests = []
         for track in view.running.values():
             placement = track.placement
-            if placement is None or books.menu(track) is not None:
+            if placement is None or (track.shape.plain and len(placement.slices) == 1):
                 continue
             if track.pinned or track.phase is STARTING or not may_go(track):
                 continue
@@ -180,27 +180,16 @@ class Frugal:
     def _due(self, track: Track, usual: Seconds, dearest: float) -> tuple[Seconds, float]:
         """By when it is to end, and what a second after that costs; `dearest`: money for an hour of it
         in its dearest way."""
-        job, late_per_s = track.job, self.costs.late_per_s(track.job)
-        if job.deadline is None:
-            return track.submitted_at + self._patience * usual, max(
-                late_per_s, LAX * dearest / HOUR_S
-            )
-        return job.deadline, late_per_s or DUE * dearest / HOUR_S
+        due, late_per_s = track.job.deadline, self.costs.late_per_s(track.job)
+        if due is None:
+            due = track.submitted_at + self._patience * usual
+            return due, max(late_per_s, LAX * dearest / HOUR_S)
+        return due, late_per_s or DUE * dearest / HOUR_S
 
     @cached_property
     def _patience(self) -> float:
         """Where energy is not known to cost anything there is nothing to wait for."""
         return PATIENCE if self.costs.rates or self.costs.power else 1.0
-
-    def _has_settled_in(self, view: View, held: list[Seconds], track: Track) -> bool:
-        """May it be moved? Its stint must have been worth its interruption."""
-        cost = track.job.interruption
-        least = PAYS * (cost.save_s + track.restore_s)
-        until = track.working_since + least
-        if view.now + SAME_TIME_S >= until:
-            return True
-        held.append(until)
-        return False
 
     def build(self, view: View) -> Tide:
         return Tide(self._work, view)
@@ -214,12 +203,8 @@ class Frugal:
         """GPU-seconds in its thriftiest way."""
         menu = self.books.of(view).menu(track)
         if menu is None:
-            return (
-                track.shape.gpus
-                * track.shape.share
-                / WHOLE_GPU
-                * self.predictor.duration_s(track.job, view)
-            )
+            gpus = track.shape.gpus * track.shape.share / WHOLE_GPU
+            return gpus * self.predictor.duration_s(track.job, view)
         steps = ladder(menu.ways, self._rates(view))
         thrifty = steps.ways[steps.thrifty]
         return thrifty.gpus * thrifty.seconds
@@ -269,6 +254,17 @@ class Frugal:
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
         return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
+
+
+def _has_settled_in(now: Seconds, held: list[Seconds], track: Track) -> bool:
+    """May it be moved? Only when its stint has been worth its interruption: so it is stopped at most
+    as often as that fits into the time it takes, and always makes progress in between."""
+    cost = track.job.interruption.save_s + track.restore_s
+    until = track.working_since + PAYS * cost
+    if now + SAME_TIME_S >= until:
+        return True
+    held.append(until)
+    return False
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:

@@ -14,19 +14,20 @@ from dovetail.core.model import JobId, Placement, Seconds, joined
 from dovetail.core.plan import Plan
 from dovetail.core.room import Pool
 from dovetail.core.track import Track
+from dovetail.policies.frugal.draft import BLINK_S
 
-BLINK_S: Final = 1.0
 LEAD: Final = 1.0  # part of its time by which room is made for such a job before its last moment
 
 
 class Special(NamedTuple):
     """`lead`: the slack that it has before room is made for it; `worth`: lateness avoided per
-    GPU-second."""
+    GPU-second; `keeps`: are nodes to be kept free for it?"""
 
     track: Track
     slack: Seconds
     lead: Seconds
     worth: float
+    keeps: bool = True
 
     @property
     def patience(self) -> Seconds:
@@ -47,24 +48,29 @@ def make_room(plan: Plan, specials: Iterable[Special], guests: Iterable[Guest]) 
     """Starts those that have no patience left, the most worth first. Who was started or stopped."""
     decided: set[JobId] = set()
     for special in sorted(specials, key=lambda own: (-own.worth, own.track.sequence)):
-        if special.patience > 0:
-            continue
-        left = [guest for guest in guests if guest.track.job.id not in decided]
-        victims = [] if plan.place(special.track) else _victims(plan, special, left)
-        for guest in victims:
-            plan.stop(guest.track)
-            decided.add(guest.track.job.id)
-        if plan.start(special.track):
-            decided.add(special.track.job.id)
-        else:
-            _keep_free(plan, special)
+        if not special.patience:
+            left = [guest for guest in guests if guest.track.job.id not in decided]
+            decided |= _let_in(plan, special, left)
     return decided
+
+
+def _let_in(plan: Plan, special: Special, guests: Iterable[Guest]) -> set[JobId]:
+    victims = [] if plan.place(special.track) else _victims(plan, special, guests)
+    for guest in victims:
+        plan.stop(guest.track)
+    if plan.start(special.track):
+        return {special.track.job.id, *[guest.track.job.id for guest in victims]}
+    for guest in victims:  # it was not GPUs that were missing
+        plan.keep(guest.track)
+    if special.keeps:
+        _keep_free(plan, special)
+    return set()
 
 
 def _victims(plan: Plan, special: Special, guests: Iterable[Guest]) -> list[Guest]:
     """The guests to send away so that there is room; none if that is not worth it."""
     room, shape = plan.room, special.track.shape
-    if not room.within_quota(shape):
+    if not (shape.gpus and room.within_quota(shape)):
         return []
     weak = sorted([guest for guest in guests if guest.worth < special.worth], key=_worth)
     found = [_in_pool(plan, pool, shape.gpus, weak) for pool in room.eligible(shape)]
@@ -79,7 +85,7 @@ def _in_pool(plan: Plan, pool: Pool, gpus: int, guests: Sequence[Guest]) -> list
     """The least worth on the nodes that they leave the emptiest; none if that would not do."""
     free = {n: plan.room.count[n] for n in pool.members if plan.room.open[n]}
     could = {n: free[n] + sum([guest.gpus.get(n, 0) for guest in guests]) for n in free}
-    needed, victims = max(gpus, 1), list[Guest]()
+    needed, victims = gpus, list[Guest]()
     for n in sorted(could, key=lambda n: (-could[n], n)):
         for guest in guests:
             if free[n] < needed and n in guest.gpus and guest not in victims:
@@ -95,7 +101,9 @@ def _in_pool(plan: Plan, pool: Pool, gpus: int, guests: Sequence[Guest]) -> list
 def _keep_free(plan: Plan, special: Special) -> None:
     """Nobody else is to start on the nodes that it will have first."""
     room, shape = plan.room, special.track.shape
-    for pool in room.eligible(shape):
+    if not room.within_quota(shape):
+        return
+    for pool in room.eligible(shape) if shape.gpus else ():
         nodes = sorted([n for n in pool.members if room.open[n]], key=lambda n: (-room.count[n], n))
         chosen, gpus = list[Placement](), shape.gpus
         for n in nodes:

@@ -24,12 +24,13 @@ class Tide:
         self._work: Final = work
         self._view: Final = view
         self._last = -1  # the order of submission of the latest
+        self._new: Final[deque[Track]] = deque(maxlen=MANY)  # whose work nobody has asked for yet
         self._came: Final[deque[tuple[Seconds, float]]] = deque(maxlen=MANY)
 
     def waits(self, track: Track) -> None:
         if track.sequence > self._last:
             self._last = track.sequence
-            self._came.append((track.submitted_at, self._work(track, self._view)))
+            self._new.append(track)
 
     def runs(self, track: Track) -> None:
         """It came before."""
@@ -43,6 +44,9 @@ class Tide:
     def gpus(self, now: Seconds) -> float:
         """GPUs that it would take to do the work as fast as it comes."""
         came = self._came
+        while self._new:
+            track = self._new.popleft()
+            came.append((track.submitted_at, self._work(track, self._view)))
         if len(came) < FEW or now <= came[0][0]:
             return 0.0
         return sum([work for _, work in came]) / (now - came[0][0]) * (1 - 1 / len(came))
