@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    forecasts,
     frugal_families,
     live,
     predicted_cost,
@@ -285,6 +286,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
+    "forecasts": forecasts.measured,
     "live": a_live_daemon,
     "retention": retention.measured,
     "similarity": similarity.measured,

@@ -7,10 +7,10 @@ this machine, real processes that sleep, asked by its API.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any, Final
@@ -19,13 +19,16 @@ from benchmarks import live
 from benchmarks.forecast_days import (
     CHOSEN_ON,
     DATA,
+    JOBS,
     LEFT_OUT,
     Made,
     day,
     days_of_trace,
+    laboratory,
     log_width,
 )
 from benchmarks.lines import Line
+from dovetail.app.client import Client
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.forecast import Forecast, shown
 from dovetail.app.daemon.policy import Chosen
@@ -189,65 +192,68 @@ _LIVE_LOAD = 1.0
 
 def lived(jobs: int, seed: int = 0) -> tuple[Found, float]:
     """A day of jobs that sleep, in minutes; and how busy the machine was meanwhile (1: every core)."""
-    from benchmarks.forecast_days import laboratory
-
     chance, found = Random(seed), Found()
     makes = laboratory(chance)
     made = [next(makes) for _ in range(jobs)]
     seconds = [min(max(own.seconds / 720.0, _SHORTEST_S), _LONGEST_S) for own in made]
     apart = sum(seconds) / jobs / SLOTS / _LIVE_LOAD
     before, began = _busy_s(), time.monotonic()
-    with live.daemon(SLOTS) as (client, _):
-        asked: dict[str, list[Said]] = {}
-        names = dict[str, tuple[str, str]]()
+    with live.daemon(SLOTS) as (client, home):
+        people = _People(client, home, found)
         for own, lasts in zip(made, seconds, strict=True):
-            _submit_and_ask(client, own, lasts, asked, names, found)
+            people.submit_and_ask(own, lasts)
             time.sleep(chance.expovariate(1.0 / apart))
         while client.get("/v1/jobs")["total"]:
             time.sleep(0.2)
-        for row in _history(client):
-            for said in asked.pop(row["id"], ()):
-                at = row["started_at"] if said.what == "start" else row["ended_at"]
-                said.truth = at - said.truth
+        people.judge()
     busy = (_busy_s() - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
     return found, busy
 
 
-def _submit_and_ask(
-    client: Any,
-    own: Made,
-    lasts: Seconds,
-    asked: dict[str, list[Said]],
-    names: dict[str, tuple[str, str]],
-    found: Found,
-) -> None:
-    """The words that it is known by are arguments that nothing heeds."""
-    script = f"sleep {lasts:.3f}"
-    words = ["/bin/sh", *own.words[1:]]
-    spec = {
-        "command": ["/bin/sh", "-c", f"exec {script}", *words],
-        "name": f"{own.user}-{own.words[1]}",
-    }
-    (job_id,), _ = live.submit(client, 1, **spec)
-    names[job_id] = (own.user, own.words[1])
-    why = client.get(f"/v1/jobs/{job_id}/why")
-    ended = {names[row["id"]] for row in _history(client)}
-    known = names[job_id] in ended
-    spans = {"end": why.get("end")}
-    if why["phase"] == "queued":
-        spans["start"] = why.get("start")
-    now = time.time()
-    for what, span in spans.items():
-        low = None if span is None else span["low"] - now
-        high = None if span is None or span["high"] is None else span["high"] - now
-        said = Said(known, what, low, high, truth=now)
-        asked.setdefault(job_id, []).append(said)
-        found.said.append(said)
+class _People:
+    """Who submit, and ask at once why their job waits and when it will end."""
 
+    def __init__(self, client: Client, home: Path, found: Found) -> None:
+        self._client, self._home, self._found = client, home, found
+        self._asked: dict[str, list[Said]] = {}
+        self._names: dict[str, str] = {}  # of jobs by id
 
-def _history(client: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = client.get("/v1/history", limit=1000)["jobs"]
-    return rows
+    def submit_and_ask(self, own: Made, lasts: Seconds) -> None:
+        """How long it lasts stands where no scheduler looks."""
+        script = self._home / f"{own.user}-{own.words[1]}"
+        script.write_text("exec sleep $LASTS\n")
+        command = ["/bin/sh", str(script), *own.words[2:]]
+        environment = {"PATH": os.environ["PATH"], "LASTS": f"{lasts:.3f}"}
+        one = {
+            "spec": {"command": command},
+            "environment": environment,
+            "workdir": "/",
+            "umask": 18,
+        }
+        (job_id,) = self._client.post("/v1/jobs", {"jobs": [one]})["ids"]
+        self._names[job_id] = script.name
+        why = self._client.get(f"/v1/jobs/{job_id}/why")
+        known = script.name in {self._names[row["id"]] for row in self._ended()}
+        spans = {"end": why.get("end")}
+        if why["phase"] == "queued" and why["reason"] != "soon":
+            spans["start"] = why["start"]
+        now = time.time()
+        for what, span in spans.items():
+            low = None if span is None else span["low"] - now
+            high = None if span is None or span["high"] is None else span["high"] - now
+            said = Said(known, what, low, high, truth=now)
+            self._asked.setdefault(job_id, []).append(said)
+            self._found.said.append(said)
+
+    def judge(self) -> None:
+        for row in self._ended():
+            for said in self._asked.pop(row["id"], ()):
+                at = row["started_at"] if said.what == "start" else row["ended_at"]
+                said.truth = at - said.truth
+
+    def _ended(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._client.get("/v1/history", limit=1000)["jobs"]
+        return rows
 
 
 def _busy_s() -> float:
@@ -270,7 +276,6 @@ def measured() -> Iterator[Line]:
         if (DATA / path).exists():
             days = list(days_of_trace(DATA / path, DAYS, seed=1))
             yield from simulated(days).lines(f"left out: {path.partition('/')[0]}")
-    if "--live" in sys.argv or os.environ.get("LIVE", "1") == "1":
-        found, busy = lived(300)
-        print(f"     live: the machine was {busy:.0%} busy, others' work included")
-        yield from found.lines("live")
+    found, busy = lived(JOBS)
+    print(f"     live: the machine was {busy:.0%} busy, others' work included")
+    yield from found.lines("live")

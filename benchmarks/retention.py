@@ -13,12 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from benchmarks.lines import Line
 from dovetail.app.daemon.rows import row_of
 from dovetail.backends.store import Ended, Store
-from dovetail.backends.store.schema import create
+from dovetail.backends.store.schema import connect, create, put_meta
 from dovetail.core import snapshot
 from dovetail.core.entries import (
     Finished,
@@ -39,6 +40,8 @@ YEARS, PER_DAY = 10, 1000
 LIMIT_S = 1.0
 _ENTRIES_FOR, _FOLDERS_FOR = 35, 31  # of the last days
 _FILES = ("log", "reports.jsonl", "run", "1/launch.json", "1/keeper.json", "1/lock", "1/exit.json")
+_FILLED_IN = ("id", "name", "user", "ended_at", "submitted_at", "started_at")
+_MARKS = ("<id>", "<name>", "<user>", "<ended>", "<submitted>", "<started>")
 _COSTS = "price = 0.25\n[watts]\ncpu = [100, 150]\n"
 
 
@@ -117,24 +120,53 @@ def write_years(home: Path, days: int, per_day: int) -> int:
     home.mkdir(parents=True)
     epoch = time.time() - days * DAY_S
     create(home / "dovetail.db", epoch)
-    row, number, state = _row(), 0, State(0)
+    row, recent = _row(), max(days - _ENTRIES_FOR, 0)
+    _write_old_days(home / "dovetail.db", row, recent, per_day, epoch)
+    number, state = recent * per_day, State(0)
     with Store.open(home / "dovetail.db") as store:
         _add(store, state, NodeJoined(0.0, Node("here", 2, "cpu")))
-        for day in range(days):
+        for day in range(recent, days):
             for i in range(per_day):
                 number += 1
-                at = (day + (i + 1) / per_day) * DAY_S - 60.0
-                if day >= days - _ENTRIES_FOR:
-                    _add_entries(store, state, number, at)
+                at = _end_of(day, i, per_day)
+                _add_entries(store, state, number, at)
                 if day >= days - _FOLDERS_FOR:
                     _add_folder(home, store, number)
                 store.add_ended(_ended(row, number, store.last_seq, epoch + at))
-            _mark_hours(store, day, number)
+            for key, value in _hours(day, number):
+                store.set_meta(key, value)
             store.commit()
-            if day % 30 == 29 or day >= days - 2:
+            if day >= days - 2:
                 _save(store, state, number)
         store.set_meta("next_job", str(number + 1))
     return number
+
+
+def _end_of(day: int, i: int, per_day: int) -> float:
+    return (day + (i + 1) / per_day) * DAY_S - 60.0
+
+
+def _write_old_days(path: Path, row: str, days: int, per_day: int, epoch: float) -> None:
+    """All that is left of them: rows and what each hour had cost. Written in bulk."""
+    with closing(connect(path)) as db:
+        db.execute("PRAGMA synchronous=OFF")
+        for first in range(0, days, 100):
+            some = range(first, min(first + 100, days))
+            db.execute("BEGIN")
+            db.executemany(
+                "INSERT INTO ended VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    _ended(
+                        row, day * per_day + i + 1, 0, epoch + _end_of(day, i, per_day)
+                    ).columns()
+                    for day in some
+                    for i in range(per_day)
+                ),
+            )
+            for day in some:
+                for key, value in _hours(day, (day + 1) * per_day):
+                    put_meta(db, key, value)
+            db.execute("COMMIT")
 
 
 def _save(store: Store, state: State, jobs: int) -> None:
@@ -145,8 +177,8 @@ def _save(store: Store, state: State, jobs: int) -> None:
     store.save_snapshot(store.last_seq, snapshot.take(state))
 
 
-def _row() -> dict[str, object]:
-    """Of a job that has finished, with everything that `history` shows."""
+def _row() -> str:
+    """Of a job that has finished, with everything that `history` shows; some of it to be filled in."""
     state = State()
     job = Job(JobId("1"), name="train", user="ada")
     placement = Placement((Slice(0, 1),))
@@ -157,7 +189,12 @@ def _row() -> dict[str, object]:
         track = state.tracks.get(job.id)
         state.record(entry)
     assert track is not None
-    return row_of(track, _Unix())  # type: ignore[arg-type]
+    row = row_of(track, _Unix())  # type: ignore[arg-type]
+    row |= dict(zip(_FILLED_IN, _MARKS, strict=True))
+    text = json.dumps(row)
+    for mark in _MARKS[3:]:
+        text = text.replace(f'"{mark}"', mark)  # numbers
+    return text
 
 
 class _Unix:
@@ -168,11 +205,12 @@ class _Unix:
         return 0.0
 
 
-def _ended(row: dict[str, object], number: int, seq: int, at: float) -> Ended:
+def _ended(row: str, number: int, seq: int, at: float) -> Ended:
     name, user = f"job-{number % 1000}", f"user-{number % 20}"
-    own = {"id": str(number), "name": name, "user": user, "ended_at": at}
-    times = {"submitted_at": at - 1000.0, "started_at": at - 900.0}
-    return Ended(str(number), seq, at, user, name, json.dumps({**row, **own, **times}))
+    own = (str(number), name, user, repr(at), repr(at - 1000.0), repr(at - 900.0))
+    for mark, value in zip(_MARKS, own, strict=True):
+        row = row.replace(mark, value)
+    return Ended(str(number), seq, at, user, name, row)
 
 
 def _add_entries(store: Store, state: State, number: int, at: float) -> None:
@@ -197,9 +235,9 @@ def _add_folder(home: Path, store: Store, number: int) -> None:
         (folder / name).write_text("{}")
 
 
-def _mark_hours(store: Store, day: int, jobs: int) -> None:
+def _hours(day: int, jobs: int) -> Iterator[tuple[str, str]]:
     for hour in range(24 * day, 24 * day + 24):
-        store.set_meta(f"mark {hour:010d}", json.dumps([hour * HOUR_S, _figures(jobs)]))
+        yield f"mark {hour:010d}", json.dumps([hour * HOUR_S, _figures(jobs)])
 
 
 def _figures(jobs: int) -> dict[str, float]:

@@ -86,12 +86,17 @@ class Storm:
         self._pace = 0.5  # seconds from a start to the first answer
 
     def blow(self, kills: int, said: Callable[[str], None] = lambda line: None) -> None:
+        """Ctrl-C ends it early; what was answered until then is looked at all the same."""
         began = time.monotonic()
-        while self.kills < kills:
-            self._one_life()
-            if self.kills % 25 == 0:
-                took = time.monotonic() - began
-                said(f"{self.kills} kills, {self.known.count} answers, {took:.0f} s")
+        try:
+            while self.kills < kills:
+                self._one_life()
+                if self.kills % 25 == 0:
+                    took = time.monotonic() - began
+                    said(f"{self.kills} kills, {self.known.count} answers, {took:.0f} s")
+        except KeyboardInterrupt:
+            said(f"ended early, after {self.kills} kills and {self.known.count} answers")
+            self.daemon.kill()
 
     def _one_life(self) -> None:
         daemon, chance = self.daemon, self._chance

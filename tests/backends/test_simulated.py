@@ -383,6 +383,21 @@ def test_a_wake_up_nobody_needs_any_more_is_forgotten() -> None:
     assert Woke(inf) not in run.of(Woke)
 
 
+@dataclass(frozen=True)
+class Sleepy:
+    """Starts what waits, and asks each time to be woken at the end of time."""
+
+    def decide(self, view: View) -> list[Action]:
+        waiting = [own for own in view.tracks.values() if own.placement is None]
+        return [*(Start(own.job.id, placement((0, 1))) for own in waiting), Wake(inf)]
+
+
+def test_who_asks_to_be_woken_at_the_end_of_time_is_not_woken() -> None:
+    state = State()
+    run(SimulatedCluster(nodes(1, 1), [arrival("a", 3.0, 4.0)]), [Sleepy()], state)
+    assert (state.now, state.ended) == (7.0, {"a": Phase.FINISHED})
+
+
 def test_the_world_holds_what_happened_until_it_is_asked() -> None:
     world = SimulatedCluster(nodes(1, 2), [arrival("a", 3.0, 4.0)])
     told = world.observe()

@@ -1,12 +1,22 @@
 """Plans: what is tried, and in which order it is said."""
 
-from dovetail.core.entries import NodeJoined, Preempt, Start, Submitted, TenantSet
+import pytest
+
+from dovetail.core.entries import (
+    NodeDraining,
+    NodeJoined,
+    Preempt,
+    Start,
+    Submitted,
+    TenantSet,
+)
+from dovetail.core.errors import IllegalEntry
 from dovetail.core.freed import Freed
-from dovetail.core.model import Node, Tenant
+from dovetail.core.model import Node, Placement, Tenant
 from dovetail.core.plan import Plan
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
-from dovetail.testing import job, placement
+from dovetail.testing import fingerprint, job, placement
 
 
 def test_a_start_that_relies_on_a_later_stop_comes_after_it() -> None:
@@ -63,3 +73,82 @@ def test_shared_gpus_are_freed_by_the_last_that_is_stopped() -> None:
     assert [freed.loses(a), freed.loses(c)] == [2, 1]
     freed.remove(a)
     assert freed.loses(b) == 0
+
+
+# --------------------------------------------------------------- what a policy hands in is checked
+
+
+def two_nodes() -> State:
+    state = State()
+    for node in (Node("ours", 2), Node("theirs", 2, tenant="them"), Node("old", 2, "old")):
+        state.record(NodeJoined(0.0, node))
+    state.record(TenantSet(0.0, Tenant("us", 3.0)))
+    for name in "abc":
+        state.record(Submitted(0.0, job(name, 2, tenant="us", kinds=("gpu",))))
+    state.record(NodeDraining(0.0, "old"))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ([placement((0, 0b11)), placement((0, 0b11))], "which has 0 free"),
+        ([placement((1, 0b11))], "for tenant 'them' alone"),
+        ([placement((2, 0b11))], "down, draining or gone"),
+        ([placement((0, 0b1))], "with 1 GPUs"),
+        ([placement((0, 0b110))], "has only 2 GPUs"),
+        ([placement((7, 0b11))], "no node number 7"),
+        ([placement((0, 0b11)), placement((0, 0b01), (1, 0b01))], "cannot start job 'b'"),
+    ],
+)
+def test_a_start_that_was_drafted_is_checked_like_any_other(
+    where: list[Placement], says: str
+) -> None:
+    state = two_nodes()
+    before = fingerprint(state)
+    plan = Plan(state, consolidated)
+    with pytest.raises(IllegalEntry, match=says):
+        tried(state, plan, where)
+    state.settle()
+    assert fingerprint(state) == before
+
+
+def tried(state: State, plan: Plan, where: list[Placement]) -> None:
+    for name, place in zip("abc", where, strict=False):
+        plan.start_at(state.tracks[name], place)
+    for action in plan.actions:
+        state.record(action)
+
+
+def test_nobody_starts_anew_on_a_node_that_is_closed_though_it_may_stay_there() -> None:
+    state = two_nodes()
+    state.record(Start("a", placement((0, 0b11))))
+    state.record(NodeDraining(1.0, "ours"))
+    running = state.running["a"]
+    plan = Plan(state, consolidated)
+    plan.stop(running)
+    assert plan.keep(running)
+    assert plan.actions == []
+    assert running.placement is not None
+    state.record(Preempt("a"))
+    with pytest.raises(IllegalEntry, match="down, draining or gone"):
+        state.record(Start("a", placement((0, 0b11))))
+
+
+def test_what_a_placement_rule_of_ours_has_found_is_not_looked_at_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = two_nodes()
+    plan = Plan(state, consolidated)
+    assert plan.start(state.tracks["a"])
+    monkeypatch.setattr(type(state.room), "check", None)
+    for action in plan.actions:
+        state.record(action)
+    assert list(state.running) == ["a"]
+
+
+def test_a_rule_of_somebody_else_is_not_trusted() -> None:
+    state = two_nodes()
+    plan = Plan(state, lambda room, shape: room.single(1, 0b11))
+    with pytest.raises(IllegalEntry, match=r"'a' at t=0: .* for tenant 'them' alone"):
+        plan.start(state.tracks["a"])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start
+from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import JobId, Placement, Shape
 from dovetail.core.room import Room
 from dovetail.core.track import Track
@@ -20,6 +21,7 @@ class Plan:
 
     def __init__(self, view: View, place: Place) -> None:
         self.room: Final = view.room
+        self._view: Final = view
         self._actions: list[Action] = []  # in the order tried: each makes room for the next
         self._in_order = True
         self._kept: set[int] = set()  # which of the actions were taken back
@@ -41,7 +43,12 @@ class Plan:
         return True
 
     def start_at(self, track: Track, placement: Placement) -> None:
-        self.room.draft_take(placement, track.shape)
+        try:
+            self.room.draft_take(placement, track.shape)
+        except IllegalEntry as error:
+            raise IllegalEntry(
+                f"cannot start job {track.job.id!r} at t={self._view.now:g}: {error}"
+            ) from None
         self.started.append(track)
         self._actions.append(Start(track.job.id, placement))
 
@@ -67,7 +74,7 @@ class Plan:
         assert placement is not None
         if not self.room.is_free(placement) or not self.room.allows(placement, track.shape):
             return False
-        self.room.draft_take(placement, track.shape)
+        self.room.draft_take(placement, track.shape, own=True)
         self._kept.add(self._stop_at.pop(track.job.id))
         self._in_order = self._in_order and not self.started
         return True

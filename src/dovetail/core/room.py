@@ -96,7 +96,7 @@ class Room:
         self.prompt = False  # are all nodes such that jobs work at once?
         self.changes = 0  # how often a node opened or closed, or a quota was set
         self._asked: list[Shape] = []  # shapes that remember their pools
-        # Taken or given, what, for whom, and whether it is known to be possible.
+        # Taken or given, what, for whom, and whether it may be recorded as it is.
         self._draft: list[tuple[bool, Placement, Shape, bool]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
@@ -501,11 +501,13 @@ class Room:
 
     # -------------------------------------------------------------------------------------- drafts
 
-    def draft_take(self, placement: Placement, shape: Shape) -> None:
-        # What the book itself has just found can be taken; of what others chose nobody knows yet.
-        trusted = placement is self.found and shape is self.found_for
+    def draft_take(self, placement: Placement, shape: Shape, own: bool = False) -> None:
+        """What our rules have just found can be taken; what others chose is checked. Its `own` GPUs a
+        job may keep even on a node that is closed, but not start there anew."""
+        if not own and (placement is not self.found or shape is not self.found_for):
+            self.check(placement, shape)
         self.take(placement, shape)
-        self._draft.append((True, placement, shape, trusted))
+        self._draft.append((True, placement, shape, not own))
         self.drafted = self.unsettled = True
 
     def draft_give(self, placement: Placement, shape: Shape) -> None:

@@ -46,6 +46,10 @@ class Learned:
         followed, known = self._asked(job, view)
         return belief_of(job, known, followed.learner.at(view.now))
 
+    def knows(self, job: Job, view: View) -> bool:
+        """Is that more than a guess?"""
+        return not self._asked(job, view)[1].guessed
+
     def _asked(self, job: Job, view: View) -> tuple[Followed, Known]:
         followed = view.index(self)
         assert isinstance(followed, Followed)

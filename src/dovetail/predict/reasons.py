@@ -15,16 +15,17 @@ from dovetail.predict.memory import Memory
 
 _SLIGHT = 0.05  # factors nearer to one are not worth a word
 _REASONS = 3  # at most
+_NOTHING = "no job like it has finished yet, and nobody has said how long it takes"
 
 
 @dataclass(frozen=True)
 class Explained:
-    """An answer, and what it rests on. Without history it is a guess, and says so."""
+    """An answer, and what it rests on. None: nothing is known of such a job."""
 
     predictor: str
-    seconds: Seconds
-    low: Seconds
-    high: Seconds
+    seconds: Seconds | None
+    low: Seconds | None
+    high: Seconds | None
     level: float
     because: tuple[str, ...]
 
@@ -34,6 +35,8 @@ def explained(
 ) -> Explained:
     """For a job that is submitted now; `span` writes durations."""
     known, fit = memory.chronicle.now_of(job, now), Learner(way, memory).afresh()
+    if known.guessed:
+        return Explained(way, None, None, None, LEVEL, (_NOTHING,))
     belief, because = belief_of(job, known, fit), _because(job, known, fit, span)
     limit = job.time_limit_s
     if limit is not None and belief.high > limit:

@@ -104,7 +104,7 @@ def replay(
         seed=seed,
     )
     study.trials = [Trial(number, {}) for number in range(len(drawn.curves))]
-    world = _World(rule, drawn, study, switch_cost if start_cost is None else start_cost)
+    world = _World(rule, drawn, study, start_cost)
     world.run()
     return world.outcome()
 
@@ -112,9 +112,11 @@ def replay(
 class _World:
     """The slots, who is in them, and the curves along which the trials go."""
 
-    def __init__(self, rule: Rule, drawn: Drawn, study: Study, start_cost: float) -> None:
+    def __init__(
+        self, rule: Rule, drawn: Drawn, study: Study, start_cost: float | None = None
+    ) -> None:
         self.rule = rule
-        self.start_cost = start_cost
+        self.start_cost = study.switch_cost if start_cost is None else start_cost
         self.drawn = drawn
         self.study = study
         self.occupants: list[Trial | None] = [None] * study.slots

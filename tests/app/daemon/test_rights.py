@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.app.daemon.callers import Caller, caller_of
+from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.owners import OwnerUnknown, rights_of
 from dovetail.app.daemon.whose import settle_whose
 from dovetail.app.home import Home, home_in
@@ -120,6 +122,19 @@ def test_a_folder_that_another_user_could_change_is_no_home_for_everybody(
         assert (said.code, said.err.count("\n")) == (1, 1)
         assert f"{theirs} is another user's" in said.err
     assert not precious.exists()
+
+
+@as_root
+def test_what_is_in_others_folders_is_not_told_by_what_is_refused(open_folder: Path) -> None:
+    closed = open_folder / "closed"
+    (closed / "there").mkdir(parents=True)
+    closed.chmod(0o700)
+    nobody = Caller(NOBODY, "nobody", False, (NOBODY,))
+    for name in ("there", "not-there"):
+        with pytest.raises(BadInput, match=f"there is no folder .*{name}"):
+            check_folder(str(closed), name, nobody)
+    check_folder(str(open_folder), "", nobody)
+    check_folder(str(closed), "there", caller_of(0, 0))
 
 
 # -------------------------------------------------------------------------------------- the owner

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.app.daemon.stdin import take
 from dovetail.backends.local import keeper
 from typed_box import Box
 
@@ -126,8 +127,6 @@ def fed(path: Path, feed: keeper.Feed, most: int = 1 << 20) -> bytes:
 def test_a_ring_takes_what_it_has_room_for_and_gives_it_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dovetail.app.daemon.stdin import take
-
     monkeypatch.setattr(keeper, "STDIN_BYTES", 10)
     path = tmp_path / "stdin"
     sent = bytes(range(100))
@@ -143,9 +142,15 @@ def test_a_ring_takes_what_it_has_room_for_and_gives_it_in_order(
     assert keeper.Feed(str(path)).is_gone()
 
 
-def test_a_reader_that_has_gone_wants_no_more(tmp_path: Path) -> None:
-    from dovetail.app.daemon.stdin import take
+def test_of_a_job_that_waits_less_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "stdin"
+    assert take(path, 0, bytes(5 << 20), True, has_started=False) == (4 << 20, True)
+    assert take(path, 4 << 20, bytes(1 << 20), True, has_started=False) == (4 << 20, True)
+    assert take(path, 4 << 20, bytes(1 << 20), True) == (5 << 20, True)
+    assert keeper.what_is_put(str(path)) == (5 << 20, 5 << 20, True)
 
+
+def test_a_reader_that_has_gone_wants_no_more(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
     feed = keeper.Feed(str(path))
     os.close(feed.reading)
@@ -156,8 +161,6 @@ def test_a_reader_that_has_gone_wants_no_more(tmp_path: Path) -> None:
 
 
 def test_an_input_whose_sender_is_long_gone_ends(tmp_path: Path) -> None:
-    from dovetail.app.daemon.stdin import take
-
     path = tmp_path / "stdin"
     take(path, 0, b"abc", False)
     feed = keeper.Feed(str(path))

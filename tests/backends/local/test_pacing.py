@@ -104,7 +104,7 @@ def _is_decided_alike(here: Box) -> None:
 
 
 def test_a_pair_that_does_not_hinder_each_other_stays(here: Box) -> None:
-    jobs = pair(here, ("one", "other"), 300)
+    jobs = pair(here, ("one", "other"), 220)
     rows = here.wait(*jobs)
     assert [row["phase"] for row in rows] == ["finished", "finished"]
     assert not any(isinstance(entry, Preempt) for entry in here.journal())

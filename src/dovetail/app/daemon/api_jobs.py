@@ -192,7 +192,8 @@ def send_stdin(
         return Answer({"taken": at, "open": False})
     if not (daemon.service.record(job_id) or {}).get("stdin"):
         raise Conflict(f"job {job_id} was submitted without a standard input")
-    return Answer(take(daemon.home.stdin(job_id), at, data, end)._asdict())
+    stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
+    return Answer(take(stdin, at, data, end, has_started)._asdict())
 
 
 def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:

@@ -132,8 +132,9 @@ def _likeness(
 ) -> Likeness:
     usage = policy.usage(view) if isinstance(policy, FairShare) else {}
     tracks = list(tracks)
-    told = _told(policy, view, tracks)
-    seconds = {job_id: belief.seconds for job_id, belief in told.items()}
+    learned = _learned_of(policy, view, tracks)
+    seconds = {job_id: belief.seconds for job_id, (belief, _) in learned.items()}
+    told = {job_id: belief for job_id, (belief, known) in learned.items() if known}
     still = stills.take(view, max(now, view.now), tracks)
     speeds = getattr(policy, "speeds", None)  # of the few that ask for them
     return Likeness(
@@ -146,12 +147,18 @@ def _likeness(
     )
 
 
-def _told(policy: Policy, view: View, tracks: Iterable[Track]) -> dict[JobId, Belief]:
-    """Asked here, once: in a likeness it would have to learn everything anew."""
+def _learned_of(
+    policy: Policy, view: View, tracks: Iterable[Track]
+) -> dict[JobId, tuple[Belief, bool]]:
+    """What a predictor that learns says, and whether it is more than a guess. Asked here, once: in a
+    likeness it would have to learn everything anew."""
     predictor = getattr(policy, "predictor", None)
     if not isinstance(predictor, Learned):
         return {}
-    return {track.job.id: predictor.belief(track.job, view) for track in tracks}
+    return {
+        track.job.id: (predictor.belief(track.job, view), predictor.knows(track.job, view))
+        for track in tracks
+    }
 
 
 def scheduler_of(policy: Policy) -> ListScheduler | LineScheduler | None:

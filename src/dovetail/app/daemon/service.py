@@ -19,6 +19,7 @@ from dovetail.app.daemon.admission import Admission
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
 from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
 from dovetail.app.daemon.limits import Limits
@@ -31,7 +32,6 @@ from dovetail.app.daemon.submissions import (
     Member,
     Submission,
     as_here,
-    check_folder,
     check_it_could_run,
     members,
 )
@@ -114,7 +114,7 @@ class Service:
         if self._parts.store.is_full:
             raise self._disk_full()
         try:
-            return self._ask(change)
+            return self._ask(self._all_or_nothing(change))
         except OSError as error:
             if error.errno in (ENOSPC, EDQUOT):
                 raise self._disk_full() from None
@@ -123,6 +123,18 @@ class Service:
                     f"the daemon is short of what it takes: {error}; try again"
                 ) from None
             raise
+
+    def _all_or_nothing(self, change: Change[Answer]) -> Change[Answer]:
+        """What it has written of new jobs before it failed goes, as nobody will be told of them."""
+
+        def careful(view: View, now: Seconds) -> tuple[Sequence[Event], Answer]:
+            try:
+                return change(view, now)
+            except BaseException:
+                self._parts.book.drop_unsaid()
+                raise
+
+        return careful
 
     def _disk_full(self) -> DiskFull:
         return DiskFull(
@@ -147,8 +159,8 @@ class Service:
         for submission in submissions:
             if submission.stdin and submission.spec.array is not None:
                 raise BadInput("stdin: the members of an array have none; pass files instead")
-            if not submission.spec.after:  # those may make it
-                check_folder(submission.workdir, submission.spec.workdir)
+        for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
+            check_folder(*folder, caller)  # jobs that come after others may find it made
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()

@@ -22,7 +22,10 @@ class Taken(NamedTuple):
     open: bool  # is there any use in more?
 
 
-def take(stdin: Path, at: int, data: bytes, is_end: bool) -> Taken:
+WAITING_BYTES: Final = 4 << 20  # of one that has not started: there may be very many of those
+
+
+def take(stdin: Path, at: int, data: bytes, is_end: bool, has_started: bool = True) -> Taken:
     """Put in what there is room for. `at` is the place of the data's first byte in all that is sent;
     what was taken before is not taken twice."""
     with _LOCK:
@@ -35,7 +38,8 @@ def take(stdin: Path, at: int, data: bytes, is_end: bool) -> Taken:
         if got < 0 or is_all:
             return Taken(put, False)
         rest = data[put - at :]
-        piece = rest[: keeper.STDIN_BYTES - (put - got)]
+        most = keeper.STDIN_BYTES if has_started else WAITING_BYTES
+        piece = rest[: max(most - (put - got), 0)]
         try:
             put = _put_in(stdin, put, piece, is_end and len(piece) == len(rest))
         except OSError as error:

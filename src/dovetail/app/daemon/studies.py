@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.holds import STUDY_STOPPED
 from dovetail.app.daemon.service import Parts, Service
 from dovetail.app.daemon.sight import study_for
 from dovetail.app.daemon.study_archive import Past
 from dovetail.app.daemon.study_rows import Look, look_at, page_of_study, row_in, row_of_study
-from dovetail.app.daemon.submissions import Submission, check_folder
+from dovetail.app.daemon.submissions import Submission
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -68,7 +69,7 @@ class Studies:
         from dovetail.app.daemon import study_plan as plan
 
         spec = plan.read_plan(opening)
-        check_folder(opening.workdir, spec.workdir)
+        check_folder(opening.workdir, spec.workdir, caller)
         first = plan.first_turns(spec, self._at_first(spec, caller))
 
         def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:

@@ -5,33 +5,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dovetail.app.daemon.callers import Caller, user_name
 from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.daemon.records import OF, array_of, record_in
+from dovetail.app.daemon.slurm_tools import lay_out_tools
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
 from dovetail.app.spec.launch import (
-    SLURM_TOOLS,
     STEPS,
     TOOLS,
     argv,
     scripts,
     slurm_environment,
-    slurm_tool,
     slurm_variables,
 )
 from dovetail.app.spec.model import JobSpec, dump, read
-from dovetail.backends.local import keeper, srun
+from dovetail.backends.local import keeper
 from dovetail.backends.local.keeper import LAUNCH
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch, Owner
@@ -83,19 +79,6 @@ def members(
             job = replace(job, deadline=job.deadline - epoch)
         found.append(Member(job, spec, index))
     return found
-
-
-def check_folder(folder: str, inside: str = "") -> None:
-    """The folder to run in must be there, unless nobody can tell: it may be open to its owner alone."""
-    path = _joined(folder, inside)
-    try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
-    except PermissionError:
-        return
-    except OSError:
-        is_folder = False
-    if not is_folder:
-        raise BadInput(f"workdir: there is no folder {path!r:.200}; make it first, or name another")
 
 
 def as_here(job: Job, room: Room) -> Job:
@@ -230,6 +213,16 @@ class Book:
         unsaid, self._unsaid = self._unsaid, []
         for mark in unsaid:
             mark.unlink(missing_ok=True)
+
+    def drop_unsaid(self) -> None:
+        """They are not taken on after all."""
+        unsaid, self._unsaid = self._unsaid, []
+        for mark in unsaid:
+            job_id = mark.parent.name
+            self._orders.pop(JobId(job_id), None)
+            self._members.pop(array_of(job_id), None)
+            self._store.forget("specs", job_id)
+            shutil.rmtree(mark.parent, ignore_errors=True)
 
     def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
         """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
@@ -402,31 +395,13 @@ class Book:
         for name, text in scripts(spec).items():
             (folder / name).write_text(text, encoding="utf-8")
         if spec.slurm:
-            _lay_out_tools(folder / TOOLS)
+            lay_out_tools(folder / TOOLS)
         if self._home.system:
             _give_to(uid, folder)
 
 
 def _parts_of(stdin: Path) -> list[Path]:
     return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
-
-
-def _lay_out_tools(folder: Path) -> None:
-    """`srun` for a Slurm script; its user may be another than ours, and runs it."""
-    folder.mkdir(mode=0o755, exist_ok=True)
-    first, *others = SLURM_TOOLS
-    tool = folder / first
-    tool.write_text(slurm_tool(_source_of_srun(), sys.executable), encoding="utf-8")
-    for path in (folder, tool):
-        path.chmod(0o755)
-    for name in others:
-        with suppress(FileExistsError):
-            (folder / name).symlink_to(first)
-
-
-@cache
-def _source_of_srun() -> str:
-    return Path(srun.__file__).read_text(encoding="utf-8")
 
 
 def _joined(folder: str, inside: str) -> str:
@@ -442,7 +417,9 @@ def _give_to(uid: int, folder: Path) -> None:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    yield from (path for path in folder.iterdir() if not path.name.isdigit())
+    """But its runs, and the tools that we may write anew: those stay ours."""
+    own = (path for path in folder.iterdir() if path.name != TOOLS)
+    yield from (path for path in own if not path.name.isdigit())
 
 
 def _remove(paths: Sequence[Path]) -> None:

@@ -57,6 +57,8 @@ def predict(
     whose = user if user is not None else "" if trace else _own_name()
     told = _of_trace(trace) if trace else None
     job = _job(asked, ctx.meta["is_command"], whose, user is not None)
+    if trace:  # which tells no commands
+        job = replace(job, alike=(), amount=None)
     stories, now = told or _of_daemon(ctx.obj)
     memory = Memory()
     memory.take_in(stories)
@@ -64,15 +66,15 @@ def predict(
     if as_json:
         print_json({**asdict(found), "finished": memory.finished})
     else:
-        _say(found, memory.finished)
+        _say(found)
 
 
-def _say(found: Explained, finished: int) -> None:
+def _say(found: Explained) -> None:
+    if found.seconds is None or found.low is None or found.high is None:
+        click.echo(f"Unknown: {'; '.join(found.because)}.")
+        return
     sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
-    if finished:
-        click.echo(f"About {span(found.seconds)}; {sure}.")
-    else:
-        click.echo(f"No job has finished yet, so this is a guess: {span(found.seconds)}; {sure}.")
+    click.echo(f"About {span(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 
@@ -91,7 +93,7 @@ def _job(asked: Mapping[str, Any], is_command: bool, user: str, user_said: bool)
         if not own and not user_said:
             raise click.UsageError("say which job: -- COMMAND, a file, or options such as --gpus 4")
         job = _as_submitted({**own, "command": ["true"]}, user)
-        return replace(job, name=asked["name"] or "")
+        return replace(job, name=asked["name"] or "", alike=(), amount=None)
     if is_command:
         return _as_submitted({**own, "command": words}, user)
     from dovetail.app.live.files import read as read_file

@@ -52,7 +52,10 @@ class Sought(NamedTuple):
 def value_in(line: str, metric: str) -> float | None:
     """The metric's value, if the line tells it. The very name goes before one that is spelled a
     little differently (`Val Loss`)."""
-    for pattern in _patterns(metric):
+    key, patterns = _patterns(metric)
+    if key not in line.lower():  # as a rule: that is ten times as quick to see
+        return None
+    for pattern in patterns:
         for match in pattern.finditer(line):
             if not _is_qualified(line, match.start()):
                 return float(match[1].replace(",", ""))
@@ -74,13 +77,15 @@ def without_colours(line: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _patterns(metric: str) -> tuple[re.Pattern[str], ...]:
+def _patterns(metric: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
+    """Letters that any line that tells it has, and how it is told there."""
     exact = re.compile(rf"(?<![\w./@-]){re.escape(metric)}{_VALUE}")
-    words = [re.escape(word) for word in re.split(r"[\W_]+", metric) if word]
+    words = [word for word in re.split(r"[\W_]+", metric) if word]
     if not words:
-        return (exact,)
-    loose = "[ _./-]?".join(words)
-    return exact, re.compile(rf"(?<![\w./@-]){loose}{_VALUE}", re.IGNORECASE)
+        return metric.lower(), (exact,)
+    loose = "[ _./-]?".join(map(re.escape, words))
+    spelled = re.compile(rf"(?<![\w./@-]){loose}{_VALUE}", re.IGNORECASE)
+    return max(words, key=len).lower(), (exact, spelled)
 
 
 def _is_qualified(line: str, place: int) -> bool:

@@ -144,7 +144,10 @@ class Run:
         """Whether its keeper lives, and so `ending` is still to come; or, if that one was killed, the
         guard that ends what it left behind."""
         self._reap()
-        return self.keeper_pid() is not None or self._guard_pid() is not None
+        if self.keeper_pid() is not None or self._guard_pid() is not None:
+            return True
+        self._reap()  # it may have gone between
+        return False
 
     def is_lost(self) -> bool:
         """It had begun, and its keeper was killed: nobody will say how it ended."""

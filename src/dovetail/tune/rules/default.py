@@ -35,7 +35,7 @@ class Default:
     # After this share of the time of a whole study (and that of one trial at least), this share of
     # the slots runs the trials in order of creation, each to its end: whatever the curves do, the
     # best is then found in a time that can be told. And those tell whether early losses mislead.
-    trusted: float = 0.15
+    trusted: float = 0.125
     in_order: float = 0.5
     # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
     # become the first): then nobody gives way any more, and those that look worst come first.
