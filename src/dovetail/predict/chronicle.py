@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, final
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.predict.evidence import Opinion
 from dovetail.predict.group import past
-from dovetail.predict.identity import identities
+from dovetail.predict.identity import Identity, identities
 from dovetail.predict.lore import Lore
 
 # What is compared with the level of history (a logarithm of seconds), and what is not.
@@ -107,9 +107,10 @@ class Chronicle:
     def submits(self, job: Job, at: Seconds) -> Known:
         """What is known of it, from before that time; it is counted from now on."""
         known = self.of(job, at)
-        like, *_, users, _ = identities(job)
-        self.lore.group(like).submits(at)
-        for key in (like, users):
+        command, named, users = _followed(job)
+        for key in {command, named}:
+            self.lore.group(key).submits(at)
+        for key in {command, named, users}:
             self.lore.group(key).latest.comes(job.id)
         return known
 
@@ -120,7 +121,10 @@ class Chronicle:
     def of(self, job: Job, at: Seconds) -> Known:
         while self._due and self._due[0][0] < at:
             self._see(*heappop(self._due))
-        like, *_, named, users, everyone = [self.lore.at_hand(key) for key in identities(job)]
+        finest, *_, sized, named, users, everyone = [
+            self.lore.at_hand(key) for key in (identities(job)[0], *identities(job)[-4:])
+        ]
+        like = finest if finest.number else sized  # a command that has not run yet goes by its name
         latest, opened = zip(*like.latest.of(at), *users.latest.of(at), strict=True)
         levels = (
             like.fast, like.slow, like.last, named.fast, users.fast, users.slow, everyone.fast,
@@ -141,15 +145,23 @@ class Chronicle:
         )
 
     def _see(self, at: Seconds, _: int, job_id: JobId, job: Job, seconds: Seconds) -> None:
-        like, *_rest, users, _all = [self.lore.group(key) for key in identities(job)]
-        if seconds == -inf:
-            like.running.setdefault(job_id, at)
-        else:
-            like.running.pop(job_id, None)
-        for group in (like, users):
-            group.latest.sees(job_id, at, seconds)
+        command, named, users = _followed(job)
+        for key in {command, named}:
+            running = self.lore.group(key).running
+            if seconds == -inf:
+                running.setdefault(job_id, at)
+            else:
+                running.pop(job_id, None)
+        for key in {command, named, users}:
+            self.lore.group(key).latest.sees(job_id, at, seconds)
         if seconds >= 0:
             self.lore.learn(job, at, seconds)
+
+
+def _followed(job: Job) -> tuple[Identity, Identity, Identity]:
+    """Whose latest submissions are watched: of its command, of its name and size, of its user."""
+    keys = identities(job)
+    return keys[0], keys[-4], keys[-2]
 
 
 def _estimate(job: Job) -> float:

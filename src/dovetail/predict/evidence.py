@@ -21,6 +21,7 @@ from dovetail.predict.identity import AMOUNT, FLAGS, NAME, NOBODY, USER
 # it: judgement, which counts as much as a few jobs. From everyone's jobs to those of one command. With
 # other arguments the same script may be a smoke test or a week's training.
 _APART: Final = (2.6, 2.6, 2.5, 2.5, 2.5, 1.0, 0.5, 0.3)
+_APART_BY_NAME: Final = (2.6, 2.6, 1.2, 0.7)  # where no command is known the name stands for it
 _JUDGED = 2.0  # jobs that the judgement counts as
 _PRIOR = 4.0  # and what is usual for such identities, against an identity's own scatter
 _REMEMBERED = 200  # of the latest, in what is learned about a scatter
@@ -71,6 +72,7 @@ class Scales:
 
     def __init__(self) -> None:
         self._apart: Final = [Scatter(deviation) for deviation in _APART]
+        self._by_name: Final = [Scatter(deviation) for deviation in _APART_BY_NAME]
         self._words: Final[dict[tuple[str, str], Group]] = {}
 
     def learn(self, job: Job, briefs: Sequence[Brief], logarithm: float) -> None:
@@ -79,14 +81,17 @@ class Scales:
             if brief.number:
                 off = logarithm - _said_by(brief, job, fineness)
                 few = min(brief.number, _MOST_RUNS)
-                self._apart[fineness].learn(off * off * few / (few + 1.0))
+                self._of(job)[fineness].learn(off * off * few / (few + 1.0))
         for key, said, _ in _words(job):
             self._words.setdefault(key, Group()).adds(logarithm - said)
 
-    def apart(self, fineness: int, brief: Brief) -> float:
+    def _of(self, job: Job) -> Sequence[Scatter]:
+        return self._apart if job.alike and job.trial is None else self._by_name
+
+    def apart(self, job: Job, fineness: int, brief: Brief) -> float:
         """The variance of jobs of an identity: its own, as far as there are jobs to tell."""
         few = min(brief.number, _MOST_RUNS)
-        usual = self._apart[fineness].variance
+        usual = self._of(job)[fineness].variance
         own = max(brief.variance, _LEAST_APART**2)
         return (_PRIOR * usual + (few - 1) * own) / (_PRIOR + few - 1)
 
@@ -155,7 +160,7 @@ def _of_runs(job: Job, told: Sequence[tuple[int, Brief]], scales: Scales) -> Nor
         own_unit = offset(job, fineness)
         if not own_unit and place + 1 < len(told) and told[place + 1][1].number == brief.number:
             continue  # these are the same runs
-        apart = scales.apart(fineness, brief)
+        apart = scales.apart(job, fineness, brief)
         far = own_unit - brief.amount if own_unit else 0.0
         own = apart / min(brief.number, _MOST_RUNS) + (_FAR * far) ** 2
         before = unsure + max(around - apart, _LEAST_BETWEEN * apart)

@@ -17,7 +17,7 @@ from typing import Final, final
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.predict.evidence import Opinion, by_reports
-from dovetail.predict.identity import AMOUNT, COMMAND, described
+from dovetail.predict.identity import AMOUNT, COMMAND, NAME, described
 from dovetail.predict.lore import Answer, Lore
 
 _NORMAL = NormalDist()
@@ -184,8 +184,8 @@ def rests_on(job: Job, opinion: Opinion) -> str:
     if opinion.fineness < 0:
         return said
     runs = described(job, opinion.fineness, opinion.number)
-    if not opinion.by_word:
-        return runs
+    if not opinion.by_word or (job.estimate is None and opinion.fineness >= NAME):
+        return runs  # beside these a limit only bounds
     return f"{runs}, and {said}" if opinion.fineness >= AMOUNT else f"{said}, and {runs}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -11,13 +12,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 
 from dovetail.app.daemon import main
 from dovetail.app.daemon.errors import DiskFull
 from dovetail.app.daemon.main import recover
-from dovetail.app.daemon.submissions import Submission
+from dovetail.app.daemon.submissions import Book, Member, Submission
 from dovetail.app.spec.model import read
 from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
@@ -235,3 +237,26 @@ def test_an_array_goes_on_if_the_daemon_died_before_the_turn_of_its_next_member(
 
 
 ARRAY = {"run": "sleep 60", "array": "0-3%2"}
+
+
+def test_a_submission_that_fails_half_way_leaves_nothing_to_be_taken_for_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = Book.keep
+
+    def fails(book: Book, member: Member, *rest: Any) -> None:
+        if member.index == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        keep(book, member, *rest)
+
+    with box(tmp_path / "box") as here:
+        monkeypatch.setattr(Book, "keep", fails)
+        with pytest.raises(DiskFull):
+            here.service.submit([Submission(read(ARRAY), {}, str(tmp_path))], ME)
+        monkeypatch.setattr(Book, "keep", keep)
+        assert not [path for path in here.home.runs.iterdir() if path.name[0].isdigit()]
+        here.leave()
+    with box(tmp_path / "box") as again:
+        assert again.daemon.notices.all == ()
+        (row,) = again.wait(again.submit("exit 0"))
+        assert row["phase"] == "finished"

@@ -85,7 +85,43 @@ def test_a_job_that_is_no_array_stands_for_itself() -> None:
 
 
 def test_a_plain_job_asks_for_one_gpu() -> None:
-    assert to_job(spec(), "1", "ann", NOW) == Job(JobId("1"), user="ann", name="true")
+    job = to_job(spec(), "1", "ann", NOW)
+    assert job == Job(JobId("1"), user="ann", name="true", alike=job.alike)
+    assert len(set(job.alike)) == 4
+
+
+def test_commands_are_alike_by_script_flags_and_numbers_of_epochs() -> None:
+    def alike(command: str, user: str = "ann") -> tuple[str, ...]:
+        return to_job(read({"command": command.split()}), "1", user, NOW).alike
+
+    one = alike("python train.py --epochs 10 --lr 0.1")
+    assert alike("python train.py --lr=0.1 --epochs=10")[1:] == one[1:]
+    assert _common(one, alike("python train.py --epochs 500 --lr 0.1")) == [0, 1, 1, 1]
+    assert _common(one, alike("python train.py --epochs 500 --lr 0.2")) == [0, 0, 1, 1]
+    assert _common(one, alike("python train.py --smoke")) == [0, 0, 0, 1]
+    assert _common(one, alike("python eval.py --epochs 10 --lr 0.1")) == [0, 0, 0, 0]
+    assert _common(one, alike("python train.py --epochs 10 --lr 0.1", "bob")) == [0, 0, 0, 0]
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> list[int]:
+    return [int(own == another) for own, another in zip(one, other, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("command", "amount"),
+    [
+        ("python train.py --epochs 500", 500.0),
+        ("python train.py --max-steps=1e4 --warmup-steps 10", 1e4),
+        ("python -m pkg.train trainer.max_epochs=3", 3.0),
+        ("python train.py --steps 100 --num_epochs 7", 7.0),
+        ("python train.py --epochs auto", None),
+        ("python train.py --lr 0.1 --step-size 5", None),
+    ],
+)
+def test_epochs_or_steps_that_a_command_names_are_its_amount(
+    command: str, amount: float | None
+) -> None:
+    assert to_job(read({"command": command.split()}), "1", "ann", NOW).amount == amount
 
 
 def test_every_wish_reaches_the_scheduler() -> None:
@@ -133,6 +169,7 @@ def test_every_wish_reaches_the_scheduler() -> None:
         time_limit_s=3600.0,
         after=(JobId("3"), JobId("4.1")),
         restartable=True,
+        alike=job.alike,
     )
 
 

@@ -57,6 +57,8 @@ def predict(
     whose = user if user is not None else "" if trace else _own_name()
     told = _of_trace(trace) if trace else None
     job = _job(asked, ctx.meta["is_command"], whose, user is not None)
+    if trace:  # which tells no commands
+        job = replace(job, alike=(), amount=None)
     stories, now = told or _of_daemon(ctx.obj)
     memory = Memory()
     memory.take_in(stories)
@@ -91,7 +93,7 @@ def _job(asked: Mapping[str, Any], is_command: bool, user: str, user_said: bool)
         if not own and not user_said:
             raise click.UsageError("say which job: -- COMMAND, a file, or options such as --gpus 4")
         job = _as_submitted({**own, "command": ["true"]}, user)
-        return replace(job, name=asked["name"] or "")
+        return replace(job, name=asked["name"] or "", alike=(), amount=None)
     if is_command:
         return _as_submitted({**own, "command": words}, user)
     from dovetail.app.live.files import read as read_file
