@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -15,8 +16,9 @@ from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.models.workload import Arrival
 from dovetail.predict.boosting import fitted
-from dovetail.predict.calibration import Side
+from dovetail.predict.calibration import Shown, Side
 from dovetail.predict.chronicle import Chronicle
+from dovetail.predict.grown import Trust
 from dovetail.predict.intervals import Belief
 from dovetail.predict.learned import LEARNED, Learned
 from stand_in_months import lived, months
@@ -162,3 +164,28 @@ def test_qssf_with_the_mixture_lies_between_the_oracle_and_fifo() -> None:
         return float(simulate(experiment, policy).summary["mean_jct_s"])
 
     assert mean("qssf") < mean("qssf:predictor=mixture") < mean("fifo")
+
+
+def test_an_interval_reaches_as_far_as_what_was_shown_has_needed() -> None:
+    chance, shown = Random(0), Shown(0.1)
+    assert shown.reach() == (-2.353, 2.353)  # before anything has shown it: heavy tails
+    for _ in range(300):
+        shown.judge(chance.gauss(0.5, 0.2))
+    low, high = shown.reach()
+    assert -0.2 <= low <= 0.0
+    assert 0.65 < high < 0.95
+    for _ in range(40):
+        shown.judge(3.0)  # all of a sudden
+    assert shown.reach().high >= 3.0
+
+
+def test_who_has_put_more_pairs_in_order_lately_is_trusted_more() -> None:
+    chance, trust = Random(0), Trust(2)
+    for _ in range(200):
+        truth = chance.gauss(5.0, 1.0)
+        noise = chance.gauss(0.0, 1.0)
+        trust.judge(
+            [truth + 1.0 + 0.01 * noise, 6.0 + abs(truth - 5.0) * (-1) ** (truth > 5)], truth
+        )
+    first, second = trust.weights()
+    assert first > 0.9 > 0.1 > second

@@ -23,7 +23,7 @@ from dovetail.app.daemon.submissions import Book, Member, Submission
 from dovetail.app.spec.model import read
 from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
-from dovetail.core.entries import Cancelled, Displaced, Released, Start
+from dovetail.core.entries import Cancelled, Displaced, Finished, Released, Start, Started
 from dovetail.core.journal import decode, encode
 from dovetail.core.model import JobId
 from dovetail.core.state import State
@@ -260,3 +260,29 @@ def test_a_submission_that_fails_half_way_leaves_nothing_to_be_taken_for_lost(
         assert again.daemon.notices.all == ()
         (row,) = again.wait(again.submit("exit 0"))
         assert row["phase"] == "finished"
+
+
+def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Path) -> None:
+    """The daemon was killed between launching it and saying so."""
+    with box(tmp_path / "box", slots=1) as here:
+        blocker = here.submit("sleep 1000")
+        here.wait_until(blocker, "running")
+        job = JobId(here.submit("exit 0"))
+        here.service.pause([job], ME)
+        here.service.cancel([blocker], ME)
+        here.wait_for(lambda: not list((here.home.runs / "live").iterdir()))
+        placement = next(own.placement for own in here.journal() if isinstance(own, Start))
+        order = here.daemon.book.order_for(job)
+        here.leave()
+    with Store.open(tmp_path / "box" / "dovetail.db") as store:
+        now = recover(store).now
+        for entry in (Released(now, job), Start(job, placement)):
+            store.add(encode(entry, now).rstrip("\n"))
+    run = Run(tmp_path / "box" / "runs" / job / "1")
+    run.launch(order.launch.with_owner())
+    until(lambda: run.ending() is not None)  # its keeper may live a moment longer
+    with box(tmp_path / "box", slots=1) as again:
+        (row,) = again.wait(job)
+        assert row["phase"] == "finished"
+        told = [type(own) for own in again.journal() if getattr(own, "job_id", "") == job]
+        assert told[-3:] == [Start, Started, Finished]
