@@ -15,7 +15,7 @@ from dovetail.core.model import Job, JobId, Node, Tenant
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
-from dovetail.policies.frugal.policy import least_stint_s
+from dovetail.policies.stints import least_stint_s
 from dovetail.traces.instances import read_instance
 
 ODD = Path(__file__).parents[3] / "shared" / "cases" / "andreas-odd"

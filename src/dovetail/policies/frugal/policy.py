@@ -26,13 +26,12 @@ from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.placement import consolidated
+from dovetail.policies.stints import least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
 LAX: Final = 0.1  # an hour of waiting of a job without a deadline, counted likewise
-PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs,
-PAYS_LONG: Final = 4.0  # or an hour and so many times, where that is less
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -273,10 +272,6 @@ class Frugal:
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
         return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
-
-
-def least_stint_s(interruption_s: Seconds) -> Seconds:
-    return min(PAYS * interruption_s, HOUR_S + PAYS_LONG * interruption_s)
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
