@@ -99,3 +99,26 @@ def test_a_tenant_at_its_quota_does_not_have_its_jobs_stopped_for_each_other() -
     ]
     experiment = Experiment(arrivals, nodes, [Tenant("a", 4)], costs=priced(nodes))
     assert simulate(experiment, "frugal").summary["preemptions"] <= len(arrivals)
+
+
+@pytest.mark.parametrize(("kinds", "cheaper"), [((), True), (("A100",), False)])
+def test_a_wide_job_runs_over_thrifty_nodes_if_that_costs_less(
+    kinds: tuple[str, ...], cheaper: bool
+) -> None:
+    nodes = [*nodes_of(BIG, count=1), *nodes_of(SMALL)]
+    arrivals = [
+        Arrival(0.0, Job(JobId("wide"), gpus=8, kinds=kinds, deadline=2000.0), 1000.0),
+    ]
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [stint] = run.stints
+    assert (len(stint.placement.slices) == 2) is cheaper
+
+
+def test_a_wide_job_is_not_late_for_the_sake_of_thrifty_nodes_that_are_slow() -> None:
+    nodes = [*nodes_of(BIG, count=1), *nodes_of(SMALL)]
+    speeds = {"T4": 0.5}
+    small = Arrival(0.0, Job(JobId("small"), gpus=1, kinds=("T4",), deadline=100.0), 50.0)
+    wide = Arrival(200.0, Job(JobId("wide"), gpus=8, deadline=1500.0), 1000.0)
+    experiment = Experiment([small, wide], nodes, kind_speeds=speeds, costs=priced(nodes))
+    run = simulate(experiment, "frugal", rows=True)
+    assert [row.late_s for row in run.jobs if row.job_id == "wide"] == [0.0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
@@ -25,6 +25,7 @@ from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
+from dovetail.policies.frugal.wide import Wide, spread
 from dovetail.policies.placement import consolidated
 from dovetail.policies.stints import least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
@@ -95,6 +96,10 @@ class Frugal:
             wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
             decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
             draft = Draft(view, books, True, may_go, decided)
+        apart = spread(plan, self._wide(view, draft), self._rates(view))
+        if apart:
+            decided |= apart
+            draft = Draft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
         left_out = set(range(len(draft.tracks))) - spots.keys() - patient if strange else set()
         if left_out:  # perhaps for want of GPUs that a gang has and could do without
@@ -147,6 +152,29 @@ class Frugal:
         slack = deadline - view.now - usual * (1 + self.margin)
         lead = slack - LEAD * usual if keeps else slack
         return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
+
+    def _wide(self, view: View, draft: Draft) -> Iterator[Wide]:
+        """Waiting jobs that were never timed on one node alone, and are wider than some."""
+        if self.hours is not None:
+            return  # they may be waiting for a cheap one
+        rates, paces = self._rates(view), self.books.of(view).paces
+        least = min([p.width for p in view.room.pools if p.free > p.width], default=inf)
+        for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
+            job, shape, whole_s = track.job, track.shape, demand.menu.reference_s
+            if demand.node >= 0 or job.options or shape.gpus <= least:
+                continue
+            steps = ladder(demand.menu.ways, rates)
+            usual, share = steps.usual, steps.shares[steps.thrifty]
+            slack = self._due(track, usual, max(steps.shares))[0] - view.now - usual * demand.left
+            seconds = {
+                p.index: whole_s
+                / min(paces.of(job.model, p.kind, apart) for apart in (False, True))
+                for p in view.room.eligible(shape)
+                if p.width < shape.gpus <= p.free
+            }
+            most = usual + max(slack, 0.0) / demand.left
+            soon = {pool: there for pool, there in seconds.items() if there <= most}
+            yield Wide(track, slack, usual * share, soon)
 
     def _guests(self, view: View, draft: Draft) -> list[Guest]:
         rates = self._rates(view)
