@@ -122,3 +122,14 @@ def test_a_wide_job_is_not_late_for_the_sake_of_thrifty_nodes_that_are_slow() ->
     experiment = Experiment([small, wide], nodes, kind_speeds=speeds, costs=priced(nodes))
     run = simulate(experiment, "frugal", rows=True)
     assert [row.late_s for row in run.jobs if row.job_id == "wide"] == [0.0]
+
+
+def test_a_job_that_pays_for_every_second_does_not_wait_for_a_stint_to_pay() -> None:
+    nodes = nodes_of(SMALL, count=1)
+    long = Arrival(0.0, Job(JobId("long"), gpus=4, deadline=50_000.0), 10_000.0)
+    dear = Job(JobId("dear"), gpus=4, deadline=1000.0, late_cost_per_s=0.01)
+    arrivals = with_interruption_cost([long, Arrival(500.0, dear, 450.0)], 10.0, 50.0)
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [row] = [row for row in run.jobs if row.job_id == "dear"]
+    assert row.late_s is not None
+    assert row.late_s < 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import inf
 from typing import Final
 
@@ -27,7 +27,7 @@ from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.frugal.wide import Wide, spread
 from dovetail.policies.placement import consolidated
-from dovetail.policies.stints import least_stint_s
+from dovetail.policies.stints import PAYS_LONG, least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
@@ -84,7 +84,7 @@ class Frugal:
         if not view.tracks:
             return []
         held: list[Seconds] = []  # until when jobs may not be moved
-        may_go = partial(self._has_settled_in, view, held)
+        may_go = partial(self._has_settled_in, view, held, cache(partial(self._is_pressed, view)))
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
         draft = Draft(view, books, True, may_go)
         if draft.about_to_end:
@@ -219,14 +219,29 @@ class Frugal:
         """Where energy is not known to cost anything there is nothing to wait for."""
         return PATIENCE if self.costs.rates or self.costs.power else 1.0
 
-    def _has_settled_in(self, view: View, held: list[Seconds], track: Track) -> bool:
+    def _has_settled_in(
+        self, view: View, held: list[Seconds], pressed: Callable[[], bool], track: Track
+    ) -> bool:
         """May it be moved? Only when its stint has been worth its interruption: so it is stopped at
-        most as often as that fits into the time it takes, and always makes progress in between."""
-        until = track.working_since + least_stint_s(self._interruption_s(view, track))
-        if view.now + SAME_TIME_S >= until:
+        most as often as that fits into the time it takes, and always makes progress in between. It
+        is worth it sooner when somebody else pays for every second."""
+        lost_s, worked_s = self._interruption_s(view, track), view.now - track.working_since
+        least = least_stint_s(lost_s)
+        if worked_s + SAME_TIME_S < least and pressed():
+            least = PAYS_LONG * lost_s
+        if worked_s + SAME_TIME_S >= least:
             return True
-        held.append(until)
+        held.append(track.working_since + least)
         return False
+
+    def _is_pressed(self, view: View) -> bool:
+        """Does a job wait whose lateness has a price, and nothing but that is left to it?"""
+        return any(
+            track.waiting
+            and self.costs.late_per_s(track.job) > 0
+            and self._special(view, track).slack <= BLINK_S
+            for track in view.tracks.values()
+        )
 
     def _interruption_s(self, view: View, track: Track) -> Seconds:
         """What stopping it costs, as time of its GPUs; money for a move is so much of their energy."""
