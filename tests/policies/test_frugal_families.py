@@ -133,3 +133,18 @@ def test_a_job_that_pays_for_every_second_does_not_wait_for_a_stint_to_pay() -> 
     [row] = [row for row in run.jobs if row.job_id == "dear"]
     assert row.late_s is not None
     assert row.late_s < 60.0
+
+
+def test_a_job_that_was_stopped_is_begun_again_in_time_for_what_restoring_takes() -> None:
+    nodes = nodes_of(BIG, count=1)
+    with_company = [
+        Arrival(
+            0.0, Job(JobId("other"), gpus=7, deadline=15_100.0, late_cost_per_s=0.01), 15_000.0
+        ),
+        Arrival(0.0, Job(JobId("patient"), deadline=200_000.0, late_cost_per_s=0.01), 20_000.0),
+    ]
+    arrivals = with_interruption_cost(with_company, 0.0, 700.0)
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [row] = [row for row in run.jobs if row.job_id == "patient"]
+    assert row.preemptions == 1  # or there is nothing to test
+    assert row.late_s == 0.0

@@ -207,7 +207,9 @@ def _wake(draft: Draft) -> Seconds:
     wake = inf
     for i, slack in enumerate(draft.slack):
         if i not in draft.seats and slack > BLINK_S:
-            wake = min(wake, draft.now + slack)
+            task = draft.tasks[i]
+            restart = 0.0 if task.at is None else task.restart  # whoever is stopped has less slack
+            wake = min(wake, draft.now + max(slack - restart, BLINK_S))
     for i, before in draft.before.items():
         task, way = draft.tasks[i], draft.seats[i][0]
         usual = task.ladder.ways[before].seconds * draft.margin
