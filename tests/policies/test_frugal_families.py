@@ -148,3 +148,13 @@ def test_a_job_that_was_stopped_is_begun_again_in_time_for_what_restoring_takes(
     [row] = [row for row in run.jobs if row.job_id == "patient"]
     assert row.preemptions == 1  # or there is nothing to test
     assert row.late_s == 0.0
+
+
+def test_where_its_thriftiest_kind_is_full_a_job_goes_to_the_next_thriftiest() -> None:
+    nodes = nodes_of(BIG, SMALL, ("V100", 4, 250.0, 200.0), count=1)
+    arrivals = [
+        Arrival(0.0, Job(JobId(f"j{i}"), gpus=4, deadline=1000.0), 1000.0) for i in range(2)
+    ]
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    used = {run.nodes[stint.placement.slices[0].node].kind for stint in run.stints}
+    assert used == {"T4", "V100"}
