@@ -20,12 +20,14 @@ from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, ac
 from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
 from dovetail.policies.frugal.draft import BLINK_S, KEEP, Task
 from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.foresight import Release
 from dovetail.policies.frugal.hours import Forecast, signal
 from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.frugal.wide import Wide, spread
+from dovetail.policies.outlook import expected_end
 from dovetail.policies.placement import consolidated
 from dovetail.policies.stints import PAYS_LONG, least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
@@ -128,6 +130,7 @@ class Frugal:
             switch_on=self.costs.switch_on,
             inflow=self._tide(view).gpus(view.now),
             quotas=_quotas(view, draft),
+            releases=self._releases(view, draft, numbers),
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
         # As early as it is woken for them: by the margin, or nobody would look at them again.
@@ -138,6 +141,23 @@ class Frugal:
             if soon + (1 + self.margin) * task.usual < task.deadline
         }
         return spots, patient, wake
+
+    def _releases(self, view: View, draft: Draft, numbers: Sequence[int]) -> list[Release]:
+        """When those that are not for the plan to move should have ended."""
+        places = {n: place for place, n in enumerate(numbers)}
+        movable = {track.job.id for track in draft.tracks}
+        return [
+            Release(self._ends_at(view, track), places[n], mask.bit_count())
+            for job_id, track in view.running.items()
+            if job_id not in movable and track.placement is not None
+            for n, mask in track.placement.slices
+            if n in places
+        ]
+
+    def _ends_at(self, view: View, track: Track) -> Seconds:
+        timed = track.job.options
+        seconds = timed[0].seconds if timed else self.predictor.duration_s(track.job, view)
+        return max(expected_end(track, seconds), view.now + BLINK_S)
 
     def _special(self, view: View, track: Track, keeps: bool = True) -> Special:
         job, shape, room = track.job, track.shape, view.room
