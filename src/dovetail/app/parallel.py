@@ -170,10 +170,11 @@ class _Side(Generic[T]):
         except KeyboardInterrupt:
             stopped = signal.SIGINT
         finally:
-            if self._running:
-                self._collect()  # one that is done, and has not been heard yet
+            self._take_last_results()
             self._end_all()
         if not any(not isinstance(one, Failure) for one in self._results.values()):
+            if stopped == signal.SIGINT:
+                raise KeyboardInterrupt
             if stopped:
                 raise SystemExit(128 + stopped)
             raise self._errors[0]
@@ -243,6 +244,15 @@ class _Side(Generic[T]):
                 f"the process that ran {self._names[number]!r} died (exit code {process.exitcode}); "
                 "if memory ran out, compare fewer policies at a time"
             )
+
+    def _take_last_results(self) -> None:
+        """We are stopped: one may be done and not heard yet. Who was stopped with us has not failed."""
+        under_way = list(self._running)
+        if under_way:
+            self._collect()
+        for number in under_way:
+            if isinstance(self._results.get(number), Failure):
+                self._results[number] = Failure(self._names[number], _STOPPED)
 
     def _end_all(self) -> None:
         for number, (process, _) in self._running.items():

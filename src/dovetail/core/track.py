@@ -71,7 +71,7 @@ class Track:
     held: str = ""  # why its user does not let it run now
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
     idle_s: Seconds = 0.0  # of its present turn: with GPUs in hand, before it was at work
-    stranded: str = ""  # why no node that there is now could ever run it
+    stranded: str = ""  # why the cluster as it is now could never run it
     benched: bool = False  # has its study as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile

@@ -3,7 +3,7 @@
 Every trial is projected to its end and compared with the others at the age it has reached. Only
 ranks and ratios are looked at, so that losses, errors and rewards of any scale are judged alike. What
 these signs are worth together, `prior.json` says: a small network, fitted to recorded studies
-(docs/decisions/0015 says how, and how well it carries over to tasks it has not seen).
+(docs/decisions/0015 says how, 0040 how well it carries over to families it has not seen).
 """
 
 from __future__ import annotations

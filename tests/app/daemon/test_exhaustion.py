@@ -255,14 +255,16 @@ def test_a_launch_that_finds_no_process_is_tried_again(
     live.socket = Path("dovetail.sock")  # from here: the way to it is closed to others
     os.seteuid(12345)
     try:
-        job = _job("sleep 0.2; exit 0", array="0-11")
+        job = _job(
+            "exec sleep 0.2", array="0-11"
+        )  # what a job itself cannot fork is its own affair
         ids = live.ask("POST", "/v1/jobs", {"jobs": [job]})["ids"]
     finally:
         os.seteuid(0)
+        live.socket = tmp_path / "dovetail.sock"
     ended = live.eventually(lambda: _all_ended(live, ids))
     assert {(row["phase"], row["reason"]) for row in ended} == {("finished", "")}
     assert live.process.poll() is None
-    live.socket = tmp_path / "dovetail.sock"
 
 
 def _all_ended(live: Any, ids: list[str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -11,17 +12,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 
 from dovetail.app.daemon import main
 from dovetail.app.daemon.errors import DiskFull
 from dovetail.app.daemon.main import recover
-from dovetail.app.daemon.submissions import Submission
+from dovetail.app.daemon.submissions import Book, Member, Submission
 from dovetail.app.spec.model import read
 from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Reader, Store
-from dovetail.core.entries import Cancelled, Displaced, Released, Start
+from dovetail.core.entries import Cancelled, Displaced, Finished, Released, Start, Started
 from dovetail.core.journal import decode, encode
 from dovetail.core.model import JobId
 from dovetail.core.state import State
@@ -235,3 +237,52 @@ def test_an_array_goes_on_if_the_daemon_died_before_the_turn_of_its_next_member(
 
 
 ARRAY = {"run": "sleep 60", "array": "0-3%2"}
+
+
+def test_a_submission_that_fails_half_way_leaves_nothing_to_be_taken_for_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = Book.keep
+
+    def fails(book: Book, member: Member, *rest: Any) -> None:
+        if member.index == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        keep(book, member, *rest)
+
+    with box(tmp_path / "box") as here:
+        monkeypatch.setattr(Book, "keep", fails)
+        with pytest.raises(DiskFull):
+            here.service.submit([Submission(read(ARRAY), {}, str(tmp_path))], ME)
+        monkeypatch.setattr(Book, "keep", keep)
+        assert not [path for path in here.home.runs.iterdir() if path.name[0].isdigit()]
+        here.leave()
+    with box(tmp_path / "box") as again:
+        assert again.daemon.notices.all == ()
+        (row,) = again.wait(again.submit("exit 0"))
+        assert row["phase"] == "finished"
+
+
+def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Path) -> None:
+    """The daemon was killed between launching it and saying so."""
+    with box(tmp_path / "box", slots=1) as here:
+        blocker = here.submit("sleep 1000")
+        here.wait_until(blocker, "running")
+        job = JobId(here.submit("exit 0"))
+        here.service.pause([job], ME)
+        here.service.cancel([blocker], ME)
+        here.wait_for(lambda: not list((here.home.runs / "live").iterdir()))
+        placement = next(own.placement for own in here.journal() if isinstance(own, Start))
+        order = here.daemon.book.order_for(job)
+        here.leave()
+    with Store.open(tmp_path / "box" / "dovetail.db") as store:
+        now = recover(store).now
+        for entry in (Released(now, job), Start(job, placement)):
+            store.add(encode(entry, now).rstrip("\n"))
+    run = Run(tmp_path / "box" / "runs" / job / "1")
+    run.launch(order.launch.with_owner())
+    until(lambda: run.ending() is not None)  # its keeper may live a moment longer
+    with box(tmp_path / "box", slots=1) as again:
+        (row,) = again.wait(job)
+        assert row["phase"] == "finished"
+        told = [type(own) for own in again.journal() if getattr(own, "job_id", "") == job]
+        assert told[-3:] == [Start, Started, Finished]

@@ -32,7 +32,7 @@ _BODIES: dict[str, list[dict[str, Any]]] = {
 def seen(start: Any) -> Iterator[Any]:
     """Everybody's daemon with root's jobs and studies, which hold the mark wherever a text fits."""
     folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
-    live = start(folder, system=True, group="nogroup")
+    live = start(folder, system=True, group="nogroup", slots=8, policy="fifo-skip")
     work = folder / MARK
     work.mkdir()
     jobs = [_handed_in(live, work, **fields) for fields in _jobs()]
@@ -54,7 +54,7 @@ def _jobs() -> list[dict[str, Any]]:
         {"command": [f"/nowhere/{MARK}"]},
         {"command": ["true"], "setup": f"echo {MARK} >&2; exit 9"},
         {"command": [*shell, f"{_REPORT} sleep 600", MARK], "metric_pattern": f"(?P<{MARK}>[0-9])"},
-        {"command": [*shell, f"sleep 600; echo {MARK}"], "resources": {"gpus": 2}},
+        {"command": [*shell, f"sleep 600; echo {MARK}"], "resources": {"gpus": 8}},
         {"run": f"sleep 600 {MARK}", "setup": f"echo {MARK}", "array": "0-1"},
     ]
 

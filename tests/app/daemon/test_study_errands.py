@@ -149,4 +149,5 @@ def test_ending_all_jobs_ends_a_study_that_would_name_others_in_their_place(here
     open_study(here, script=script, sampler="tpe", trials=20, steps=1, policy="fifo")
     here.wait_for(lambda: running(here, "digits") == 2)
     here.daemon.stop_and_end_jobs()
+    here._thread.join(30)
     assert sum(isinstance(entry, Submitted) for entry in here.journal()) <= 4

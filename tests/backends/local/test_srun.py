@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.app.daemon.submissions import Submission, _lay_out_tools
+from dovetail.app.daemon.slurm_tools import lay_out_tools
+from dovetail.app.daemon.submissions import Submission
 from dovetail.app.spec.launch import slurm_environment
 from dovetail.app.spec.model import read
 from dovetail.app.spec.sbatch import parse_sbatch
@@ -22,7 +23,7 @@ from live_box import ME, Box, box
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("job")
-    _lay_out_tools(made / "bin")
+    lay_out_tools(made / "bin")
     return made
 
 

@@ -267,15 +267,18 @@ def test_a_job_that_can_never_fit_is_not_taken_on(here: Box) -> None:
         here.submit("true", resources={"gpus": 3})
 
 
-def test_a_job_that_fits_no_longer_is_refused_at_once(here: Box) -> None:
+def test_a_job_that_fits_no_longer_waits_with_a_reason_until_it_does(here: Box) -> None:
     other = here.submit("sleep 60", resources={"gpus": 2})
     job = here.submit("true", resources={"gpus": 2}, tenant="lab")
     here.service.set_tenant(Tenant("lab", gpu_quota=1.0), ME)
-    row = here.wait_until(job, "failed")
-    assert "the tenant's quota is 1 GPUs" in row["reason"]
-    here.service.set_tenant(Tenant("lab"), ME)
+    here.wait_for(lambda: "the tenant's quota is 1 GPUs" in here.job(job)["reason"])
+    assert here.phase(job) == "queued"
     here.service.cancel([other], ME)
     here.wait(other)
+    assert here.phase(job) == "queued"
+    here.service.set_tenant(Tenant("lab"), ME)
+    (row,) = here.wait(job)
+    assert row["phase"] == "finished"
 
 
 def test_policies_change_while_jobs_run(here: Box) -> None:

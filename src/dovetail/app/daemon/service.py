@@ -114,7 +114,7 @@ class Service:
         if self._parts.store.is_full:
             raise self._disk_full()
         try:
-            return self._ask(change)
+            return self._ask(self._all_or_nothing(change))
         except OSError as error:
             if error.errno in (ENOSPC, EDQUOT):
                 raise self._disk_full() from None
@@ -123,6 +123,18 @@ class Service:
                     f"the daemon is short of what it takes: {error}; try again"
                 ) from None
             raise
+
+    def _all_or_nothing(self, change: Change[Answer]) -> Change[Answer]:
+        """What it has written of new jobs before it failed goes, as nobody will be told of them."""
+
+        def careful(view: View, now: Seconds) -> tuple[Sequence[Event], Answer]:
+            try:
+                return change(view, now)
+            except BaseException:
+                self._parts.book.drop_unsaid()
+                raise
+
+        return careful
 
     def _disk_full(self) -> DiskFull:
         return DiskFull(

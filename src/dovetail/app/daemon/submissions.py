@@ -5,32 +5,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dovetail.app.daemon.callers import Caller, user_name
 from dovetail.app.daemon.owners import patiently, rights_of
 from dovetail.app.daemon.records import OF, array_of, record_in
+from dovetail.app.daemon.slurm_tools import lay_out_tools
 from dovetail.app.home import Home
 from dovetail.app.spec import jobs
 from dovetail.app.spec.launch import (
-    SLURM_TOOLS,
     STEPS,
     TOOLS,
     argv,
     scripts,
     slurm_environment,
-    slurm_tool,
     slurm_variables,
 )
 from dovetail.app.spec.model import JobSpec, dump, read
-from dovetail.backends.local import keeper, srun
+from dovetail.backends.local import keeper
 from dovetail.backends.local.keeper import LAUNCH
 from dovetail.backends.local.lives import CHECKPOINTS, REPORTS, Order
 from dovetail.backends.local.runs import Launch, Owner
@@ -217,6 +214,16 @@ class Book:
         for mark in unsaid:
             mark.unlink(missing_ok=True)
 
+    def drop_unsaid(self) -> None:
+        """They are not taken on after all."""
+        unsaid, self._unsaid = self._unsaid, []
+        for mark in unsaid:
+            job_id = mark.parent.name
+            self._orders.pop(JobId(job_id), None)
+            self._members.pop(array_of(job_id), None)
+            self._store.forget("specs", job_id)
+            shutil.rmtree(mark.parent, ignore_errors=True)
+
     def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
         """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
         marked = [job_id for job_id in folders if (self._home.folder(job_id) / _UNSAID).exists()]
@@ -388,31 +395,13 @@ class Book:
         for name, text in scripts(spec).items():
             (folder / name).write_text(text, encoding="utf-8")
         if spec.slurm:
-            _lay_out_tools(folder / TOOLS)
+            lay_out_tools(folder / TOOLS)
         if self._home.system:
             _give_to(uid, folder)
 
 
 def _parts_of(stdin: Path) -> list[Path]:
     return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
-
-
-def _lay_out_tools(folder: Path) -> None:
-    """`srun` for a Slurm script; its user may be another than ours, and runs it."""
-    folder.mkdir(mode=0o755, exist_ok=True)
-    first, *others = SLURM_TOOLS
-    tool = folder / first
-    tool.write_text(slurm_tool(_source_of_srun(), sys.executable), encoding="utf-8")
-    for path in (folder, tool):
-        path.chmod(0o755)
-    for name in others:
-        with suppress(FileExistsError):
-            (folder / name).symlink_to(first)
-
-
-@cache
-def _source_of_srun() -> str:
-    return Path(srun.__file__).read_text(encoding="utf-8")
 
 
 def _joined(folder: str, inside: str) -> str:

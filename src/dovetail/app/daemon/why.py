@@ -150,7 +150,7 @@ class _Case:
         if never:
             return Reason(NEVER, never)
         if track.stranded:
-            text = f"{track.stranded}; it waits until there is a node again that can run it"
+            text = f"{track.stranded}; it waits until the cluster can run it again"
             return Reason(CLUSTER, text)
         study = state.studies.of(track)
         if study is not None and any(trial.since >= 0 for trial in study.trials.values()):

@@ -117,6 +117,8 @@ class Teller:
             return []
         if done.unharmed:
             return self._not_now(life, done.trouble, now)
+        if done.trouble and run.ending() is not None:
+            return self._begun_and_ended(life, track, now)
         if done.trouble:
             return self._could_not_start(life, done.trouble, now)
         life.place = Place.AT_WORK
@@ -128,6 +130,12 @@ class Teller:
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
         return events + self._pace(track, now)
+
+    def _begun_and_ended(self, life: Life, track: Track | None, now: Seconds) -> list[Event]:
+        """It was adopted, and had ended by itself before it could be told to go on."""
+        begun = track is not None and track.phase is Phase.STARTING
+        started: list[Event] = [Started(now, life.job_id)] if begun else []
+        return [*started, *self._look_at_end(life, now)]
 
     def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
         """If a limit was refused, somebody has to decide what that means."""

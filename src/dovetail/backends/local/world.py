@@ -38,12 +38,14 @@ from dovetail.core.entries import (
     Requeued,
     Resize,
     Start,
+    Started,
     Stop,
     Wake,
     Woke,
 )
 from dovetail.core.errors import CannotGoOn, DovetailError
 from dovetail.core.model import JobId, Node, Seconds
+from dovetail.core.track import Phase
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
 
@@ -154,13 +156,21 @@ class LocalMachine:
         last, since = facts[-1], self._view.now
         until = self._ended_at(last.run) if isinstance(last, Ended) else self._clock()
         reports = [report for fact in facts if isinstance(fact, Told) for report in fact.reports]
-        events: list[Event] = []
+        events = self._begun_unseen(last, since)
         for i, report in enumerate(reports, 1):
             at = since + (until - since) * i / len(reports)
             events += self._teller.told(Told(last.job_id, [report]), at)
         if isinstance(last, Ended):
             events += self._teller.ended(last, until)
         return events
+
+    def _begun_unseen(self, last: Told | Ended, at: Seconds) -> list[Event]:
+        """The daemon was killed after it had launched the job and before it could say so."""
+        track = self._view.tracks.get(last.job_id)
+        begun = isinstance(last, Ended) and last.run.begun()
+        if track is None or track.phase is not Phase.STARTING or not begun:
+            return []
+        return [Started(at, last.job_id)]
 
     def _ended_at(self, run: Run) -> Seconds:
         """As the journal counts: not before its last entry, and not in the future."""

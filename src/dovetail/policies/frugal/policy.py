@@ -31,7 +31,8 @@ from dovetail.predict.duration import Predictor, UserEstimate
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
 LAX: Final = 0.1  # an hour of waiting of a job without a deadline, counted likewise
-PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs
+PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs,
+PAYS_LONG: Final = 4.0  # or an hour and so many times, where that is less
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -83,7 +84,7 @@ class Frugal:
         if not view.tracks:
             return []
         held: list[Seconds] = []  # until when jobs may not be moved
-        may_go = partial(_has_settled_in, view.now, held)
+        may_go = partial(self._has_settled_in, view, held)
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
         draft = Draft(view, books, True, may_go)
         if draft.about_to_end:
@@ -191,6 +192,24 @@ class Frugal:
         """Where energy is not known to cost anything there is nothing to wait for."""
         return PATIENCE if self.costs.rates or self.costs.power else 1.0
 
+    def _has_settled_in(self, view: View, held: list[Seconds], track: Track) -> bool:
+        """May it be moved? Only when its stint has been worth its interruption: so it is stopped at
+        most as often as that fits into the time it takes, and always makes progress in between."""
+        until = track.working_since + least_stint_s(self._interruption_s(view, track))
+        if view.now + SAME_TIME_S >= until:
+            return True
+        held.append(until)
+        return False
+
+    def _interruption_s(self, view: View, track: Track) -> Seconds:
+        """What stopping it costs, as time of its GPUs; money for a move is so much of their energy."""
+        lost_s, placement = track.job.interruption.save_s + track.restore_s, track.placement
+        if not self.costs.move or placement is None:
+            return lost_s
+        kind = view.room.nodes[placement.slices[0].node].kind
+        per_hour = self.counted.per_hour(kind, placement.gpus)
+        return lost_s + (self.costs.move * HOUR_S / per_hour if per_hour else 0.0)
+
     def build(self, view: View) -> Tide:
         return Tide(self._work, view)
 
@@ -256,15 +275,8 @@ class Frugal:
         return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
 
 
-def _has_settled_in(now: Seconds, held: list[Seconds], track: Track) -> bool:
-    """May it be moved? Only when its stint has been worth its interruption: so it is stopped at most
-    as often as that fits into the time it takes, and always makes progress in between."""
-    cost = track.job.interruption.save_s + track.restore_s
-    until = track.working_since + PAYS * cost
-    if now + SAME_TIME_S >= until:
-        return True
-    held.append(until)
-    return False
+def least_stint_s(interruption_s: Seconds) -> Seconds:
+    return min(PAYS * interruption_s, HOUR_S + PAYS_LONG * interruption_s)
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
