@@ -98,7 +98,7 @@ class Found:
         )
 
 
-_FEWEST = 50  # judged: fewer cannot tell
+_FEWEST = 20  # judged: fewer cannot tell
 
 
 # --------------------------------------------------------------------------------------- simulated
