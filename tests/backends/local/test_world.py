@@ -53,9 +53,14 @@ def test_an_absent_command_is_named(here: Box) -> None:
 
 
 def test_a_work_folder_that_is_gone_is_named(here: Box, tmp_path: Path) -> None:
-    (row,) = here.wait(here.submit("true", workdir=str(tmp_path / "gone")))
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    first = here.submit("sleep 0.5", resources={"gpus": 2})
+    job = here.submit("true", resources={"gpus": 2}, workdir=str(folder))
+    folder.rmdir()
+    (_, row) = here.wait(first, job)
     assert row["phase"] == "failed"
-    assert str(tmp_path / "gone") in row["reason"]
+    assert str(folder) in row["reason"]
 
 
 def test_a_retry_is_a_new_attempt(here: Box) -> None:
