@@ -22,7 +22,7 @@ from dovetail.app.daemon.main import Daemon, Settings
 from dovetail.app.daemon.submissions import Submission
 from dovetail.app.home import home_in
 from dovetail.app.spec.model import read
-from dovetail.core.entries import JournalEntry, Occupied, Restored, Saved
+from dovetail.core.entries import JournalEntry, Occupied, Paced, Preempt, Restored, Saved
 from dovetail.core.journal import decode
 
 ME = caller_of(os.getuid(), os.getuid())
@@ -40,6 +40,23 @@ for step in range(steps):
     print(step, loss.item().hex(), flush=True)
     time.sleep(0.02)
 print("ballast", bool((ballast == 1.5).all()))
+"""
+# Reports its steps. `heavy` keeps the whole GPU busy, else it mostly waits, as for its data.
+STEPPING = """
+import json, os, sys, time, torch
+seconds, heavy = float(sys.argv[1]), sys.argv[2] == "heavy"
+size = 6144 if heavy else 256
+a = torch.randn(size, size, device="cuda")
+report = open(os.environ["DOVETAIL_REPORT"], "a", buffering=1)
+until, step = time.time() + seconds, 0
+while time.time() < until:
+    for _ in range(4):
+        a = torch.tanh(a @ a)
+    torch.cuda.synchronize()
+    if not heavy:
+        time.sleep(0.02)
+    step += 1
+    report.write(json.dumps({"step": step}) + "\\n")
 """
 STRANGER = "import torch, time; x = torch.ones(10**8, device='cuda'); time.sleep(12)"
 
@@ -166,6 +183,23 @@ def strangers(home: Path) -> None:
         say(f"A process that is not ours on the GPU: seen {seen}, a job waited for it {waited}.")
 
 
+def paired(home: Path, load: str) -> None:
+    """`gandiva` puts two on one GPU and parts them if their measured steps say so."""
+    with daemon(home, "gandiva:quantum_s=3600") as made:
+        command = [sys.executable, "-c", STEPPING, "45", load]
+        spec = read({"command": command, "name": f"steps-{load}"})
+        given = Submission(spec, dict(os.environ), str(made.home.state))
+        jobs = [made.service.submit([given], ME)[0] for _ in range(2)]
+        wait_for(finished(made, *jobs), 240)
+        told = [e for e in entries(made) if isinstance(e, Paced)]
+        speeds = ", ".join(f"{e.job_id} at {e.speed:.2f}" for e in told if e.speed < 1)
+        parted = any(isinstance(e, Preempt) for e in entries(made))
+        say(
+            f"`gandiva`, two jobs with a {load} load: measured {speeds or 'no slower than alone'}; "
+            f"parted: {'yes' if parted else 'no'}."
+        )
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="gpu-daemon-") as folder:
         homes = (Path(folder) / str(number) for number in range(9))
@@ -180,6 +214,8 @@ def main() -> None:
         taking_turns(next(homes), alone)
         daemon_dies_meanwhile(next(homes), alone)
         strangers(next(homes))
+        for load in ("heavy", "light"):
+            paired(next(homes), load)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from dovetail.predict.memory import Lesson
 
 _GUESS = log1p(3600.0)
 _LATEST = 1_000  # jobs that trust rests on
-_CLEARLY = 0.03  # so much further off, in logarithms, is trusted by a factor of e less
+_CLEARLY = 0.1  # so much further off, in logarithms, is trusted by a factor of e less
 _LATEST_ORDER = 300  # jobs whose order trust rests on,
 _PARTNERS = 20  # each compared with so many before it
 _CLEARLY_ORDERED = 0.05  # so many fewer pairs in order are trusted by a factor of e less
