@@ -292,11 +292,11 @@ SETTLED_ON: Mapping[str, Family] = {
     "price by the hour": by_the_hour,
     "only deadlines": only_deadlines,
     "nothing counts": nothing_counts,
+    "costly switching": costly_switching,
 }
 # Drawn for the first time when all was settled.
 LEFT_OUT: Mapping[str, Family] = {
     "failing nodes": failing_nodes,
-    "costly switching": costly_switching,
     "mixed crowd": mixed_crowd,
 }
 FAMILIES: Mapping[str, Family] = {**SETTLED_ON, **LEFT_OUT}

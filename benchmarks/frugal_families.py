@@ -2,8 +2,8 @@
 
     python -m benchmarks frugal_families
 
-What it settles on was found on seeds 0 to 9 of the first families; it is judged on seeds 100 to 109, and
-on families that were drawn for the first time when all was settled (`LEFT_OUT`).
+What it settles on was found on seeds 0 to 33 of the first families; it is judged on seeds 100 to 109,
+and on families that were drawn for the first time when most was settled (`LEFT_OUT`).
 """
 
 from __future__ import annotations
