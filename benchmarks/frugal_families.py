@@ -2,7 +2,7 @@
 
     python -m benchmarks frugal_families
 
-What it settles on was found on seeds 0 to 33 of the first families; it is judged on seeds 100 to 109,
+What it settles on was found on seeds 0 to 89 of the first families; it is judged on seeds 100 to 109,
 and on families that were drawn for the first time when most was settled (`LEFT_OUT`).
 """
 

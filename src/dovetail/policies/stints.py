@@ -9,6 +9,7 @@ from dovetail.models.hourly import HOUR_S
 
 PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs,
 PAYS_LONG: Final = 4.0  # or an hour and so many times, where that is less
+PAYS_PRESSED: Final = 1.0  # or once, where somebody else pays for every second
 
 
 def least_stint_s(interruption_s: Seconds) -> Seconds:

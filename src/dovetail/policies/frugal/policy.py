@@ -29,7 +29,7 @@ from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.frugal.wide import Wide, spread
 from dovetail.policies.outlook import expected_end
 from dovetail.policies.placement import consolidated
-from dovetail.policies.stints import PAYS_LONG, least_stint_s
+from dovetail.policies.stints import PAYS_PRESSED, least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
@@ -248,7 +248,7 @@ class Frugal:
         lost_s, worked_s = self._interruption_s(view, track), view.now - track.working_since
         least = least_stint_s(lost_s)
         if worked_s + SAME_TIME_S < least and pressed():
-            least = PAYS_LONG * lost_s
+            least = PAYS_PRESSED * lost_s
         if worked_s + SAME_TIME_S >= least:
             return True
         held.append(track.working_since + least)
