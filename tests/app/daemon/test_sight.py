@@ -157,7 +157,7 @@ def test_values_that_somebody_elses_study_has_reached_are_not_shown(seen: Any) -
         trial["steps"] for trial in own["trials"]
     ]
     assert {(trial["value"], trial["best"]) for trial in told["trials"]} == {(None, None)}
-    assert {point[1] for trial in told["trials"] for point in trial["points"]} == {None}
+    assert not any(trial["points"] for trial in told["trials"])
     rows = as_nobody(live.socket, "GET", "/v1/studies")[1]["studies"]
     assert {row["best"] for row in rows} == {None}
 

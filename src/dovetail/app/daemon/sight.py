@@ -75,15 +75,7 @@ def study_for(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
 
 def _trial_of_another(told: Mapping[str, Any]) -> dict[str, Any]:
     """Where and when it ran and how many steps it made, not what came of them."""
-    points = [[step, None, at] for step, _, at in told["points"]]
-    hidden: dict[str, Any] = {
-        "settings": {},
-        "reason": "",
-        "value": None,
-        "best": None,
-        "points": points,
-    }
-    return {**told, **hidden}
+    return {**told, "settings": {}, "reason": "", "value": None, "best": None, "points": []}
 
 
 class Sight:
