@@ -123,11 +123,23 @@ def test_on_a_shared_box_others_submit_and_look_but_only_owners_change(
 
 
 @as_root
-def test_a_group_that_does_not_exist_is_told(start: Any, tmp_path: Path) -> None:
-    with pytest.raises(
-        AssertionError, match="there is no group 'no-such-group' to open the socket"
-    ):
+def test_a_group_that_does_not_exist_is_told(
+    start: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError, match="it did not start"):
         start(tmp_path, system=True, group="no-such-group")
+    assert "there is no group 'no-such-group' to open the socket" in capfd.readouterr().err
+
+
+@as_root
+@pytest.mark.parametrize("option", ["group", "admins"])
+def test_a_group_that_was_refused_is_not_taken_as_last_time(
+    start: Any, tmp_path: Path, option: str
+) -> None:
+    start(tmp_path, system=True, group="nogroup").close()
+    with pytest.raises(AssertionError, match="it did not start"):
+        start(tmp_path, system=True, **{option: "no-such-group"})
+    start(tmp_path, system=True).close()
 
 
 # ------------------------------------------------------------------------------------------ network

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 from dovetail.backends.local.shortage import Short
+from dovetail.core.errors import BadInput
 
 _ABSENT: Final = (0, ENOENT, ESRCH, EBADF, EPERM)  # as some libraries say it, see getpwnam(3)
 _MOST_BYTES = 1 << 24
@@ -84,6 +85,18 @@ def group_number(name: str) -> int | None:
     """None: there is no such group."""
     row = _ask("getgrnam_r", os.fsencode(name), _Group(), f"group {name!r}")
     return None if row is None else int(row.gid)
+
+
+def group_called(name: str, option: str) -> int:
+    """The number of a group that an option of `up` names."""
+    found = group_number(name)
+    if found is None:
+        purpose = "to open the socket to" if option == "--group" else "of administrators"
+        raise BadInput(
+            f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
+            f"another with {option}"
+        )
+    return found
 
 
 def _ask(function: str, key: Any, row: Any, whom: str) -> Any:

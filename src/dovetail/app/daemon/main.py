@@ -13,6 +13,7 @@ from time import monotonic, sleep
 from typing import Final, cast
 
 from dovetail.app.daemon.account import Account
+from dovetail.app.daemon.accounts import group_called
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import TOLERANCE_S, Clock
 from dovetail.app.daemon.comparing import compare, of_those_without, without_description
@@ -227,8 +228,13 @@ class Daemon:
         return table
 
     def _settle_whose(self) -> None:
+        """Before anything is kept for the next time: a refusal is not remembered."""
         try:
             settle_whose(self.home, self.store, self.state.tracks)
+            if self.home.system and self.settings.group:
+                group_called(self.settings.group, "--group")
+            if self.home.system and (self.settings.admins or NO_ADMINS) != NO_ADMINS:
+                group_called(self.settings.admins or "", "--admins")
         except DovetailError:
             self.reader.close()
             self.store.close()
