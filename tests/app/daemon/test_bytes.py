@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.app.daemon import stdin
 from dovetail.app.daemon.errors import NotAllowed
 from dovetail.app.daemon.intake import Intake
 from dovetail.app.daemon.limits import Limits
@@ -102,3 +103,18 @@ def test_bytes_a_day_are_allowed_and_forgotten_evenly() -> None:
     intake.charge("bob", 4 * MB, state, 0.0)
     intake.charge("ann", 4 * MB, state, 86400 / 4)
     Intake(Limits(shared=False)).charge("ann", 1e12, state, 0.0)
+
+
+def test_what_is_sent_to_jobs_that_wait_is_bounded_for_all_of_a_user_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand may wait, and four megabytes each would fill the disk for everybody."""
+    monkeypatch.setattr(stdin, "ALL_WAITING_BYTES", 10)
+    first, second, third = (tmp_path / name for name in "123")
+    assert stdin.take(first, 0, b"1234567", False, False, "ann") == (7, True)
+    assert stdin.take(second, 0, b"1234567", True, False, "ann") == (3, True)
+    assert stdin.take(third, 0, b"1234567", True, False, "ann") == (0, True)
+    assert stdin.take(third, 0, b"1234567", True, False, "bob") == (7, True)
+    assert stdin.take(second, 3, b"4567", True, True, "ann") == (7, True)  # it runs by now
+    first.unlink()  # and this one has ended
+    assert stdin.take(tmp_path / "4", 0, b"1234567", True, False, "ann") == (7, True)

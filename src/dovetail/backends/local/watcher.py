@@ -39,7 +39,9 @@ _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is 
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
 _LINES_AT_ONCE = 500  # of one job: the others want to be heard too
 _BYTES_AT_ONCE = 1 << 18
-_ALL_WITHIN_S = 1.0  # what a job has left to read, when it ends; its files may have any length
+# What a job has left to read when it ends, of files that may have any length.
+_ALL_WITHIN_S, _MUCH_WITHIN_S = 10.0, 1.0
+_MUCH_BYTES = 1 << 24
 _OUTPUT_WITHIN_S = 0.5  # a round, for the lines of one job
 _LONGEST_LINE = 1 << 16
 _MOST_METRICS = 100
@@ -223,9 +225,10 @@ class Watcher:
     def _read_all(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> None:
         """What is there. Of more than can be read in a moment the end: the files are the job's user's,
         who can let them be of any length, or grow for ever, while all the others wait."""
-        until = monotonic() + _ALL_WITHIN_S
+        began, first = monotonic(), watched.reported + watched.printed
         while self._read(job_id, watched, is_over):
-            if monotonic() > until:
+            is_much = watched.reported + watched.printed - first > _MUCH_BYTES
+            if monotonic() > began + (_MUCH_WITHIN_S if is_much else _ALL_WITHIN_S):
                 log.warning("job %s has more to read than there is time for: its end", job_id)
                 watched.skip_to_the_end()
                 self._read(job_id, watched, is_over)
