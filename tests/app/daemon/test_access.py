@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.access import Access, Peer, listen_at, listen_on, peer_of, token_in
 from dovetail.core.errors import BadInput
 from two_users import NOBODY, as_root, call_as_nobody
@@ -206,3 +207,15 @@ def test_ipv6_hosts_stand_in_brackets() -> None:
         pytest.skip("no IPv6 here")
     with listener:
         assert listener.family == socket.AF_INET6
+
+
+def test_nobody_gets_past_limits_by_the_numbers_that_are_lent_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`newuidmap` gives one person 65,536 of them, each with limits and a share of its own."""
+    lent = tmp_path / "subuid"
+    lent.write_text("ann:3000000000:65536\nnot a line\nbob:x:1\nroot:0:10\n")
+    monkeypatch.setattr(accounts, "SUBORDINATE", lent)
+    shared = Access(daemon_uid=0, shared=True)
+    for uid, may_come in ((3000000000, False), (3000065535, False), (3000065536, True), (0, True)):
+        assert (shared.of_peer(Peer(uid, 5)) is not None) == may_come, uid

@@ -75,6 +75,24 @@ def test_run_folders_of_old_jobs_go_and_their_rows_stay(tmp_path: Path) -> None:
         assert again.submit("true") == str(int(waits) + 1)
 
 
+DEEP = """
+import os
+os.chdir(os.environ["DOVETAIL_CHECKPOINT_DIR"])
+for _ in range(1500):
+    os.mkdir("d"), os.chdir("d")
+"""
+
+
+def test_folders_of_any_depth_are_counted_and_go(tmp_path: Path) -> None:
+    """One that cannot be walked through would keep all the others on the disk, too."""
+    with box(tmp_path / "box") as here:
+        deep, other = here.submit(f"python3 -c '{DEEP}'"), here.submit("exit 0")
+        here.wait(deep, other)
+        assert here.job(deep)["exit_code"] == 0
+        assert tending(here, Keep(runs_gb=0)).remove_large_runs() == 2
+        assert not [path for path in here.home.runs.iterdir() if path.name != "live"]
+
+
 def _array(here: Box) -> Submission:
     spec = read({"run": "exit 0", "array": "0-1"})
     return Submission(spec, {"PATH": os.environ["PATH"]}, str(here.home.state))

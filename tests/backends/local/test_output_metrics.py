@@ -117,6 +117,29 @@ def test_a_hostile_pattern_holds_up_nobody(here: Box) -> None:
     assert (reports(here, hostile), len(reports(here, sound))) == ([], 3)
 
 
+def test_a_report_file_of_any_length_keeps_nobody_waiting(here: Box) -> None:
+    """It is the user's own, and may be a hole of a terabyte."""
+    began = time.monotonic()
+    job = here.submit(
+        'truncate -s 1T $DOVETAIL_REPORT; printf \'\\n{"step": 7, "loss": 1}\\n\' >> $DOVETAIL_REPORT'
+    )
+    here.wait(job)
+    other = here.submit("true")
+    here.wait(other)
+    assert time.monotonic() - began < 20
+    assert reports(here, job)[-1:] == [(7, {"loss": 1})]
+
+
+def test_a_pattern_that_is_slow_on_very_many_lines_keeps_nobody_waiting(here: Box) -> None:
+    """Each line takes less than is allowed for one; all together would take an hour."""
+    job = here.submit("yes aaaaaaaaaaaaa! | head -200000", metric_pattern="(?P<x>(a+)+)$")
+    other = here.submit("true")
+    began = time.monotonic()
+    here.wait(other)
+    here.wait(job)
+    assert time.monotonic() - began < 20
+
+
 def test_a_line_without_end_is_heard_by_its_last_bytes(here: Box) -> None:
     job = here.submit(
         "head -c 1000000 /dev/zero | tr '\\0' x; echo ' loss=0.5'; printf loss=0.25",

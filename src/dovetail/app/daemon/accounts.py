@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass
 from errno import EBADF, ENOENT, EPERM, ERANGE, ESRCH
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local.shortage import Short
@@ -19,6 +20,7 @@ from dovetail.core.errors import BadInput
 
 _ABSENT: Final = (0, ENOENT, ESRCH, EBADF, EPERM)  # as some libraries say it, see getpwnam(3)
 _MOST_BYTES = 1 << 24
+SUBORDINATE = Path("/etc/subuid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,18 @@ def group_called(name: str, option: str) -> int:
             f"another with {option}"
         )
     return found
+
+
+def is_lent(uid: int) -> bool:
+    """A number without a name that some user may give to their own processes (`newuidmap`): one person
+    with thousands of them is still one person."""
+    try:
+        lines = SUBORDINATE.read_text(errors="replace").split("\n")
+    except OSError:
+        return False
+    parts = [line.split(":") for line in lines if line.count(":") == 2]
+    ranges = [(int(first), int(count)) for _, first, count in parts if (first + count).isdecimal()]
+    return any(first <= uid < first + count for first, count in ranges) and person(uid) is None
 
 
 def _ask(function: str, key: Any, row: Any, whom: str) -> Any:

@@ -202,7 +202,7 @@ def send_stdin(
     if not (daemon.service.record(job_id) or {}).get("stdin"):
         raise Conflict(f"job {job_id} was submitted without a standard input")
     stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
-    return Answer(take(stdin, at, data, end, has_started)._asdict())
+    return Answer(take(stdin, at, data, end, has_started, row["user"])._asdict())
 
 
 def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:
