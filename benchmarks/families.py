@@ -205,6 +205,19 @@ def gangs_and_shares(seed: int) -> Experiment:
     return Experiment(arrivals, nodes, costs=priced(nodes), across_nodes=0.8)
 
 
+def wide_jobs(seed: int) -> Experiment:
+    """Some that fill a node of the one kind, or two of the other, which is thriftier."""
+    chance = Random(f"wide/{seed}")
+    nodes = nodes_of(BIG, SMALL)
+    late = chance.choice([None, (1e-4, 1e-3)])
+    load = Load(load=chance.choice([0.4, 0.8]), sizes=(1, 1, 2, 4, 8), due=(1.5, 6.0), late=late)
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), 30.0, 60.0)
+    speed, across = chance.choice([(1.0, 1.0), (1.0, 0.8), (0.5, 0.9)])
+    return Experiment(
+        arrivals, nodes, costs=priced(nodes), kind_speeds={"T4": speed}, across_nodes=across
+    )
+
+
 def by_the_hour(seed: int) -> Experiment:
     """Energy that is cheap at night."""
     chance = Random(f"hours/{seed}")
@@ -275,6 +288,7 @@ SETTLED_ON: Mapping[str, Family] = {
     "costly interruption": costly_interruption,
     "tenants": tenants,
     "gangs and shares": gangs_and_shares,
+    "wide jobs": wide_jobs,
     "price by the hour": by_the_hour,
     "only deadlines": only_deadlines,
     "nothing counts": nothing_counts,

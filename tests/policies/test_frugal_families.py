@@ -15,7 +15,7 @@ from dovetail.core.model import Job, JobId, Node, Tenant
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
-from dovetail.policies.frugal.policy import least_stint_s
+from dovetail.policies.stints import least_stint_s
 from dovetail.traces.instances import read_instance
 
 ODD = Path(__file__).parents[3] / "shared" / "cases" / "andreas-odd"
@@ -99,3 +99,62 @@ def test_a_tenant_at_its_quota_does_not_have_its_jobs_stopped_for_each_other() -
     ]
     experiment = Experiment(arrivals, nodes, [Tenant("a", 4)], costs=priced(nodes))
     assert simulate(experiment, "frugal").summary["preemptions"] <= len(arrivals)
+
+
+@pytest.mark.parametrize(("kinds", "cheaper"), [((), True), (("A100",), False)])
+def test_a_wide_job_runs_over_thrifty_nodes_if_that_costs_less(
+    kinds: tuple[str, ...], cheaper: bool
+) -> None:
+    nodes = [*nodes_of(BIG, count=1), *nodes_of(SMALL)]
+    arrivals = [
+        Arrival(0.0, Job(JobId("wide"), gpus=8, kinds=kinds, deadline=2000.0), 1000.0),
+    ]
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [stint] = run.stints
+    assert (len(stint.placement.slices) == 2) is cheaper
+
+
+def test_a_wide_job_is_not_late_for_the_sake_of_thrifty_nodes_that_are_slow() -> None:
+    nodes = [*nodes_of(BIG, count=1), *nodes_of(SMALL)]
+    speeds = {"T4": 0.5}
+    small = Arrival(0.0, Job(JobId("small"), gpus=1, kinds=("T4",), deadline=100.0), 50.0)
+    wide = Arrival(200.0, Job(JobId("wide"), gpus=8, deadline=1500.0), 1000.0)
+    experiment = Experiment([small, wide], nodes, kind_speeds=speeds, costs=priced(nodes))
+    run = simulate(experiment, "frugal", rows=True)
+    assert [row.late_s for row in run.jobs if row.job_id == "wide"] == [0.0]
+
+
+def test_a_job_that_pays_for_every_second_does_not_wait_for_a_stint_to_pay() -> None:
+    nodes = nodes_of(SMALL, count=1)
+    long = Arrival(0.0, Job(JobId("long"), gpus=4, deadline=50_000.0), 10_000.0)
+    dear = Job(JobId("dear"), gpus=4, deadline=1000.0, late_cost_per_s=0.01)
+    arrivals = with_interruption_cost([long, Arrival(500.0, dear, 450.0)], 10.0, 50.0)
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [row] = [row for row in run.jobs if row.job_id == "dear"]
+    assert row.late_s is not None
+    assert row.late_s < 60.0
+
+
+def test_a_job_that_was_stopped_is_begun_again_in_time_for_what_restoring_takes() -> None:
+    nodes = nodes_of(BIG, count=1)
+    with_company = [
+        Arrival(
+            0.0, Job(JobId("other"), gpus=7, deadline=15_100.0, late_cost_per_s=0.01), 15_000.0
+        ),
+        Arrival(0.0, Job(JobId("patient"), deadline=200_000.0, late_cost_per_s=0.01), 20_000.0),
+    ]
+    arrivals = with_interruption_cost(with_company, 0.0, 700.0)
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    [row] = [row for row in run.jobs if row.job_id == "patient"]
+    assert row.preemptions == 1  # or there is nothing to test
+    assert row.late_s == 0.0
+
+
+def test_where_its_thriftiest_kind_is_full_a_job_goes_to_the_next_thriftiest() -> None:
+    nodes = nodes_of(BIG, SMALL, ("V100", 4, 250.0, 200.0), count=1)
+    arrivals = [
+        Arrival(0.0, Job(JobId(f"j{i}"), gpus=4, deadline=1000.0), 1000.0) for i in range(2)
+    ]
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
+    used = {run.nodes[stint.placement.slices[0].node].kind for stint in run.stints}
+    assert used == {"T4", "V100"}

@@ -423,3 +423,12 @@ def test_short_turns_come_to_an_end_also_late_on_the_clock(policy: str) -> None:
     """At t = 10^7 the clock knows no less than two billionths of a second."""
     jobs = [Arrival(1e7 + i / 7, Job(JobId(str(i))), 1 / 3) for i in range(200)]
     assert simulate(Experiment(jobs, [Node("n0", 1)]), policy).summary["finished"] == 200
+
+
+def test_least_laxity_takes_turns_that_are_worth_their_interruption() -> None:
+    """Two jobs of equal slack share a GPU: at most a tenth of its time goes on changing them."""
+    jobs = [job(name, 0.0, 20_000.0, deadline=50_000.0) for name in ("a", "b")]
+    costly = with_interruption_cost(jobs, 30.0, 60.0)
+    record = simulate(Experiment(costly, [Node("n0", 1)]), "least-laxity", rows=True)
+    assert sum(row.preemptions for row in record.jobs) > 1  # they do take turns
+    assert float(record.summary["makespan_s"]) < 1.1 * 40_000.0

@@ -15,6 +15,7 @@ from dovetail.core.model import Seconds
 from dovetail.core.orders import Standing
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
+from dovetail.policies.stints import least_stint_s
 from dovetail.predict.duration import Predictor
 
 # Attained service is a sum of floats: a job this close to a limit, in parts of it, has reached it.
@@ -89,7 +90,9 @@ def _deadline(track: Track) -> float:
 @final
 class ByLaxity:
     """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
-    waiting job's stands still and a running one's grows as its work gets done."""
+    waiting job's stands still and a running one's grows as its work gets done. Where interruption
+    costs time, who runs stands before the others by half a stint that is worth it: a turn between two
+    of equal laxity lasts twice that."""
 
     queued = False
     steady = False
@@ -109,7 +112,9 @@ class ByLaxity:
 
     def running(self, track: Track, view: View) -> Standing:
         slope, now = _pace_of_work(track), view.now
-        return Standing(self._latest_start(track, view) - slope * now, slope, tie=track.sequence)
+        head_start = least_stint_s(track.job.interruption.save_s + track.restore_s) / 2
+        level = self._latest_start(track, view) - head_start - slope * now
+        return Standing(level, slope, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf

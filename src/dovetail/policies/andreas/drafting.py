@@ -34,8 +34,8 @@ class Books:
         self._haste: Final = haste
         self._predictor: Final = predictor
         self._view: Final = view
-        self._menus: Final[dict[JobId, Menu | None]] = {}
-        self._changes = -1
+        self._menus: Final[dict[JobId, tuple[Seconds, Menu | None]]] = {}  # and for what duration
+        self._changes = (-1, -1)
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
         self.changed_at = view.now  # when a job last came or ended, or we were made
         self.paces: Final = Paces(view)
@@ -68,18 +68,18 @@ class Books:
 
     def menu(self, track: Track) -> Menu | None:
         """The ways to run the job on a single node; none if it needs anything beyond that."""
-        room = self._view.room
-        if room.changes != self._changes:
-            self._changes = room.changes
+        job, room = track.job, self._view.room
+        changes = room.changes, self.paces.changes
+        if changes != self._changes:
+            self._changes = changes
             self._menus.clear()
-        job = track.job
-        if not job.options:
-            seconds = self._predictor.duration_s(job, self._view)
-            return self._menu(room, track, self._predicted(job, seconds), seconds)
-        if job.id not in self._menus:
-            own = self._open_to(track)
-            self._menus[job.id] = self._menu(room, track, own, job.options[0].seconds)
-        return self._menus[job.id]
+        timed = bool(job.options)
+        seconds = job.options[0].seconds if timed else self._predictor.duration_s(job, self._view)
+        known = self._menus.get(job.id)
+        if known is None or known[0] != seconds:
+            own = self._open_to(track) if timed else self._predicted(job, seconds)
+            known = self._menus[job.id] = seconds, self._menu(room, track, own, seconds)
+        return known[1]
 
     def _open_to(self, track: Track) -> Sequence[Option]:
         """Its options; of a job that keeps the one it began with, that one."""

@@ -19,6 +19,7 @@ class Paces:
     def __init__(self, view: View) -> None:
         self._view: Final = view
         self._seen: Final[dict[tuple[str, str, bool], float]] = {}
+        self.changes = 0  # how often any of them became another
 
     def of(self, model: str, kind: str, over_nodes: bool = False) -> float:
         own = self._seen.get((model, kind, over_nodes))
@@ -36,5 +37,10 @@ class Paces:
             len(placement.slices) > 1,
         )
         for key in {(job.model, kind, over_nodes), ("", kind, over_nodes)}:
-            known = self._seen.get(key, track.speed)
-            self._seen[key] = known + WEIGHT * (track.speed - known)
+            known = self._seen.get(key)
+            if known == track.speed:
+                continue
+            self.changes += 1
+            self._seen[key] = (
+                track.speed if known is None else known + WEIGHT * (track.speed - known)
+            )

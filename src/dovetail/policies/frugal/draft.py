@@ -74,7 +74,7 @@ class Draft:
         switch_on: float,
         quotas: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self._spec: Final = (nodes, rates, margin, move, switch_on, quotas)
+        self._spec: Final = (rates, margin, move, switch_on, quotas)
         self.now: Final = now
         self.tasks: Final = tasks
         self.rates: Final = rates
@@ -87,10 +87,15 @@ class Draft:
         self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
         self.slack: Final = [self._slack(task) for task in tasks]
 
-    def anew(self, now: Seconds | None = None, tasks: Sequence[Task] | None = None) -> Draft:
-        """An empty one for the same nodes, at another time and of other tasks if need be."""
+    def anew(
+        self,
+        now: Seconds | None = None,
+        tasks: Sequence[Task] | None = None,
+        nodes: Sequence[Seats] | None = None,
+    ) -> Draft:
+        """An empty one, at another time, of other tasks and for other nodes if need be."""
         when, whose = self.now if now is None else now, self.tasks if tasks is None else tasks
-        return Draft(when, whose, *self._spec)
+        return Draft(when, whose, self.floor.nodes if nodes is None else nodes, *self._spec)
 
     def _slack(self, task: Task) -> Seconds:
         until = task.deadline - self.now

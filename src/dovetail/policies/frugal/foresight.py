@@ -7,10 +7,12 @@ out: as if nothing else came, event by event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from dovetail.core.model import Seconds
 from dovetail.policies.frugal.draft import Draft, Task
 from dovetail.policies.frugal.hurry import by_worth, just_in_time
 
@@ -22,23 +24,43 @@ EVENTS: Final = 24  # nobody looks further ahead
 NOTHING: Final = 1e-9  # part of a job that is as good as done
 
 
-def patience_pays(draft: Draft, line: list[int]) -> bool:
+class Release(NamedTuple):
+    """GPUs of a node that will come back from hands that keep them now."""
+
+    at: Seconds
+    node: int
+    gpus: int
+
+
+def patience_pays(draft: Draft, line: list[int], releases: Sequence[Release] = ()) -> bool:
     """Is less lost if GPUs go to the least time left, instead of the most worth?"""
     if len(line) > AT_STAKE or len(draft.floor.nodes) > AT_STAKE:
         return False
     tasks = [draft.tasks[i] for i in line]
-    return _lateness(draft, tasks, just_in_time) < _lateness(draft, tasks, by_worth)
+    soonest = sorted(releases)
+    patient = _lateness(draft, tasks, just_in_time, soonest)
+    return patient < _lateness(draft, tasks, by_worth, soonest)
 
 
-def _lateness(draft: Draft, tasks: list[Task], share: Share) -> float:
+def _lateness(
+    draft: Draft, tasks: list[Task], share: Share, releases: Sequence[Release] = ()
+) -> float:
     """Money that being late will cost."""
-    now, total = draft.now, 0.0
+    now, total, nodes = draft.now, 0.0, list(draft.floor.nodes)
+    coming = deque(releases)
     for _ in range(EVENTS):
-        trial = draft.anew(now, tasks)
+        while coming and coming[0].at <= now:
+            back = coming.popleft()
+            node = nodes[back.node]
+            nodes[back.node] = node._replace(taken=max(node.taken - back.gpus, 0))
+        trial = draft.anew(now, tasks, nodes)
         share(trial, range(len(tasks)))
-        if not trial.seats:
+        ends = [_needs(trial, i) for i in trial.seats]
+        if coming and tasks:
+            ends.append(coming[0].at - now)
+        if not ends:
             break
-        lasts = min([_needs(trial, i) for i in trial.seats])
+        lasts = min(ends)
         now += lasts
         ahead = [_later(trial, i, lasts) for i in range(len(tasks))]
         total += sum([_late(task, now) for task in ahead if task.left <= NOTHING])

@@ -21,8 +21,8 @@ AS_GOOD_AS_FULL: Final = 1.01  # rounding in a table of rates is no reason to wa
 class Ladder:
     """A job's ways at given rates. Ways are told by their place in `ways`.
 
-    `thrifty` is the one that costs least when nodes are full; `climbs` has for every pool, the thrifty
-    one's first, the ways to run there, slowest first: only those that are no worse than switching
+    `thrifty` is the one that costs least when nodes are full; `climbs` has for every pool, the
+    thriftiest first, the ways to run there, slowest first: only those that are no worse than switching
     between two others.
     """
 
@@ -48,8 +48,8 @@ class Ladder:
 def ladder(ways: tuple[Way, ...], rates: Rates) -> Ladder:
     ways = tuple([way._replace(seconds=min(max(way.seconds, BRIEF_S), AGES_S)) for way in ways])
     shares = tuple([share(rates[way.pool], way.gpus) + way.extra for way in ways])
-    thrifty = min(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
-    pools = sorted({way.pool for way in ways}, key=lambda pool: (pool != ways[thrifty].pool, pool))
+    by_cost = sorted(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
+    thrifty, pools = by_cost[0], dict.fromkeys([ways[k].pool for k in by_cost])
     climbs = tuple([_climb(ways, shares, pool) for pool in pools])
     return Ladder(ways, shares, thrifty, climbs, min([way.seconds for way in ways]))
 

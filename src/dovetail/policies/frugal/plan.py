@@ -18,7 +18,7 @@ from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal.draft import BLINK_S, Draft, Task
 from dovetail.policies.frugal.floor import Seats
-from dovetail.policies.frugal.foresight import patience_pays
+from dovetail.policies.frugal.foresight import Release, patience_pays
 from dovetail.policies.frugal.hurry import by_worth, just_in_time
 from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates, share
 
@@ -39,14 +39,15 @@ def decide(
     switch_on: float = 0.0,
     inflow: float = 0.0,
     quotas: Mapping[str, float] = MappingProxyType({}),
+    releases: Sequence[Release] = (),
 ) -> Decision:
     """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
     moving a job, and for switching a node on; `inflow`: GPUs that the jobs that keep coming need;
-    `quotas`: by tenant, GPUs that its jobs may have."""
+    `quotas`: by tenant, GPUs that its jobs may have; `releases`: those that will come back."""
     draft = Draft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
     risky, crowded, easy = _by_slack(draft, inflow)
     by_worth(draft, [*risky, *crowded])
-    if _in_trouble(draft, risky) and patience_pays(draft, [*risky, *crowded]):
+    if _in_trouble(draft, risky) and patience_pays(draft, [*risky, *crowded], releases):
         draft = draft.anew()
         just_in_time(draft, [*risky, *crowded])
     _fill_nodes(draft, _ride(draft, easy))
@@ -207,7 +208,9 @@ def _wake(draft: Draft) -> Seconds:
     wake = inf
     for i, slack in enumerate(draft.slack):
         if i not in draft.seats and slack > BLINK_S:
-            wake = min(wake, draft.now + slack)
+            task = draft.tasks[i]
+            restart = 0.0 if task.at is None else task.restart  # whoever is stopped has less slack
+            wake = min(wake, draft.now + max(slack - restart, BLINK_S))
     for i, before in draft.before.items():
         task, way = draft.tasks[i], draft.seats[i][0]
         usual = task.ladder.ways[before].seconds * draft.margin

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import inf
 from typing import Final
 
@@ -20,19 +20,21 @@ from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, ac
 from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
 from dovetail.policies.frugal.draft import BLINK_S, KEEP, Task
 from dovetail.policies.frugal.floor import Seats
+from dovetail.policies.frugal.foresight import Release
 from dovetail.policies.frugal.hours import Forecast, signal
 from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
+from dovetail.policies.frugal.wide import Wide, spread
+from dovetail.policies.outlook import expected_end
 from dovetail.policies.placement import consolidated
+from dovetail.policies.stints import PAYS_LONG, least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
 
 NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
 DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
 LAX: Final = 0.1  # an hour of waiting of a job without a deadline, counted likewise
-PAYS: Final = 20.0  # a stint lasts at least so many times what interrupting it costs,
-PAYS_LONG: Final = 4.0  # or an hour and so many times, where that is less
 PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
 
 
@@ -84,7 +86,7 @@ class Frugal:
         if not view.tracks:
             return []
         held: list[Seconds] = []  # until when jobs may not be moved
-        may_go = partial(self._has_settled_in, view, held)
+        may_go = partial(self._has_settled_in, view, held, cache(partial(self._is_pressed, view)))
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
         draft = Draft(view, books, True, may_go)
         if draft.about_to_end:
@@ -95,6 +97,10 @@ class Frugal:
             specials = [self._special(view, track) for track in draft.others]
             wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
             decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
+            draft = Draft(view, books, True, may_go, decided)
+        apart = spread(plan, self._wide(view, draft), self._rates(view))
+        if apart:
+            decided |= apart
             draft = Draft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
         left_out = set(range(len(draft.tracks))) - spots.keys() - patient if strange else set()
@@ -124,6 +130,7 @@ class Frugal:
             switch_on=self.costs.switch_on,
             inflow=self._tide(view).gpus(view.now),
             quotas=_quotas(view, draft),
+            releases=self._releases(view, draft, numbers),
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
         # As early as it is woken for them: by the margin, or nobody would look at them again.
@@ -134,6 +141,23 @@ class Frugal:
             if soon + (1 + self.margin) * task.usual < task.deadline
         }
         return spots, patient, wake
+
+    def _releases(self, view: View, draft: Draft, numbers: Sequence[int]) -> list[Release]:
+        """When those that are not for the plan to move should have ended."""
+        places = {n: place for place, n in enumerate(numbers)}
+        movable = {track.job.id for track in draft.tracks}
+        return [
+            Release(self._ends_at(view, track), places[n], mask.bit_count())
+            for job_id, track in view.running.items()
+            if job_id not in movable and track.placement is not None
+            for n, mask in track.placement.slices
+            if n in places
+        ]
+
+    def _ends_at(self, view: View, track: Track) -> Seconds:
+        timed = track.job.options
+        seconds = timed[0].seconds if timed else self.predictor.duration_s(track.job, view)
+        return max(expected_end(track, seconds), view.now + BLINK_S)
 
     def _special(self, view: View, track: Track, keeps: bool = True) -> Special:
         job, shape, room = track.job, track.shape, view.room
@@ -148,6 +172,29 @@ class Frugal:
         slack = deadline - view.now - usual * (1 + self.margin)
         lead = slack - LEAD * usual if keeps else slack
         return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
+
+    def _wide(self, view: View, draft: Draft) -> Iterator[Wide]:
+        """Waiting jobs that were never timed on one node alone, and are wider than some."""
+        if self.hours is not None:
+            return  # they may be waiting for a cheap one
+        rates, paces = self._rates(view), self.books.of(view).paces
+        least = min([p.width for p in view.room.pools if p.free > p.width], default=inf)
+        for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
+            job, shape, whole_s = track.job, track.shape, demand.menu.reference_s
+            if demand.node >= 0 or job.options or shape.gpus <= least:
+                continue
+            steps = ladder(demand.menu.ways, rates)
+            usual, share = steps.usual, steps.shares[steps.thrifty]
+            slack = self._due(track, usual, max(steps.shares))[0] - view.now - usual * demand.left
+            seconds = {
+                p.index: whole_s
+                / min(paces.of(job.model, p.kind, apart) for apart in (False, True))
+                for p in view.room.eligible(shape)
+                if p.width < shape.gpus <= p.free
+            }
+            most = usual + max(slack, 0.0) / demand.left
+            soon = {pool: there for pool, there in seconds.items() if there <= most}
+            yield Wide(track, slack, usual * share, soon)
 
     def _guests(self, view: View, draft: Draft) -> list[Guest]:
         rates = self._rates(view)
@@ -192,14 +239,29 @@ class Frugal:
         """Where energy is not known to cost anything there is nothing to wait for."""
         return PATIENCE if self.costs.rates or self.costs.power else 1.0
 
-    def _has_settled_in(self, view: View, held: list[Seconds], track: Track) -> bool:
+    def _has_settled_in(
+        self, view: View, held: list[Seconds], pressed: Callable[[], bool], track: Track
+    ) -> bool:
         """May it be moved? Only when its stint has been worth its interruption: so it is stopped at
-        most as often as that fits into the time it takes, and always makes progress in between."""
-        until = track.working_since + least_stint_s(self._interruption_s(view, track))
-        if view.now + SAME_TIME_S >= until:
+        most as often as that fits into the time it takes, and always makes progress in between. It
+        is worth it sooner when somebody else pays for every second."""
+        lost_s, worked_s = self._interruption_s(view, track), view.now - track.working_since
+        least = least_stint_s(lost_s)
+        if worked_s + SAME_TIME_S < least and pressed():
+            least = PAYS_LONG * lost_s
+        if worked_s + SAME_TIME_S >= least:
             return True
-        held.append(until)
+        held.append(track.working_since + least)
         return False
+
+    def _is_pressed(self, view: View) -> bool:
+        """Does a job wait whose lateness has a price, and nothing but that is left to it?"""
+        return any(
+            track.waiting
+            and self.costs.late_per_s(track.job) > 0
+            and self._special(view, track).slack <= BLINK_S
+            for track in view.tracks.values()
+        )
 
     def _interruption_s(self, view: View, track: Track) -> Seconds:
         """What stopping it costs, as time of its GPUs; money for a move is so much of their energy."""
@@ -273,10 +335,6 @@ class Frugal:
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
         return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
-
-
-def least_stint_s(interruption_s: Seconds) -> Seconds:
-    return min(PAYS * interruption_s, HOUR_S + PAYS_LONG * interruption_s)
 
 
 def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
