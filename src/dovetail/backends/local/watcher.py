@@ -27,7 +27,7 @@ from dovetail.backends.local import output
 from dovetail.backends.local.output import Found, Matcher, Reader
 from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
-from dovetail.backends.local.shortage import is_short, patiently
+from dovetail.backends.local.shortage import at_once, is_short, patiently
 from dovetail.backends.local.thinning import Report, Thinner
 from dovetail.core.model import JobId
 
@@ -255,9 +255,11 @@ class Watcher:
         try:
             if os.stat(watched.tells.reports).st_size <= watched.reported:
                 return False
-            with open(watched.tells.reports, "rb") as file:
+            with open(watched.tells.reports, "rb", opener=at_once) as file:
                 file.seek(watched.reported)
                 data = file.read(_BYTES_AT_ONCE)
+        except BlockingIOError:
+            return False
         except OSError as error:
             if is_short(error):
                 raise
