@@ -68,6 +68,9 @@ def test_the_others_are_told_and_written_and_the_exit_code_says_so(here: Path) -
     assert (
         "breaks  failed: policy 'breaks' failed at t=60: RuntimeError: out of ideas" in done.stdout
     )
+    page = (out / "report.html").read_text()
+    assert "breaks failed: policy &#x27;breaks&#x27; failed at t=60: RuntimeError" in page
+    assert "dies failed: " in page
     assert "dies  failed: the process that ran 'dies' died (exit code 7)" in done.stdout
     assert {line.split()[0] for line in done.stdout.splitlines() if " min " in line} >= {
         "fifo",

@@ -158,3 +158,24 @@ def test_where_its_thriftiest_kind_is_full_a_job_goes_to_the_next_thriftiest() -
     run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal", rows=True)
     used = {run.nodes[stint.placement.slices[0].node].kind for stint in run.stints}
     assert used == {"T4", "V100"}
+
+
+@pytest.mark.parametrize("seed", [9, 17])
+def test_a_running_job_that_is_left_out_of_the_plan_is_not_started_again(seed: int) -> None:
+    """Where gangs and shares hold GPUs, room is made only for those that wait."""
+    chance, at = Random(f"left out/{seed}"), 0.0
+    nodes = [Node(f"n{i}", 4, "A", idle_watts=300.0, gpu_watts=200.0) for i in range(2)]
+    arrivals = []
+    for number in range(40):
+        gpus, seconds = chance.choice([1, 1, 2, 3, 4, 5, 8]), chance.lognormvariate(6.5, 1.0)
+        job = Job(
+            JobId(f"j{number}"),
+            gpus=gpus,
+            share=chance.choice([1000, 1000, 500]) if gpus == 1 else 1000,
+            deadline=at + seconds * chance.uniform(1.1, 4.0),
+            late_cost_per_s=10 ** chance.uniform(-6.0, -2.0),
+        )
+        arrivals.append(Arrival(at, job, seconds))
+        at += chance.expovariate(1 / 200)
+    experiment = Experiment(arrivals, nodes, costs=priced(nodes), across_nodes=0.8)
+    assert simulate(experiment, "frugal").summary["finished"] == 40

@@ -87,7 +87,7 @@ def write_comparison(
     for path, run in zip(_folders_in(out, [run.policy for run in runs]), runs, strict=True):
         write_run(path, run)
     (out / SUMMARY).write_text(json.dumps(summaries_of(runs, failures), indent=1) + "\n")
-    write_page(out, runs, title, objective)
+    write_page(out, runs, title, objective, failures)
 
 
 def summaries_of(runs: Sequence[RunRecord], failures: Sequence[Failed]) -> list[dict[str, Any]]:
@@ -97,11 +97,16 @@ def summaries_of(runs: Sequence[RunRecord], failures: Sequence[Failed]) -> list[
 
 
 def write_page(
-    out: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+    out: Path,
+    runs: Sequence[RunRecord],
+    title: str,
+    objective: Objective | None = None,
+    failures: Sequence[Failed] = (),
 ) -> None:
     from dovetail.app.report import write_report
 
-    write_report(out / REPORT, runs, title, objective)
+    failed = {one.name: one.reason for one in failures}
+    write_report(out / REPORT, runs, title, objective, failed)
 
 
 def write_run(folder: Path, run: RunRecord) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dovetail.app.daemon import accounts
 from dovetail.app.daemon.access import Access, Peer, listen_at, listen_on, peer_of, token_in
 from dovetail.core.errors import BadInput
 from two_users import NOBODY, as_root, call_as_nobody
@@ -123,11 +124,23 @@ def test_on_a_shared_box_others_submit_and_look_but_only_owners_change(
 
 
 @as_root
-def test_a_group_that_does_not_exist_is_told(start: Any, tmp_path: Path) -> None:
-    with pytest.raises(
-        AssertionError, match="there is no group 'no-such-group' to open the socket"
-    ):
+def test_a_group_that_does_not_exist_is_told(
+    start: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError, match="it did not start"):
         start(tmp_path, system=True, group="no-such-group")
+    assert "there is no group 'no-such-group' to open the socket" in capfd.readouterr().err
+
+
+@as_root
+@pytest.mark.parametrize("option", ["group", "admins"])
+def test_a_group_that_was_refused_is_not_taken_as_last_time(
+    start: Any, tmp_path: Path, option: str
+) -> None:
+    start(tmp_path, system=True, group="nogroup").close()
+    with pytest.raises(AssertionError, match="it did not start"):
+        start(tmp_path, system=True, **{option: "no-such-group"})
+    start(tmp_path, system=True).close()
 
 
 # ------------------------------------------------------------------------------------------ network
@@ -194,3 +207,15 @@ def test_ipv6_hosts_stand_in_brackets() -> None:
         pytest.skip("no IPv6 here")
     with listener:
         assert listener.family == socket.AF_INET6
+
+
+def test_nobody_gets_past_limits_by_the_numbers_that_are_lent_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`newuidmap` gives one person 65,536 of them, each with limits and a share of its own."""
+    lent = tmp_path / "subuid"
+    lent.write_text("ann:3000000000:65536\nnot a line\nbob:x:1\nroot:0:10\n")
+    monkeypatch.setattr(accounts, "SUBORDINATE", lent)
+    shared = Access(daemon_uid=0, shared=True)
+    for uid, may_come in ((3000000000, False), (3000065535, False), (3000065536, True), (0, True)):
+        assert (shared.of_peer(Peer(uid, 5)) is not None) == may_come, uid

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -187,6 +188,16 @@ def test_a_log_is_read_as_a_whole_or_from_its_tail(live: Any) -> None:
     assert live.text(f"/v1/jobs/{job_id}/log") == "first\nsecond\n"
     assert live.text(f"/v1/jobs/{job_id}/log?tail=7") == "second\n"
     assert live.text(f"/v1/jobs/{job_id}/log?tail=0") == ""
+
+
+def test_that_a_log_is_not_kept_any_more_is_said(live: Any) -> None:
+    job_id = live.submit("echo over")
+    live.wait_for(job_id, "finished")
+    live.eventually(lambda: not (live.folder / "runs" / "live" / job_id).exists())
+    shutil.rmtree(live.folder / "runs" / job_id)
+    status, told = live.try_to("GET", f"/v1/jobs/{job_id}/log")
+    assert (status, told["error"]) == (404, f"the log of job {job_id} is not kept any more")
+    assert live.get(f"/v1/jobs/{job_id}")["log"] is None
 
 
 def test_following_a_log_starts_before_the_job_and_ends_with_it(live: Any) -> None:

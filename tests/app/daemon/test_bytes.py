@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.app.daemon import stdin
 from dovetail.app.daemon.errors import NotAllowed
 from dovetail.app.daemon.intake import Intake
 from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.submissions import Submission
+from dovetail.app.spec import arrays
+from dovetail.app.spec.model import read
 from dovetail.core.entries import LimitSet
 from dovetail.core.model import Limit
 from dovetail.core.state import State
@@ -102,3 +106,36 @@ def test_bytes_a_day_are_allowed_and_forgotten_evenly() -> None:
     intake.charge("bob", 4 * MB, state, 0.0)
     intake.charge("ann", 4 * MB, state, 86400 / 4)
     Intake(Limits(shared=False)).charge("ann", 1e12, state, 0.0)
+
+
+def test_what_is_sent_to_jobs_that_wait_is_bounded_for_all_of_a_user_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand may wait, and four megabytes each would fill the disk for everybody."""
+    monkeypatch.setattr(stdin, "ALL_WAITING_BYTES", 10)
+    first, second, third = (tmp_path / name for name in "123")
+    assert stdin.take(first, 0, b"1234567", False, False, "ann") == (7, True)
+    assert stdin.take(second, 0, b"1234567", True, False, "ann") == (3, True)
+    assert stdin.take(third, 0, b"1234567", True, False, "ann") == (0, True)
+    assert stdin.take(third, 0, b"1234567", True, False, "bob") == (7, True)
+    assert stdin.take(second, 3, b"4567", True, True, "ann") == (7, True)  # it runs by now
+    first.unlink()  # and this one has ended
+    assert stdin.take(tmp_path / "4", 0, b"1234567", True, False, "ann") == (7, True)
+
+
+def test_the_indices_of_an_array_are_read_once_and_not_by_each_of_its_members(
+    here: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else ten thousand of them in a list keep everybody waiting for minutes."""
+    asked: list[str] = []
+    read_range = arrays._range
+
+    def counted(piece: str, room: int) -> range:
+        asked.append(piece)
+        return read_range(piece, room)
+
+    monkeypatch.setattr(arrays, "_range", counted)
+    indices = ",".join(map(str, range(7, 307)))
+    spec = read({"run": "true", "slurm": True, "array": indices})
+    here.service.submit([Submission(spec, {}, "/")], ME)
+    assert len(asked) == 300

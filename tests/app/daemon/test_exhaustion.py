@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -233,6 +234,34 @@ def test_jobs_have_the_limit_that_the_daemon_was_started_with(small: Any) -> Non
 def _job(script: str, **spec: Any) -> dict[str, Any]:
     environment = {"PATH": os.environ["PATH"]}
     return {"spec": {"run": script, **spec}, "environment": environment, "workdir": "/tmp"}
+
+
+def test_expressions_that_take_a_second_to_compile_hold_up_nobody(small: Any) -> None:
+    """Sixty classes of a million characters each, without regard to case."""
+    classes = "".join(rf"[{chr(97 + own % 20)}-\U0010ffff]" for own in range(60))
+    asked = {
+        "jobs": [
+            _job("true", metric_pattern=f"(?i)(?P<x{own}>{classes})", after=["999999"])
+            for own in range(60)
+        ]
+    }
+    began = time.monotonic()
+    status, answer = small.try_to("POST", "/v1/jobs", asked)
+    assert (status, time.monotonic() - began < 20) == (404, True), answer
+
+
+def test_others_are_heard_while_a_large_request_is_checked(small: Any) -> None:
+    """A thousand expressions that take ten milliseconds each to read."""
+    expressions = [f"(?P<x{own}>{'()' * 450})" for own in range(1000)]
+    asked = {"jobs": [_job("true", metric_pattern=one, after=["999999"]) for one in expressions]}
+    asking = threading.Thread(target=small.try_to, args=("POST", "/v1/jobs", asked))
+    asking.start()
+    waited = []
+    while asking.is_alive():
+        began = time.monotonic()
+        small.get("/v1/health")
+        waited.append(time.monotonic() - began)
+    assert len(waited) > 5, waited
 
 
 # Another user, as root has no limit; one who may read where Python lies.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dovetail.app.daemon.callers import Caller
-from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.limits import NAMES, Limits
 from dovetail.core.entries import LimitSet, TenantSet
 from dovetail.core.model import Limit, Tenant
 from dovetail.core.snapshot import restore, take
@@ -39,7 +39,7 @@ def box(shared: Any) -> Iterator[Any]:
     """One daemon for all: every test begins without jobs and without limits."""
     yield shared
     for user in ("nobody", "*"):
-        limit(shared, user)
+        limit(shared, user, **dict.fromkeys(NAMES))
     if ids := [row["id"] for row in shared.get("/v1/jobs")["jobs"]]:
         shared.ask("POST", "/v1/jobs/cancel", {"ids": ids})
     live = shared.folder / "runs" / "live"
@@ -116,7 +116,7 @@ def test_jobs_beyond_the_limit_are_refused_with_the_number_that_is_there(box: An
     assert submit(box, array="0-1")[0] == 403
     assert submit(box)[0] == 201
     status, answer = submit(box, resources={"gpus": 4})
-    limit(box, gpus=2)
+    limit(box, queued=None, gpus=2)
     assert (
         "asks for 4 GPUs, and nobody may have 2 at once"
         in submit(box, resources={"gpus": 4})[1]["error"]
@@ -218,7 +218,10 @@ def test_a_limit_that_is_lowered_holds_for_those_in_line(box: Any) -> None:
 def test_limits_are_set_and_seen_from_the_command_line(box: Any) -> None:
     typed = Box(box.folder)
     out = typed.well("limit", "set", "nobody", "--running", "2", "--priority", "none")
-    assert out.startswith("nobody may have: queued 10000, running 2, gpus none, gpu-hours none, ")
+    assert out == (
+        "nobody may have: queued 10000, running 2, gpus no limit, gpu-hours no limit,"
+        " priority no limit, megabytes 1000.\n"
+    )
     out = typed.well("limit")
     assert "everybody" in out
     assert "0 of 2" in out
@@ -226,6 +229,29 @@ def test_limits_are_set_and_seen_from_the_command_line(box: Any) -> None:
     assert "for nobody, group daemon." in typed.well(
         "tenant", "set", "vision", "--users", "nobody", "--groups", "daemon"
     )
+
+
+def test_what_is_not_named_stays_as_it_is(box: Any) -> None:
+    typed = Box(box.folder)
+    typed.well("limit", "set", "nobody", "--running", "8", "--gpus", "4")
+    out = typed.well("limit", "set", "nobody", "--priority", "10")
+    assert "running 8, gpus 4, gpu-hours no limit, priority 10" in out
+    assert "running no limit, gpus 4" in typed.well(
+        "limit", "set", "nobody", "--running", "default"
+    )
+
+
+@pytest.mark.parametrize("typed", ["nan", "inf", "-3", "1e30"])
+def test_a_limit_that_is_no_number_is_refused_in_words_of_the_command(box: Any, typed: str) -> None:
+    told = Box(box.folder)("limit", "set", "nobody", "--queued", typed)
+    assert told.code == 2
+    assert f"--queued {typed}: write a number from 0 to 1e+15, none or default" in told.err
+
+
+def test_who_may_not_set_a_tenant_is_told_whom_to_ask(box: Any) -> None:
+    status, told = ask(box, "PUT", "/v1/tenants", {"name": "mine", "users": ["nobody"]})
+    assert status == 403
+    assert "ask an administrator (root, or a member of group daemon)" in told["error"]
 
 
 def test_limits_and_members_survive_a_restart() -> None:

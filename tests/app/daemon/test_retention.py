@@ -37,6 +37,8 @@ def archived(here: Box, kind: str) -> list[dict[str, object]]:
         (["runs=7d"], Keep(runs_days=7)),
         (["runs=20GB", "journal=1y"], Keep(runs_gb=20, journal_days=365)),
         (["runs=forever"], Keep(runs_days=float("inf"), runs_gb=float("inf"))),
+        (["runs=forever", "runs=30d"], Keep(runs_days=30, runs_gb=float("inf"))),
+        (["runs=forever", "runs=5GB"], Keep(runs_days=float("inf"), runs_gb=5)),
     ],
 )
 def test_how_long_things_are_kept_is_said_in_words(words: list[str], keep: Keep) -> None:
@@ -71,6 +73,24 @@ def test_run_folders_of_old_jobs_go_and_their_rows_stay(tmp_path: Path) -> None:
     with box(tmp_path / "box") as again:
         assert again.daemon.notices.all == ()  # that they are gone is no loss
         assert again.submit("true") == str(int(waits) + 1)
+
+
+DEEP = """
+import os
+os.chdir(os.environ["DOVETAIL_CHECKPOINT_DIR"])
+for _ in range(1500):
+    os.mkdir("d"), os.chdir("d")
+"""
+
+
+def test_folders_of_any_depth_are_counted_and_go(tmp_path: Path) -> None:
+    """One that cannot be walked through would keep all the others on the disk, too."""
+    with box(tmp_path / "box") as here:
+        deep, other = here.submit(f"python3 -c '{DEEP}'"), here.submit("exit 0")
+        here.wait(deep, other)
+        assert here.job(deep)["exit_code"] == 0
+        assert tending(here, Keep(runs_gb=0)).remove_large_runs() == 2
+        assert not [path for path in here.home.runs.iterdir() if path.name != "live"]
 
 
 def _array(here: Box) -> Submission:

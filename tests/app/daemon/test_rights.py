@@ -15,9 +15,10 @@ from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.owners import OwnerUnknown, rights_of
 from dovetail.app.daemon.whose import settle_whose
 from dovetail.app.home import Home, home_in
+from dovetail.backends.local import checkpoints
 from dovetail.backends.local.runs import Owner
 from dovetail.backends.store import Store
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from two_users import NOBODY, as_nobody, as_root
 from typed_box import Box
 
@@ -61,6 +62,34 @@ def test_what_down_advises_takes_the_jobs_on_with_their_owners_rights(
     shared.well("cancel", blocker)
     shared.until(job, lambda row: row["phase"] == "finished")
     assert marker.read_text() == f"{NOBODY}\n"
+
+
+@as_root
+def test_a_job_can_open_its_own_streams_by_name(shared: Box) -> None:
+    """As in `echo failed > /dev/stderr`: its pipes were made by root."""
+    script = "echo out > /dev/stdout; echo err > /dev/stderr"
+    job = {"spec": {"run": script}, "workdir": "/", "environment": {"PATH": "/bin"}}
+    status, answer = as_nobody(shared.home / "dovetail.sock", "POST", "/v1/jobs", {"jobs": [job]})
+    assert status == 201, answer
+    row = shared.until(str(answer["ids"][0]), lambda row: row["ended_at"] is not None)
+    assert shared.well("logs", answer["ids"][0]) == "out\nerr\n", row
+
+
+def test_a_copy_of_a_checkpoint_that_its_owner_stops_ends_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread copies for everybody's studies."""
+    stopped = tmp_path / "cp"
+    stopped.write_text("#!/bin/sh\nkill -STOP $$\n")
+    stopped.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(checkpoints, "COPIED_WITHIN_S", 0.3)
+    with pytest.raises(DovetailError, match="could not be copied within"):
+        checkpoints.copy(tmp_path, tmp_path / "target", None)
+    stopped.write_text("#!/bin/sh\nyes no-room | head -100000 >&2\necho last >&2\nexit 1\n")
+    monkeypatch.setattr(checkpoints, "COPIED_WITHIN_S", 60)
+    with pytest.raises(DovetailError, match=r"could not be copied: last$"):
+        checkpoints.copy(tmp_path, tmp_path / "target", None)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from dovetail.app.daemon import api
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.sight import Sight
-from two_users import as_root, calls_as_nobody
+from two_users import as_nobody, as_root, calls_as_nobody
 
 MARK = "x7secret7x"
 _REPORT = f"""echo '{{"step": 1, "{MARK}": 0.5}}' >> $DOVETAIL_REPORT; echo {MARK}; sleep 0.3;"""
@@ -144,6 +144,22 @@ def test_the_owner_and_administrators_see_all_of_it(seen: Any) -> None:
     assert MARK in live.get(f"/v1/jobs/{jobs[1]}")["reason"]
     assert MARK in json.dumps(live.get("/v1/studies/open")["best"]["settings"])
     assert MARK in live.text(f"/v1/jobs/{jobs[0]}/log")
+
+
+@as_root
+def test_values_that_somebody_elses_study_has_reached_are_not_shown(seen: Any) -> None:
+    live, _, _ = seen
+    own = live.get("/v1/studies/open")
+    assert own["best"]["value"] == 0.5
+    status, told = as_nobody(live.socket, "GET", "/v1/studies/open")
+    assert (status, told["best"], told["target"], told["reached_s"]) == (200, None, None, None)
+    assert [trial["steps"] for trial in told["trials"]] == [
+        trial["steps"] for trial in own["trials"]
+    ]
+    assert {(trial["value"], trial["best"]) for trial in told["trials"]} == {(None, None)}
+    assert not any(trial["points"] for trial in told["trials"])
+    rows = as_nobody(live.socket, "GET", "/v1/studies")[1]["studies"]
+    assert {row["best"] for row in rows} == {None}
 
 
 def test_an_entry_of_somebody_elses_keeps_its_form_and_loses_its_texts() -> None:

@@ -104,6 +104,8 @@ def test_a_study_that_fails_unheard_offers_the_pattern(here: Box) -> None:
         "Validation loss (mean): 0.31",
         "[12:30:00] epoch 3 | train 0.5 | valid 0.31 | 12.3 s",
         "loss/val => 3.1e-1",
+        "[3] validation -> 0.31",
+        "epoch 3 - validation loss - 0.31",
         "it's the val's loss: 'nan' 0.31",
     ],
 )

@@ -54,6 +54,17 @@ def test_one_job_of_a_name_is_shown_and_the_last_of_several(box: Box) -> None:
     assert "there is no job called 'hullo'; " in said.err
 
 
+def test_of_an_array_one_job_is_shown_and_it_is_said_which(box: Box) -> None:
+    array = box.submit("--array", "0-1", "--", "sh", "-c", "echo hello $DOVETAIL_ARRAY_INDEX")
+    box.well("wait", array)
+    said = box("logs", array)
+    assert (said.code, said.out) == (0, "hello 1\n")
+    assert (
+        said.err == f"dovetail: 2 jobs are of array {array}; this is {array}.1, the last finished\n"
+    )
+    assert f"job {array}.1 (sh" in box.well("why", array)
+
+
 def test_wait_takes_names_and_says_which_are_not_there(box: Box) -> None:
     box.sh("true", "--name", "short")
     box.sh("true", "--name", "short")

@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 
 from typed_box import Box
 
@@ -56,6 +57,24 @@ def test_up_says_where_and_up_again_says_so(
     }
     assert box.well("down") == "Dovetail is down.\n"
     assert not (tmp_path / "home" / "dovetail.sock").exists()
+
+
+def test_a_start_that_is_refused_has_started_no_job(
+    tmp_path: Path, make_box: Callable[[Path], Box]
+) -> None:
+    box = make_box(tmp_path / "home")
+    box.well("up", "--slots", 1)
+    first = box.sh("sleep 1")
+    box.in_phase(first, "running")
+    second = box.sh(f"touch {tmp_path}/ran")
+    box.well("down")
+    sleep(1.5)  # the first one ends, and its slot is free
+    for wrong in (["--listen", "0.0.0.0:7799"], ["--listen", "127.0.0.1:0", "--tls-cert", "no"]):
+        assert box("up", *wrong).code == 1
+    assert not (tmp_path / "ran").exists()
+    box.well("up")
+    assert box("wait", second).code == 0
+    assert (tmp_path / "ran").exists()
 
 
 def test_jobs_go_on_while_there_is_no_daemon(

@@ -14,7 +14,7 @@ from dovetail.backends.local.keeper import Log, bytes_before
 from dovetail.backends.local.output import Found, Matcher
 from dovetail.core.entries import Reported
 from dovetail.core.errors import BadInput
-from live_box import Box, box
+from live_box import ME, Box, box
 
 LOSS = r"loss=(?P<loss>\S+)"
 EPOCHS = "i={first}; while [ $i -le {last} ]; do echo loss=0.$i; sleep 0.05; i=$((i+1)); done"
@@ -115,6 +115,51 @@ def test_a_hostile_pattern_holds_up_nobody(here: Box) -> None:
     here.wait(hostile, sound)
     assert time.monotonic() - began < 5
     assert (reports(here, hostile), len(reports(here, sound))) == ([], 3)
+
+
+def test_a_report_file_of_any_length_keeps_nobody_waiting(here: Box) -> None:
+    """It is the user's own, and may be a hole of a terabyte."""
+    began = time.monotonic()
+    job = here.submit(
+        'truncate -s 1T $DOVETAIL_REPORT; printf \'\\n{"step": 7, "loss": 1}\\n\' >> $DOVETAIL_REPORT'
+    )
+    here.wait(job)
+    other = here.submit("true")
+    here.wait(other)
+    assert time.monotonic() - began < 20
+    assert reports(here, job)[-1:] == [(7, {"loss": 1})]
+
+
+LEASED = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fd = os.open(os.environ["DOVETAIL_REPORT"], os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+os.write(fd, b"{}")
+print("leased", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_lease_on_the_report_file_keeps_nobody_waiting(here: Box) -> None:
+    """Whoever opens it waits for its owner, up to 45 seconds."""
+    job = here.submit(f"python3 -c '{LEASED}'")
+    here.wait_for(lambda: "leased" in here.log(job))
+    time.sleep(0.3)
+    began = time.monotonic()
+    here.wait(here.submit("true"))
+    assert time.monotonic() - began < 15
+    here.service.cancel([job], ME)
+
+
+def test_a_pattern_that_is_slow_on_very_many_lines_keeps_nobody_waiting(here: Box) -> None:
+    """Each line takes less than is allowed for one; all together would take an hour."""
+    job = here.submit("yes aaaaaaaaaaaaa! | head -200000", metric_pattern="(?P<x>(a+)+)$")
+    other = here.submit("true")
+    began = time.monotonic()
+    here.wait(other)
+    here.wait(job)
+    assert time.monotonic() - began < 20
 
 
 def test_a_line_without_end_is_heard_by_its_last_bytes(here: Box) -> None:

@@ -68,6 +68,16 @@ def test_a_line_that_names_the_metric_and_its_value_is_understood(line: str) -> 
         "val_loss=[0.3, 0.4]",
         "monitoring val_loss, patience 3",
         "validation loss 0.31",
+        "val_loss: 0.40 -> 0.31",
+        "val_loss 0.4000 --> 0.3100, saving",
+        "val_loss:  40%|████      | 4/10 [00:00<00:01]",
+        "no improvement in val_loss 3/10",
+        "last val_loss: 0.31",
+        "required val_loss: 0.31",
+        "Best epoch: 4, val_loss: 0.31",
+        "Loaded best model with val_loss=0.31",
+        "Current best trial: 1a2b with val_loss=0.31 and lr=0.1",
+        "| val_loss | 0.5 | 0.31 |",
         "",
     ],
 )
@@ -92,6 +102,20 @@ def test_what_may_be_another_quantity_is_not_taken_for_the_metric(line: str) -> 
         ("f1", "f1=0.5", 0.5),
         ("test acc", "test acc 0.5", 0.5),
         ("%", "%: 5", 5.0),
+        ("accuracy", "    accuracy                           0.87       360", 0.87),
+        ("accuracy", "Accuracy: 9870/10000 (99%)", None),
+        ("accuracy", "accuracy: 87.00% (87/100)", 87.0),
+        ("accuracy", "accuracy: 0,875", None),
+        ("accuracy", "balanced accuracy: 0.70, accuracy: 0.87", 0.87),
+        ("accuracy", "accuracy | 0.950 | 0.870", None),
+        ("accuracy", "| accuracy | 0.87 | lr | 0.1 |", 0.87),
+        ("loss", "DEV : loss 0.31", None),
+        ("logloss", "[1] training's logloss: 0.60 valid_1's logloss: 0.31", 0.31),
+        ("mAP50-95", "mAP50  mAP50-95): 100%|██████████| 4/4 [00:01<00:00]", None),
+        ("mAP", "mAP (0.5): 0.31", None),
+        ("mAP", "mAP (0.50:0.95) = 0.31", None),
+        ("mAP", "mAP 0.5: 0.31", None),
+        ("mAP", "mAP (0.31)", 0.31),
     ],
 )
 def test_metrics_of_any_name_are_found_by_it(metric: str, line: str, value: float | None) -> None:
@@ -141,6 +165,20 @@ def test_a_progress_bar_is_heard_whenever_its_value_changes() -> None:
     assert upto == len(bar)
     found = Reader(Sought("val_loss")).found(lines)
     assert [one.metrics["val_loss"] for one in found] == [0.5, 1.5, 2.5, 2.5]
+
+
+def test_a_bar_over_batches_is_heard_when_it_is_full() -> None:
+    bar = "Epoch {}/2\n\r 1/90 - loss: 2.5\r50/90 - loss: {}\r90/90 - loss: {} - val_loss: 0.4\n"
+    lines, _ = drawn_lines((bar.format(1, 1.5, 0.5) + bar.format(2, 0.4, 0.4)).encode(), 0, False)
+    found = Reader(Sought("loss", 2)).found(lines)
+    assert [(one.step, one.metrics["loss"]) for one in found] == [(None, 0.5), (None, 0.4)]
+
+
+def test_a_bar_over_epochs_is_heard_as_it_goes() -> None:
+    bar = "\r 1/3 [00:01<00:02, loss=0.5]\r 2/3 [00:02<00:01, loss=0.4]\r 3/3 [00:03<00:00, loss=0.3]\n"
+    lines, _ = drawn_lines(bar.encode(), 0, False)
+    found = Reader(Sought("loss", 3)).found(lines)
+    assert [one.metrics["loss"] for one in found] == [0.5, 0.4, 0.3]
 
 
 def test_a_bar_is_heard_before_its_line_ends() -> None:

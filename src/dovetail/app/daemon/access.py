@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dovetail.app.daemon.accounts import is_lent
 from dovetail.app.daemon.callers import Caller, caller_of, user_name
 from dovetail.core.errors import BadInput
 
@@ -35,6 +36,8 @@ class Access:
     def of_peer(self, peer: Peer) -> Caller | None:
         if not self.shared and peer.uid not in (0, self.daemon_uid):
             return None
+        if self.shared and is_lent(peer.uid):
+            return None  # limits and shares are a person's, however many numbers they have
         groups = (peer.gid, *peer.groups)
         caller = caller_of(peer.uid, self.daemon_uid, groups)
         return replace(caller, admin=caller.admin or self.admins in groups)

@@ -12,12 +12,15 @@ import os
 from dataclasses import dataclass
 from errno import EBADF, ENOENT, EPERM, ERANGE, ESRCH
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local.shortage import Short
+from dovetail.core.errors import BadInput
 
 _ABSENT: Final = (0, ENOENT, ESRCH, EBADF, EPERM)  # as some libraries say it, see getpwnam(3)
 _MOST_BYTES = 1 << 24
+SUBORDINATE = Path("/etc/subuid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,30 @@ def group_number(name: str) -> int | None:
     """None: there is no such group."""
     row = _ask("getgrnam_r", os.fsencode(name), _Group(), f"group {name!r}")
     return None if row is None else int(row.gid)
+
+
+def group_called(name: str, option: str) -> int:
+    """The number of a group that an option of `up` names."""
+    found = group_number(name)
+    if found is None:
+        purpose = "to open the socket to" if option == "--group" else "of administrators"
+        raise BadInput(
+            f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
+            f"another with {option}"
+        )
+    return found
+
+
+def is_lent(uid: int) -> bool:
+    """A number without a name that some user may give to their own processes (`newuidmap`): one person
+    with thousands of them is still one person."""
+    try:
+        lines = SUBORDINATE.read_text(errors="replace").split("\n")
+    except OSError:
+        return False
+    parts = [line.split(":") for line in lines if line.count(":") == 2]
+    ranges = [(int(first), int(count)) for _, first, count in parts if (first + count).isdecimal()]
+    return any(first <= uid < first + count for first, count in ranges) and person(uid) is None
 
 
 def _ask(function: str, key: Any, row: Any, whom: str) -> Any:

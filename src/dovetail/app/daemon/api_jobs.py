@@ -73,7 +73,8 @@ def list_jobs(
 def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it was told to do is for its owner's eyes, and administrators'."""
     found = daemon.service.job(job_id)
-    return Answer(row_for(caller, {**found, "log": str(daemon.home.folder(job_id) / LOG)}))
+    log = None if _is_removed(daemon, found) else str(daemon.home.folder(job_id) / LOG)
+    return Answer(row_for(caller, {**found, "log": log}))
 
 
 @routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 501, 503))
@@ -122,6 +123,12 @@ def _part(module: str, function: str) -> Callable[..., Any] | None:
     return cast("Callable[..., Any]", getattr(found, function))
 
 
+def _is_removed(daemon: AskedDaemon, row: Mapping[str, Any]) -> bool:
+    """Has it run, and is its folder gone since? See `retention`."""
+    was_there = row["ended_at"] is not None and row["started_at"] is not None
+    return was_there and not daemon.home.folder(row["id"]).exists()
+
+
 def _not_yet(what: str) -> Answer:
     return Answer({"error": f"this version of Dovetail cannot say {what}"}, 501)
 
@@ -153,6 +160,8 @@ def read_log(
     and the end are kept; a line says how much is gone between them."""
     row = daemon.service.job(job_id)
     caller.check_owns(row["user"], job_id, "read the log of")
+    if _is_removed(daemon, row):
+        raise NotFound(f"the log of job {job_id} is not kept any more")
     log = daemon.home.folder(job_id) / LOG
     if stream is not None:
         log = log.with_name(_apart(daemon, job_id)[stream])
@@ -193,7 +202,7 @@ def send_stdin(
     if not (daemon.service.record(job_id) or {}).get("stdin"):
         raise Conflict(f"job {job_id} was submitted without a standard input")
     stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
-    return Answer(take(stdin, at, data, end, has_started)._asdict())
+    return Answer(take(stdin, at, data, end, has_started, row["user"])._asdict())
 
 
 def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +13,6 @@ from dovetail.app.daemon.asking import AskedDaemon, Asking, router
 from dovetail.app.daemon.limits import NAMES
 from dovetail.app.daemon.problems import Answer, problems
 from dovetail.app.spec.fields import LARGEST_PRIORITY
-from dovetail.core.model import Limit
 
 routes = router("limits")
 _Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, strict=True)]
@@ -22,7 +21,7 @@ _Priority = Annotated[float, Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, st
 
 
 class LimitAsked(BaseModel):
-    """What one user may have. null: as everybody; none: no limit."""
+    """What one user may have. null: as everybody; none: no limit; what is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -74,8 +73,8 @@ def limits(daemon: AskedDaemon, caller: Asking) -> Response:
 
 @routes.put("/v1/limits", response_model=LimitsTold, responses=problems(400, 503, 507))
 def set_limit(asked: LimitAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    """Takes the place of what was said of that user before."""
-    given = {name: getattr(asked, name) for name in NAMES}
+    """What is left out stays as it is."""
+    given: dict[str, Any] = asked.model_dump(include=asked.model_fields_set & {*NAMES})
     values = {name: inf if value == "none" else value for name, value in given.items()}
-    daemon.service.set_limit(Limit(asked.user, **values), caller)
+    daemon.service.set_limit(asked.user, values, caller)
     return limits(daemon, caller)

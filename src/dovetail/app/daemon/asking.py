@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.problems import Answer
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
 
 
-_MOST_VALUES = 1_000_000  # while they are read, nobody else is heard
+_MOST_VALUES = 1_000_000
+_SMALL_BYTES = 1 << 14  # of a body that is read and checked at once
 
 
 async def _daemon(request: Request) -> Any:
@@ -61,9 +64,21 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            asked = StrictRequest(request.scope, request.receive)
+            is_json = "json" in request.headers.get("content-type", "")
+            if not is_json or len(await asked.body()) <= _SMALL_BYTES:
+                return await handle(asked)
+            return await run_in_threadpool(lambda: asyncio.run(_answered(handle, asked)))
 
         return strictly
+
+
+async def _answered(
+    handle: Callable[[Request], Coroutine[Any, Any, Response]], asked: Request
+) -> Response:
+    """On a thread with a loop of its own: what a large body holds may take minutes to check, and on the
+    server's own loop nobody else would be heard."""
+    return await handle(asked)
 
 
 def router(tag: str) -> APIRouter:

@@ -28,9 +28,10 @@ class Keep:
         return f"{runs}, the journal for {_days(self.journal_days)}, history for ever"
 
     def to_words(self) -> list[str]:
+        runs = [(self.runs_days, "d"), (self.runs_gb, "GB")]
+        runs.sort(key=lambda said: not isinf(said[0]))  # `forever` is said of both: it comes first
         return [
-            f"runs={_said(self.runs_days, 'd')}",
-            f"runs={_said(self.runs_gb, 'GB')}",
+            *(f"runs={_said(value, unit)}" for value, unit in runs),
             f"journal={_said(self.journal_days, 'd')}",
         ]
 

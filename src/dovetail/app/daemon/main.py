@@ -10,9 +10,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dovetail.app.daemon.account import Account
+from dovetail.app.daemon.accounts import group_called
 from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.clock import TOLERANCE_S, Clock
 from dovetail.app.daemon.comparing import compare, of_those_without, without_description
@@ -55,6 +56,9 @@ from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.tune.live import Exchanging
+
+if TYPE_CHECKING:
+    from dovetail.app.daemon.tls import Network
 
 DEFAULT_GROUP = "dovetail"
 NO_ADMINS = "none"
@@ -227,8 +231,13 @@ class Daemon:
         return table
 
     def _settle_whose(self) -> None:
+        """Before anything is kept for the next time: a refusal is not remembered."""
         try:
             settle_whose(self.home, self.store, self.state.tracks)
+            if self.home.system and self.settings.group:
+                group_called(self.settings.group, "--group")
+            if self.home.system and (self.settings.admins or NO_ADMINS) != NO_ADMINS:
+                group_called(self.settings.admins or "", "--admins")
         except DovetailError:
             self.reader.close()
             self.store.close()
@@ -375,13 +384,14 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
     raise_limit()
+    network = _network(settings)
     daemon = Daemon(settings)
     failures: list[Exception] = []
     threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: daemon.stop())
     threading.Thread(
-        target=_serve_api, args=(daemon, ready, failures), name="api", daemon=True
+        target=_serve_api, args=(daemon, network, ready, failures), name="api", daemon=True
     ).start()
     daemon.run()
     if failures:
@@ -390,12 +400,23 @@ def serve(settings: Settings, ready: int | None = None) -> None:
     settings.home.socket.unlink(missing_ok=True)
 
 
-def _serve_api(daemon: Daemon, ready: int | None, failures: list[Exception]) -> None:
+def _network(settings: Settings) -> Network | None:
+    """Before anything is decided: a start that is refused has started no job."""
+    if settings.listen is None:
+        return None
+    from dovetail.app.daemon.tls import network_at  # with OpenSSL, which few need
+
+    return network_at(settings.listen, settings.tls_cert, settings.tls_key, settings.without_tls)
+
+
+def _serve_api(
+    daemon: Daemon, network: Network | None, ready: int | None, failures: list[Exception]
+) -> None:
     # Imported here: it takes longer than all the rest, and the jobs need not wait for it.
     from dovetail.app.daemon import server
 
     try:
-        server.serve(daemon, lambda: _announce(daemon.home, ready))
+        server.serve(daemon, network, lambda: _announce(daemon.home, ready))
         raise Unavailable("it has ended by itself")  # it should end with the process
     except Exception as error:
         log.error(

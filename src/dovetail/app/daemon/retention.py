@@ -11,7 +11,9 @@ import gzip
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,7 @@ from dovetail.core.view import View
 
 DAY_S = 86400.0
 _EVERY_S = 60.0
+_ASIDE = "removing"
 _SIZES_EVERY_S = 3600.0
 _AT_ONCE = 5_000  # entries
 _FOLDERS_AT_ONCE = 200
@@ -101,7 +104,9 @@ class Retention:
     # --------------------------------------------------------------------------------- run folders
 
     def remove_old_runs(self) -> int:
-        """Those of jobs that ended long ago."""
+        """Those of jobs that ended long ago, and what was left of others."""
+        for left in self._home.runs.glob(f"{_ASIDE}*"):
+            remove_tree(left)
         before = self._parts.clock.unix(self._parts.clock()) - self._keep.runs_days * DAY_S
         removed = 0
         for jobs in self._ended_with_folders(before):
@@ -160,14 +165,15 @@ class Retention:
         return json.dumps({"id": job_id, "submitted": spec})
 
     def _remove_folder(self, job_id: str) -> None:
-        """Moved aside first, so that nobody meets half of it. Links inside are not followed."""
-        aside = self._home.runs / "removing"
-        shutil.rmtree(aside, ignore_errors=True)
+        """Moved aside first, so that nobody meets half of it. Links inside are not followed. Each has a
+        place of its own: who goes on writing into one keeps no other from going."""
+        aside = self._home.runs / f"{_ASIDE}-{job_id}"
+        remove_tree(aside)
         folder = self._home.folder(job_id)
         if folder.is_symlink() or not folder.exists():
             return
         os.replace(folder, aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        remove_tree(aside)
 
     def _is_over(self, array: str) -> bool:
         """Its members are all gone: then its own folder goes, too."""
@@ -215,13 +221,26 @@ def _month(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
 
 
+def remove_tree(folder: Path) -> None:
+    """However deep it is: jobs make folders in theirs, and Python's own way ends a thousand below."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        words = ["rm", "-rf", "--one-file-system", "--", str(folder)]
+        subprocess.run(words, check=False, cwd="/", env={"PATH": os.defpath}, capture_output=True)
+
+
 def _bytes_in(folder: Path) -> int:
-    """On the disk; links are not followed."""
-    total = 0
-    for place, _, files in os.walk(folder):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
-            except OSError:
-                continue
+    """On the disk; links are not followed, and what lies too deep for a path is left out."""
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for own in found:
+                    if own.is_dir(follow_symlinks=False):
+                        waiting.append(own.path)
+                    with suppress(FileNotFoundError):
+                        total += own.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue
     return total

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
 
-from dovetail.app.daemon.access import Access, listen_at, listen_on, peer_of, token_in
-from dovetail.app.daemon.accounts import group_number
+from dovetail.app.daemon.access import Access, listen_on, peer_of, token_in
+from dovetail.app.daemon.accounts import group_called
 from dovetail.app.daemon.api import make_app
 from dovetail.app.daemon.doors import Doors, Limits
 from dovetail.app.daemon.refusals import refused
 from dovetail.app.daemon.timed import Timed
-from dovetail.app.daemon.tls import context_for
+from dovetail.app.daemon.tls import Network
 from dovetail.backends.local.shortage import Short, raise_limit
-from dovetail.core.errors import BadInput
 
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon
@@ -29,18 +28,14 @@ _READ_WITHIN_S = 1.0
 _NOT_YOURS = refused("403 Forbidden", "this daemon is not yours: only its user and root may ask it")
 
 
-def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
+def serve(daemon: Daemon, network: Network | None, announce: Callable[[], None]) -> None:
     """Answers until the process ends. `announce` is called once anybody can connect."""
-    settings, home = daemon.settings, daemon.home
-    listen, tls = settings.listen, None
-    token = token_in(home.token) if listen else None
-    admins = _group(daemon.admins, "--admins") if daemon.admins else None
+    home = daemon.home
+    token = token_in(home.token) if network else None
+    admins = group_called(daemon.admins, "--admins") if daemon.admins else None
     access = Access(os.geteuid(), home.system, token, admins)
     doors = Doors(Limits(raise_limit()), access.is_admin)
-    sockets = [_unix_socket(daemon)]
-    if listen:
-        sockets.append(listen_at(listen))
-        tls = context_for(sockets[-1], settings.tls_cert, settings.tls_key, settings.without_tls)
+    sockets = [_unix_socket(daemon), *([network.listener] if network else [])]
     config = Config(
         make_app(daemon, access, doors.limits),
         http=_guarded_by(access),
@@ -53,6 +48,7 @@ def serve(daemon: Daemon, announce: Callable[[], None]) -> None:
         date_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
+    tls = network.tls if network else None
     QuietServer(config, announce, tls).run([doors.listening(own) for own in sockets])
 
 
@@ -61,18 +57,7 @@ def _unix_socket(daemon: Daemon) -> socket.socket:
     if not home.system:
         return listen_on(home.socket)
     home.socket.parent.mkdir(mode=0o755, exist_ok=True)
-    return listen_on(home.socket, 0o660, _group(daemon.group, "--group"))
-
-
-def _group(name: str, option: str) -> int:
-    found = group_number(name)
-    if found is None:
-        purpose = "to open the socket to" if option == "--group" else "of administrators"
-        raise BadInput(
-            f"there is no group {name!r} {purpose}; make it (groupadd {name}), or name "
-            f"another with {option}"
-        )
-    return found
+    return listen_on(home.socket, 0o660, group_called(daemon.group, "--group"))
 
 
 class QuietServer(Server):

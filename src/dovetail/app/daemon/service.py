@@ -432,13 +432,18 @@ class Service:
     def policy(self) -> dict[str, str]:
         return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
 
-    def set_limit(self, limit: Limit, caller: Caller) -> None:
-        """What it says of a user takes the place of what was said before."""
+    def set_limit(self, user: str, values: Mapping[str, Any], caller: Caller) -> None:
+        """What is not among the values stays as it is."""
         if not caller.admin:
             raise NotAllowed(f"only an administrator may set limits; {self._parts.limits.ask}")
         if not self._parts.limits.shared:
             raise BadInput("limits are for a box that several people share: dovetail up --system")
-        self.change(lambda view, now: ([LimitSet(now, limit)], None))
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            before = view.limits.get(user, Limit(user))
+            return [LimitSet(now, replace(before, **values))], None
+
+        self.change(change)
         self.admission.look_soon()
 
     def limits(self, caller: Caller) -> list[dict[str, Any]]:
@@ -472,7 +477,7 @@ class Service:
 
     def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
         if not caller.admin:
-            raise NotAllowed("only an administrator may set quotas")
+            raise NotAllowed(f"only an administrator may set tenants; {self._parts.limits.ask}")
         self.change(lambda view, now: ([TenantSet(now, tenant)], None))
 
     # --------------------------------------------------------------------------------- looking at it

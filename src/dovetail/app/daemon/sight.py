@@ -65,12 +65,17 @@ def study_for(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
     if caller.may_read(told["user"]):
         return {**told, "reason": told["reason"] + words}
     hidden: dict[str, Any] = {"reason": "", "quiet": None}
-    hidden["best"] = told["best"] and {**told["best"], "settings": {}}
+    hidden |= {"best": None, "target": None, "reached_s": None}
     if "metric" in told:
         hidden["metric"] = ""
     if isinstance(told["trials"], list):
-        hidden["trials"] = [{**own, "settings": {}, "reason": ""} for own in told["trials"]]
+        hidden["trials"] = [_trial_of_another(own) for own in told["trials"]]
     return {**told, **hidden}
+
+
+def _trial_of_another(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Where and when it ran and how many steps it made, not what came of them."""
+    return {**told, "settings": {}, "reason": "", "value": None, "best": None, "points": []}
 
 
 class Sight:

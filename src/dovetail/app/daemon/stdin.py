@@ -23,9 +23,13 @@ class Taken(NamedTuple):
 
 
 WAITING_BYTES: Final = 4 << 20  # of one that has not started: there may be very many of those
+ALL_WAITING_BYTES: Final = 1 << 28  # of all of a user's together
+_waiting: Final[dict[str, dict[Path, int]]] = {}  # by user: what was sent before they started
 
 
-def take(stdin: Path, at: int, data: bytes, is_end: bool, has_started: bool = True) -> Taken:
+def take(
+    stdin: Path, at: int, data: bytes, is_end: bool, has_started: bool = True, user: str = ""
+) -> Taken:
     """Put in what there is room for. `at` is the place of the data's first byte in all that is sent;
     what was taken before is not taken twice."""
     with _LOCK:
@@ -38,13 +42,25 @@ def take(stdin: Path, at: int, data: bytes, is_end: bool, has_started: bool = Tr
         if got < 0 or is_all:
             return Taken(put, False)
         rest = data[put - at :]
-        most = keeper.STDIN_BYTES if has_started else WAITING_BYTES
+        most = keeper.STDIN_BYTES if has_started else _most_while_it_waits(user, stdin)
         piece = rest[: max(most - (put - got), 0)]
         try:
             put = _put_in(stdin, put, piece, is_end and len(piece) == len(rest))
         except OSError as error:
             raise DiskFull(f"the standard input cannot be kept: {error.strerror}") from None
+        if piece and not has_started:
+            _waiting.setdefault(user, {})[stdin] = put
     return Taken(put, True)
+
+
+def _most_while_it_waits(user: str, stdin: Path) -> int:
+    """The disk is everybody's: who has sent much to jobs that wait sends the rest when they run."""
+    own = _waiting.get(user, {})
+    if sum(own.values()) + WAITING_BYTES > ALL_WAITING_BYTES:
+        for path in [path for path in own if not path.exists()]:  # those have ended
+            del own[path]
+    others = sum(own.values()) - own.get(stdin, 0)
+    return min(WAITING_BYTES, max(ALL_WAITING_BYTES - others, 0))
 
 
 def _put_in(stdin: Path, put: int, piece: bytes, is_all: bool) -> int:

@@ -17,7 +17,8 @@ _LONGEST: Final = 160
 _NUMBER = r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?(?![\w.])|nan\b"
 # A label of up to three words, what stands between, and a number.
 _LABELLED = re.compile(
-    rf"((?:[A-Za-z][\w./@-]{{0,30}} ){{0,2}}[A-Za-z][\w./@-]{{0,30}})([^\w\n.+-]{{1,6}})({_NUMBER})"
+    rf"((?:[A-Za-z][\w./@-]{{0,30}} ){{0,2}}[A-Za-z][\w./@-]{{0,30}})"
+    rf"((?:[^\w\n.+-]|-+(?=[>\s])){{1,6}})({_NUMBER})"
 )
 _OTHERS: Final = frozenset(("epoch", "epochs", "step", "iter", "iteration", "lr", "time", "eta"))
 _VALUE = r"[-+.\w]+"

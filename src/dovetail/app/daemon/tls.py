@@ -6,9 +6,28 @@ import os
 import socket
 import ssl
 import stat
+from dataclasses import dataclass
 from ipaddress import ip_address
 
+from dovetail.app.daemon.access import listen_at
 from dovetail.core.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where who is not on this machine comes in."""
+
+    listener: socket.socket
+    tls: ssl.SSLContext | None
+
+
+def network_at(listen: str, cert: str | None, key: str | None, without: bool) -> Network:
+    listener = listen_at(listen)
+    try:
+        return Network(listener, context_for(listener, cert, key, without))
+    except BadInput:
+        listener.close()
+        raise
 
 
 def context_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import nan
 from typing import Any
 
 import click
@@ -63,8 +64,8 @@ def _list_limits(client: Client, as_json: bool) -> None:
 @click.option("--megabytes", metavar="MB", help="Descriptions and environments a day.  [1000]")
 @with_client
 def set_limit(client: Client, user: str, **given: str | None) -> None:
-    """Of one user, or of everybody (USER is '*'). A number, or none for no limit, or default; what is
-    not named is as for everybody."""
+    """Of one user, or of everybody (USER is '*'). A number, or none for no limit, or default: as for
+    everybody. What is not named stays as it is."""
     asked = {name: _value(name, text) for name, text in given.items() if text is not None}
     found = client.put("/v1/limits", {"user": user, **asked})
     row = next(row for row in found["limits"] if row["user"] == user)
@@ -73,14 +74,24 @@ def set_limit(client: Client, user: str, **given: str | None) -> None:
 
 
 def _most(value: float | None) -> str:
-    return "none" if value is None else f"{value:g}"
+    return "no limit" if value is None else f"{value:g}"
 
 
 def _value(name: str, text: str) -> float | str | None:
+    from dovetail.app.daemon.answers import LARGEST_NUMBER
+    from dovetail.app.spec.fields import LARGEST_PRIORITY
+
     if text in ("none", "default"):
         return "none" if text == "none" else None
+    is_priority = name == "priority"
+    most = LARGEST_PRIORITY if is_priority else LARGEST_NUMBER
+    least = -most if is_priority else 0.0
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
+        value = nan
+    if not least <= value <= most:
         option = f"--{name.replace('_', '-')}"
-        raise click.BadParameter(f"{option} {text}: write a number, or none") from None
+        wanted = f"a number from {least:g} to {most:g}, none or default"
+        raise click.BadParameter(f"{option} {text}: write {wanted}")
+    return value

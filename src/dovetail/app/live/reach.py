@@ -75,16 +75,17 @@ def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
 
 
 def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
-    """The id of the one that is meant. Of several of that name the last one in the first of these
-    phases that has any; that there are others is said."""
-    if is_id(wanted):
+    """The id of the one that is meant. Of several of that name or array the last one in the first of
+    these phases that has any; that there are others is said."""
+    if is_id(wanted) and not wanted.isdigit():
         return wanted
-    rows = _named(client, wanted)
+    rows = found_jobs(client, wanted)
     rank = {phase: number for number, phase in enumerate(phases)}
     first = min(rank.get(row["phase"], len(rank)) for row in rows)
     last = [row for row in rows if rank.get(row["phase"], len(rank)) == first][-1]
     if len(rows) > 1:
-        told = f"{len(rows):,} jobs are called {wanted}; this is {last['id']}, the last {last['phase']}"
+        many = f"{len(rows):,} jobs are {'of array' if is_id(wanted) else 'called'} {wanted}"
+        told = f"{many}; this is {last['id']}, the last {last['phase']}"
         click.echo(f"dovetail: {told}", err=True)
     found: str = last["id"]
     return found

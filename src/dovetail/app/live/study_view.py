@@ -52,10 +52,13 @@ def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "state", state_text(study)
     yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)
     best = study["best"]
-    yield "best", f"{study['metric']} {best_text(study)}" if best else best_text(study)
+    is_hidden = not study["metric"]  # of another user: see the daemon's `sight`
+    told = f"{study['metric']} {best_text(study)}" if best else best_text(study)
+    yield "best", "for its owner and administrators to see" if is_hidden else told
     yield "settings", settings_text(best["settings"]) if best else ""
     yield "target", target_text(study)
-    yield "metric", f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"
+    better = f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"
+    yield "metric", "" if is_hidden else better
     yield "each", f"{counted(study['steps'], 'step')}{_every(study)}"
     yield "policy", f"{study['policy']}; sampler {study['sampler']}, seed {study['seed']}"
     yield "opened", moment(study["opened_at"], now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dovetail.app.objectives import Objective
@@ -13,9 +13,13 @@ __all__ = ["write_report"]
 
 
 def write_report(
-    path: Path, runs: Sequence[RunRecord], title: str, objective: Objective | None = None
+    path: Path,
+    runs: Sequence[RunRecord],
+    title: str,
+    objective: Objective | None = None,
+    failed: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page for these runs. What it cannot hold is aggregated, and the page says so. With an
-    objective they have been judged by it, and a chart shows how."""
+    objective they have been judged by it, and a chart shows how. Of policies that failed it says why."""
     # A lone surrogate in somebody's job id must not cost us the whole report.
-    path.write_bytes(render(runs, title, objective).encode("utf-8", "replace"))
+    path.write_bytes(render(runs, title, objective, failed or {}).encode("utf-8", "replace"))

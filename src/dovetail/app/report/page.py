@@ -24,15 +24,22 @@ SCRIPTS = (
 )  # fmt: skip
 
 
-def render(runs: Sequence[RunRecord], title: str, objective: Objective | None = None) -> str:
+def render(
+    runs: Sequence[RunRecord],
+    title: str,
+    objective: Objective | None = None,
+    failed: Mapping[str, str] | None = None,
+) -> str:
     summaries = [(run.policy, run.summary) for run in runs]
+    told = [verdict(summaries, objective)]
+    told += [f"{policy} failed: {reason}." for policy, reason in (failed or {}).items()]
     return framed(
         asset("compare.html"),
         title=title,
         facts=_facts(runs),
         data={**_data(runs), "front": _front(runs, objective)},
         scripts=SCRIPTS,
-        verdict=escape(verdict(summaries, objective)),
+        verdict=escape(" ".join(told)),
         summary=table(summaries),
         zeros=zeros_sentence(summaries),
     )

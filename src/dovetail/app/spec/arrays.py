@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 MOST_MEMBERS = 10_000
@@ -19,8 +20,9 @@ class Array(NamedTuple):
     limit: int | None = None
 
 
+@lru_cache(maxsize=64)
 def parse(text: str) -> Array:
-    """`0-9`, `1,3,5-20:5`, `0-99%4`, as Slurm writes them."""
+    """`0-9`, `1,3,5-20:5`, `0-99%4`, as Slurm writes them. Asked again for each of its members."""
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"is too long: {len(text):,} characters")
     pieces, percent, limit = text.replace(" ", "").partition("%")

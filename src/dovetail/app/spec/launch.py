@@ -100,7 +100,7 @@ def _of_array(job_id: str, index: int, array: str | None) -> dict[str, str]:
         "SLURM_ARRAY_TASK_ID": str(index),
     }
     if array is not None:
-        indices = sorted(arrays.parse(array).indices)
+        indices = arrays.parse(array).indices
         found["SLURM_ARRAY_TASK_COUNT"] = str(len(indices))
         found["SLURM_ARRAY_TASK_MIN"] = str(indices[0])
         found["SLURM_ARRAY_TASK_MAX"] = str(indices[-1])

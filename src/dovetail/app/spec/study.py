@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Self
 
@@ -174,7 +173,7 @@ class StudySpec(JobSpec):
         if self.stop_at_target and self.target is None:
             raise Complaint("stop_at_target: say which target", "stop_at_target")
         pattern = self.metric_pattern
-        if pattern is not None and self.metric not in re.compile(pattern).groupindex:
+        if pattern is not None and self.metric not in texts.groups_of(pattern):
             raise Complaint(
                 f"metric_pattern: it has no group (?P<{self.metric}>…) for the metric",
                 "metric_pattern",

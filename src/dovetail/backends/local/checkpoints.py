@@ -6,11 +6,15 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 from dovetail.backends.local.runs import Launch, Owner
 from dovetail.core.errors import DovetailError
 
 _PART = ".part"  # behind the name of a folder that is being copied
+COPIED_WITHIN_S = 600.0  # the owner can stop the process that copies, and others wait for it
+_LAST_WORDS = 4096  # bytes
 
 
 def owner_of(launch: Launch) -> Owner | None:
@@ -46,12 +50,20 @@ def copy(source: Path, target: Path, owner: Owner | None) -> None:
     read no more than they."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o700)
-    as_owner: dict[str, object] = {}
+    as_owner: dict[str, Any] = {}
     if owner is not None:
         os.chown(target, owner.uid, owner.gid)
         as_owner = {"user": owner.uid, "group": owner.gid, "extra_groups": owner.groups}
     words = ["cp", "-a", "--reflink=auto", "--", f"{source}/.", str(target)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **as_owner)  # type: ignore[call-overload]
-    if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
-        raise DovetailError(f"the checkpoint in {source} could not be copied: {said}")
+    with TemporaryFile() as errors:
+        told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": errors, **as_owner}
+        try:
+            done = subprocess.run(words, check=False, timeout=COPIED_WITHIN_S, **told)
+        except subprocess.TimeoutExpired:
+            raise DovetailError(
+                f"the checkpoint in {source} could not be copied within {COPIED_WITHIN_S:,.0f} s"
+            ) from None
+        if done.returncode:
+            errors.seek(max(errors.seek(0, os.SEEK_END) - _LAST_WORDS, 0))
+            said = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+            raise DovetailError(f"the checkpoint in {source} could not be copied: {said}")

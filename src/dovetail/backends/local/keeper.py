@@ -432,6 +432,7 @@ def _run_the_command(launch: dict[str, Any], streams: tuple[int, int, int], gate
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     env = _environment(launch)
+    _give(streams, launch)
     _limit_files(launch.get("open_files"))
     _take_on_user(launch)
     os.umask(launch.get("umask", 0o022))
@@ -451,6 +452,14 @@ def _environment(launch: dict[str, Any]) -> dict[str, str]:
         return {**read_json(launch["env_file"]), **launch["env"]}
     except (OSError, ValueError) as error:
         raise CannotRun(f"cannot start: its environment cannot be read: {error}") from error
+
+
+def _give(streams: tuple[int, int, int], launch: dict[str, Any]) -> None:
+    """The job opens its own standard streams again by /dev/stdin, /dev/stdout and /dev/stderr."""
+    if launch["uid"] is not None:
+        for stream in {*streams} - {-1}:
+            with suppress(OSError):
+                os.fchown(stream, launch["uid"], -1)
 
 
 def _limit_files(number: int | None) -> None:

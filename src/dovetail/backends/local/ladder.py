@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from dovetail.backends.local import cuda, machine, processes
 from dovetail.backends.local.runs import Run
-from dovetail.backends.local.shortage import is_short
+from dovetail.backends.local.shortage import at_once, is_short
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 
@@ -114,8 +114,10 @@ def saves_itself(manners: Manners) -> bool:
 
 def _said_hello(reports: Path) -> bool:
     try:
-        with open(reports, "rb") as file:
+        with open(reports, "rb", opener=at_once) as file:
             return b'"cooperative"' in file.read(_HELLO_WITHIN)
+    except BlockingIOError:
+        return False
     except OSError as error:
         if is_short(error):
             raise  # not to be killed because its word could not be read

@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local import keeper, matcher
-from dovetail.backends.local.printed import Sought, step_in, value_in, without_colours
+from dovetail.backends.local.printed import (
+    Sought,
+    counts_batches,
+    step_in,
+    value_in,
+    without_colours,
+)
 from dovetail.backends.local.shortage import is_short
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
@@ -180,6 +186,9 @@ class Reader:
         """An object of numbers is heard whatever it tells; a bar only when its value has changed."""
         metric, steps, _ = self._sought
         value = value_in(line, metric)
+        if line.endswith("\r") and value is not None and step_in(line, steps) is None:
+            # Of an epoch that is not over: only what the bar says in the end counts.
+            value = None if counts_batches(line, steps) else value
         is_news = value is not None and str(value) != str(self._drawn)
         if line.endswith("\r"):
             self._drawn = self._drawn if value is None else value

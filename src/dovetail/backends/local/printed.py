@@ -15,13 +15,26 @@ from typing import Final, NamedTuple
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
 
 _NUMBER = (
-    r"[-+]?(?:\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,30})?|\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})"
+    r"[-+]?(?:[1-9]\d{0,2}(?:,\d{3}){1,5}(?:\.\d{1,30})?|\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})"
     r"(?:[eE][-+]?\d{1,3})?|[-+]?(?i:nan|inf(?:inity)?)"
 )
 # `'val_loss': np.float64(0.31)`, `val_loss = 3.1e-1`, `val_loss 0.31`, `| val_loss | 0.31 |`
 _VALUE = (
-    r"""["'\])]{0,2}(?:[ \t]{0,20}(?:[:=]{1,2}|->|→|is\b|[|│┃])|[ \t])[ \t]{0,20}"""
-    rf"""["'(]{{0,2}}(?:(?:[A-Za-z]\w{{0,19}}\.)?[A-Za-z]\w{{0,19}}\()?({_NUMBER})(?!\w|\.\w|,\d)"""
+    r"""["'\])]{0,2}(?:[ \t]{0,20}(?P<sign>[:=]{1,2}|->|→|is\b|[|│┃])|[ \t])[ \t]{0,40}"""
+    rf"""["'(]{{0,2}}(?:(?:[A-Za-z]\w{{0,19}}\.)?[A-Za-z]\w{{0,19}}\()?"""
+    rf"""(?P<value>{_NUMBER})(?!\w|\.\w|,\d)"""
+)
+# What comes after a number that is no value, or not the one: `40%|███   | 4/10`, `9870/10000`,
+# `0.40 -> 0.31`; in a table a second column; after a name and a space what belongs to the name, as in
+# `mAP (0.5): 0.31`.
+_GOES_ON = re.compile(r"%\||/\d|[ \t]{0,3}(?:-{1,2}>|=>|→)")
+_COLUMN: Final = frozenset("|│┃")
+_NEXT_COLUMN = re.compile(r"[ \t]{0,40}[|│┃][ \t]{0,40}[-+]?\.?\d")
+_LABEL_ENDS = re.compile(r"[)\]]{0,2}[ \t]{0,3}[:=]")
+# The metric of another time or of another trial: `Best epoch: 4, val_loss: 0.25`.
+_OF_THE_BEST = re.compile(
+    r"\bbest[ _](?:epoch|step|iteration|trial|run|model|checkpoint|weights|config)\b",
+    re.IGNORECASE,
 )
 # Before a name with nothing but a space between, they make it the name of another quantity.
 _QUALIFIERS: Final = frozenset(
@@ -29,11 +42,13 @@ _QUALIFIERS: Final = frozenset(
         *("best", "lowest", "highest", "min", "max", "minimum", "maximum", "smallest", "largest"),
         *("previous", "prev", "old", "target", "goal", "initial", "baseline"),
         *("train", "training", "val", "valid", "validation", "eval", "evaluation", "test"),
-        *("testing", "dev"),
+        *("testing", "dev", "train's", "training's"),
+        *("last", "required", "desired", "balanced", "smoothed"),
     )
 )
-_WORD_BEFORE = re.compile(r"([A-Za-z]{1,12})[ \t:]{1,2}$")
-_LONGEST_BEFORE = 15
+_WORD_BEFORE = re.compile(r"([A-Za-z]{1,12}(?:'s)?)[ \t:]{1,3}$")
+_LONGEST_BEFORE = 17
+_BAR = re.compile(r"(?<![\w./])\d{1,12}/(\d{1,12})(?![\w/]|\.\d)")
 _STEP = re.compile(
     r"""(?<![\w./-])(epoch|ep|global[_ ]step|step|iteration|iter)['"]?[ \t]{0,9}[:=#]?[ \t]{0,9}"""
     r"""[\[(]?[ \t]{0,9}(\d{1,15})(?:\.0{1,10})?(?![\w%]|\.\d)""",
@@ -55,11 +70,20 @@ def value_in(line: str, metric: str) -> float | None:
     key, patterns = _patterns(metric)
     if key not in line.lower():  # as a rule: that is ten times as quick to see
         return None
+    best = _OF_THE_BEST.search(line)
+    upto = len(line) if best is None else best.start()
     for pattern in patterns:
         for match in pattern.finditer(line):
-            if not _is_qualified(line, match.start()):
-                return float(match[1].replace(",", ""))
+            place = match.start()
+            if place <= upto and not _is_qualified(line, place) and _is_all(line, match):
+                return float(match["value"].replace(",", ""))
     return None
+
+
+def counts_batches(line: str, steps: int) -> bool:
+    """Does a progress bar count something else than the steps of the trial?"""
+    match = _BAR.search(line) if steps else None
+    return match is not None and int(match[1]) != steps
 
 
 def step_in(line: str, steps: int) -> float | None:
@@ -91,3 +115,13 @@ def _patterns(metric: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
 def _is_qualified(line: str, place: int) -> bool:
     before = _WORD_BEFORE.search(line, max(place - _LONGEST_BEFORE, 0), place)
     return before is not None and before[1].lower() in _QUALIFIERS
+
+
+def _is_all(line: str, match: re.Match[str]) -> bool:
+    """Is the number the value, and the only one?"""
+    sign, end = match["sign"], match.end("value")
+    if _GOES_ON.match(line, end):
+        return False
+    if sign is None:
+        return _LABEL_ENDS.match(line, end) is None
+    return sign not in _COLUMN or _NEXT_COLUMN.match(line, end) is None

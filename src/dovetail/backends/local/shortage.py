@@ -7,6 +7,7 @@ for absent because it could not be looked up.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import resource
 from collections.abc import Callable
@@ -70,3 +71,9 @@ def raise_limit() -> int:
         except (OSError, ValueError):  # some systems allow less than they say
             return soft
     return wanted
+
+
+def at_once(path: str, flags: int) -> int:
+    """An opener for files of a job's user, who may hold a lease on them (fcntl(2)): whoever opens one
+    would wait for that, 45 seconds. BlockingIOError: they do."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)

@@ -15,6 +15,7 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -26,7 +27,7 @@ from dovetail.backends.local import output
 from dovetail.backends.local.output import Found, Matcher, Reader
 from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
-from dovetail.backends.local.shortage import is_short, patiently
+from dovetail.backends.local.shortage import at_once, is_short, patiently
 from dovetail.backends.local.thinning import Report, Thinner
 from dovetail.core.model import JobId
 
@@ -38,6 +39,10 @@ _SETTLES_IN_S = 1.0  # a job that has just started does not yet show what it is 
 HELLO = b'"dovetail"'  # in a report: the SDK says what the job can do
 _LINES_AT_ONCE = 500  # of one job: the others want to be heard too
 _BYTES_AT_ONCE = 1 << 18
+# What a job has left to read when it ends, of files that may have any length.
+_ALL_WITHIN_S, _MUCH_WITHIN_S = 10.0, 1.0
+_MUCH_BYTES = 1 << 24
+_OUTPUT_WITHIN_S = 0.5  # a round, for the lines of one job
 _LONGEST_LINE = 1 << 16
 _MOST_METRICS = 100
 _LARGEST_STEP = 2.0**53  # beyond, counting by one is lost in rounding
@@ -83,6 +88,15 @@ class _Watched:
         # be printed by who then reports in earnest.
         self.reads_reports = (upto >= 0 or self.reader is not None) and not tells.pattern
         self.reads_output = upto <= 0 and tells.log is not None
+
+    def skip_to_the_end(self) -> None:
+        """As much is left as is read at once."""
+        if self.reads_reports:
+            with suppress(OSError):
+                size = os.stat(self.tells.reports).st_size
+                self.reported = max(self.reported, size - _BYTES_AT_ONCE)
+        if self.reads_output and self.tells.log is not None:
+            self.printed = max(self.printed, output.end_of(self.tells.log) - _BYTES_AT_ONCE)
 
 
 class Watcher:
@@ -149,8 +163,7 @@ class Watcher:
     def read_now(self) -> None:
         """Post all that was reported so far. Before `start`."""
         for job_id, watched in self._watched.items():
-            while self._read(job_id, watched):
-                pass
+            self._read_all(job_id, watched)
 
     def _keep_on(self) -> None:
         while not self._over:
@@ -204,11 +217,22 @@ class Watcher:
 
     def _finish(self, job_id: JobId, watched: _Watched) -> None:
         """All that it reported comes before its end."""
-        while patiently(lambda: self._read(job_id, watched, is_over=True), f"job {job_id}'s end"):
-            pass
+        patiently(lambda: self._read_all(job_id, watched, is_over=True), f"job {job_id}'s end")
         if rest := list(watched.thinner.rest()):
             self._post(Told(job_id, rest))
         self._post(Ended(job_id, watched.run))
+
+    def _read_all(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> None:
+        """What is there. Of more than can be read in a moment the end: the files are the job's user's,
+        who can let them be of any length, or grow for ever, while all the others wait."""
+        began, first = monotonic(), watched.reported + watched.printed
+        while self._read(job_id, watched, is_over):
+            is_much = watched.reported + watched.printed - first > _MUCH_BYTES
+            if monotonic() > began + (_MUCH_WITHIN_S if is_much else _ALL_WITHIN_S):
+                log.warning("job %s has more to read than there is time for: its end", job_id)
+                watched.skip_to_the_end()
+                self._read(job_id, watched, is_over)
+                return
 
     def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[Report]) -> None:
         """What is to be kept of them, and of earlier ones that waited for that."""
@@ -231,9 +255,11 @@ class Watcher:
         try:
             if os.stat(watched.tells.reports).st_size <= watched.reported:
                 return False
-            with open(watched.tells.reports, "rb") as file:
+            with open(watched.tells.reports, "rb", opener=at_once) as file:
                 file.seek(watched.reported)
                 data = file.read(_BYTES_AT_ONCE)
+        except BlockingIOError:
+            return False
         except OSError as error:
             if is_short(error):
                 raise
@@ -260,12 +286,16 @@ class Watcher:
         if is_full and not lines:  # a line without end: its end will do
             upto = start + len(data) - output.LONGEST_LINE
         progressed = upto > watched.printed
-        watched.printed = upto
         watched.log_as_read = None if progressed else as_is
+        until = monotonic() + _OUTPUT_WITHIN_S
         for batch in _batches(lines):
+            if monotonic() > until:
+                return True
+            watched.printed = batch[-1][1]
             if found := self._found(job_id, watched, batch):
                 watched.reads_reports = watched.reader is not None
                 self._tell(job_id, watched, _counted(watched, found))
+        watched.printed = upto
         return progressed
 
     def _found(

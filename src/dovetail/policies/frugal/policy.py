@@ -103,7 +103,8 @@ class Frugal:
             decided |= apart
             draft = Draft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
-        left_out = set(range(len(draft.tracks))) - spots.keys() - patient if strange else set()
+        waiting = {i for i, track in enumerate(draft.tracks) if track.placement is None}
+        left_out = waiting - spots.keys() - patient if strange else set()
         if left_out:  # perhaps for want of GPUs that a gang has and could do without
             urgent = [self._special(view, draft.tracks[i], keeps=False) for i in sorted(left_out)]
             left = [guest for guest in strange if guest.track.job.id not in decided]
