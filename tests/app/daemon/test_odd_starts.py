@@ -13,7 +13,6 @@ import pytest
 
 from dovetail.app.client import Client, Unreachable
 from dovetail.app.home import home_in, user_home
-from dovetail.backends.local.runs import Run
 from dovetail.backends.store import Store
 from dovetail.core.errors import BadInput
 from live_box import ME, Box, box
@@ -37,31 +36,6 @@ def test_slots_are_as_last_time_unless_named(tmp_path: Path) -> None:
         pass
     with box(tmp_path / "box", slots=None) as again:
         assert again.service.look(lambda view, now: view.room.gpus_up) == 3
-
-
-def test_a_job_that_a_cut_journal_has_forgotten_is_ended_and_its_number_not_given_again(
-    tmp_path: Path,
-) -> None:
-    with box(tmp_path / "box") as here:
-        here.wait(here.submit("true"))
-        here.leave()
-    journal = tmp_path / "box" / "dovetail.db"
-    kept = {path: path.read_bytes() for path in journal.parent.glob("dovetail.db*")}
-    with box(tmp_path / "box") as here:
-        lost = here.submit("sleep 60; exit 4")
-        here.wait_until(lost, "running")
-        here.leave()
-    run = Run(here.home.folder(lost) / "1")
-    for path in journal.parent.glob("dovetail.db*"):
-        path.unlink()
-    for path, content in kept.items():
-        path.write_bytes(content)
-    with box(tmp_path / "box") as again:
-        again.wait_for(lambda: not run.is_alive())
-        new = again.submit("echo new")
-        assert new != lost
-        (row,) = again.wait(new)
-        assert (row["phase"], again.log(new)) == ("finished", "new\n")
 
 
 def test_a_policy_that_breaks_is_replaced_and_the_jobs_go_on(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_job_file_is_answered_for_in_a_screen_of_a_hundred_columns(
     ]
     asked, *others = lines[titles + 1 :]
     assert asked.startswith("as asked")
-    assert any(line.startswith("at priority 1") and " yes " in line for line in others)
+    assert any(line.startswith("at priority 1") and " likely " in line for line in others)
 
 
 def test_a_command_with_the_options_of_submit_is_answered_for(box: Box) -> None:
