@@ -43,6 +43,14 @@ def test_the_first_sentence_says_who_won_and_by_how_much() -> None:
     )
 
 
+def test_the_first_sentence_has_one_unit() -> None:
+    said = verdict([("fifo", of(45_000.0)), ("las", of(5000.0)), ("srtf", of(4600.0))])
+    assert said == (
+        "srtf has the lowest mean completion time, 1.3 h: 90 % less than fifo (12.5 h). "
+        "Next is las, 1.4 h."
+    )
+
+
 def test_who_comes_as_close_as_half_a_percent_shares_the_win() -> None:
     rows = [("las", of(3001.0)), ("srtf", of(3000.0)), ("fifo", of(6000.0))]
     assert "las does as well within half a percent." in verdict(rows)

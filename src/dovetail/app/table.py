@@ -174,6 +174,11 @@ def _in(seconds: float, unit: tuple[float, str]) -> str:
     return duration(seconds) if seconds >= _VERY_LONG_S else f"{seconds / size:.1f} {name}"
 
 
+def duration_like(seconds: float, other: float) -> str:
+    """In the unit in which that other one is told."""
+    return _in(seconds, unit_of(other))
+
+
 def duration(seconds: float) -> str:
     """3.2 s, 14.0 min, 5.1 h or 12.3 d; 1.2e+06 d where nobody counts days any more."""
     if seconds >= _VERY_LONG_S:

@@ -7,7 +7,7 @@ from math import isfinite
 
 from dovetail.app.objectives import Figure, Objective
 from dovetail.app.report.summary import Summary, number
-from dovetail.app.table import duration
+from dovetail.app.table import duration_like
 
 _JCT = Figure("mean_jct_s", "Mean completion time", "s")
 _ALIKE = 0.005  # of the best: less is no difference to speak of
@@ -39,15 +39,16 @@ def _sentences(
     best, least = known[0]
     others = dict(known[1:])
     against = _BASELINE if _BASELINE in others and _BASELINE not in close else known[-1][0]
+    like = others[against]
     yield (
-        f"{best} has the lowest {name}, {_said(least, figure)}: {_less(least, others[against])} "
-        f"than {against} ({_said(others[against], figure)})."
+        f"{best} has the lowest {name}, {_said(least, figure, like)}: {_less(least, like)} "
+        f"than {against} ({_said(like, figure)})."
     )
     runner_up, value = known[1]
     if close:
         yield f"{_listed(close)} {'does' if len(close) == 1 else 'do'} as well within half a percent."
     elif runner_up != against:
-        yield f"Next is {runner_up}, {_said(value, figure)}."
+        yield f"Next is {runner_up}, {_said(value, figure, like)}."
 
 
 def _less(least: float, other: float) -> str:
@@ -63,9 +64,10 @@ def _lower(label: str) -> str:
     return label[:1].lower() + label[1:]
 
 
-def _said(value: float, figure: Figure) -> str:
+def _said(value: float, figure: Figure, like: float | None = None) -> str:
+    """Times in the unit that suits another, so that one sentence has one unit."""
     if figure.unit == "s":
-        return duration(value)
+        return duration_like(value, value if like is None else like)
     return f"{number(value)} {figure.unit}".rstrip()
 
 
