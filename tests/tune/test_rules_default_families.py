@@ -1,5 +1,5 @@
 """The default rule on families of curves that its prior was not fitted to: the short form of
-`python -m benchmarks families`."""
+`python -m benchmarks study_families`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import families as table
+from benchmarks import study_families as table
 from tools.study_prior import drawn_families, trained_families
 from tools.study_prior.families import ADVERSE, NAMES, to_judge_by
 
