@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from dovetail.backends.local import ladder, processes
@@ -88,12 +89,13 @@ class Teller:
         speed = part * self._speed(track.job, track.placement, self._stage.view.room.nodes)
         return Paced(now, job_id, speed) if is_news(speed, track.speed) else None
 
-    def ended(self, ended: Ended, now: Seconds) -> list[Event]:
+    def ended(self, ended: Ended, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
+        """`before` comes first, and is not in the journal yet."""
         life = self._stage.lives.get(ended.job_id)
         if life is None or life.run is None or life.run.folder != ended.run.folder:
             return []
         life.ended = True
-        return [] if life.busy else self._look_at_end(life, now)
+        return [] if life.busy else self._look_at_end(life, now, before)
 
     def done(self, done: Done, now: Seconds) -> list[Event]:
         life = self._stage.lives[done.job_id]
@@ -105,7 +107,7 @@ class Teller:
         else:
             events = self._was_ended(life, done, now)
         if life.ended and life.job_id in self._stage.lives and not life.busy:
-            events += self._look_at_end(life, now)
+            events += self._look_at_end(life, now, events)
         self._stage.step_all()
         return events
 
@@ -118,7 +120,7 @@ class Teller:
         if done.unharmed:
             return self._not_now(life, done.trouble, now)
         if done.trouble and run.ending() is not None:
-            return self._begun_and_ended(life, track, now)
+            return self._look_at_end(life, now)
         if done.trouble:
             return self._could_not_start(life, done.trouble, now)
         life.place = Place.AT_WORK
@@ -130,12 +132,6 @@ class Teller:
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
         return events + self._pace(track, now)
-
-    def _begun_and_ended(self, life: Life, track: Track | None, now: Seconds) -> list[Event]:
-        """It was adopted, and had ended by itself before it could be told to go on."""
-        begun = track is not None and track.phase is Phase.STARTING
-        started: list[Event] = [Started(now, life.job_id)] if begun else []
-        return [*started, *self._look_at_end(life, now)]
 
     def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
         """If a limit was refused, somebody has to decide what that means."""
@@ -222,16 +218,22 @@ class Teller:
             return [Interrupted(now, life.job_id, reason, track.executed_by(now))]
         return []
 
-    def _look_at_end(self, life: Life, now: Seconds) -> list[Event]:
-        """The main process ended by itself: what does that mean?"""
+    def _look_at_end(self, life: Life, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
+        """The main process ended by itself: what does that mean? Who was adopted may have begun and
+        ended before anybody could say that it had begun."""
         assert life.run is not None
         ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
+        begun = ending is not None and not any(isinstance(event, Started) for event in before)
         asked_to_stop = life.run.stop_asked
         life.ended = False
         life.place = Place.ABSENT
         life.stands = None
         life.want, life.booked = Want.END, None
-        events = [] if track is None else [self._outcome(life, track, ending, asked_to_stop, now)]
+        events: list[Event] = []
+        if track is not None and begun and track.phase is Phase.STARTING:
+            events.append(Started(now, life.job_id))
+        if track is not None:
+            events.append(self._outcome(life, track, ending, asked_to_stop, now))
         self._stage.step_all()
         return events
 

@@ -161,7 +161,7 @@ class LocalMachine:
             at = since + (until - since) * i / len(reports)
             events += self._teller.told(Told(last.job_id, [report]), at)
         if isinstance(last, Ended):
-            events += self._teller.ended(last, until)
+            events += self._teller.ended(last, until, events)
         return events
 
     def _begun_unseen(self, last: Told | Ended, at: Seconds) -> list[Event]:
