@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from dovetail.core.model import Job
 from dovetail.models.workload import Arrival
 
 JOBS = 300
+SLOTS = 8
 SHORTEST_S, LONGEST_S = 60.0, 86_400.0  # live they are scaled to fractions of a second
 USERS = ("ann", "bob", "cyd", "dan", "eve")
 DATA = Path(__file__).parent.parent.parent / "shared/data"
@@ -169,23 +170,51 @@ def day(made: Iterator[Made], chance: Random, slots: int, load: float = 0.9) -> 
     return arrivals
 
 
-def days_of_trace(path: Path, number: int, seed: int) -> Iterator[list[Arrival]]:
-    """Stretches of so many jobs in a row, brought to one GPU each and to a load that keeps some
-    waiting; who and what they are stays as it was."""
+def day_of_trace(path: Path, chance: Random, slots: int, load: float = 0.9) -> list[Arrival]:
+    """So many jobs in a row, brought to one GPU each and to a load that keeps some waiting; who and
+    what they are stays as it was."""
     arrivals = sorted(traces.read(path).arrivals, key=lambda arrival: arrival.at)
-    chance = Random(f"{path.name}/{seed}")
-    for _ in range(number):
-        first = chance.randrange(max(len(arrivals) - JOBS, 1))
-        part = arrivals[first : first + JOBS]
-        work = sum(one.work_s for one in part)
-        apart = work / len(part) / 8 / 0.9
-        at, found = 0.0, []
-        for one in part:
-            at += chance.expovariate(1.0 / max(apart, 1e-9))
-            job = replace(one.job, gpus=1, share=1000, kinds=(), cpus=0.0, memory_gb=0.0)
-            found.append(Arrival(at, job, one.work_s))
-        yield found
+    first = chance.randrange(max(len(arrivals) - JOBS, 1))
+    part = arrivals[first : first + JOBS]
+    apart = sum(one.work_s for one in part) / len(part) / slots / load
+    at, found = 0.0, []
+    for one in part:
+        at += chance.expovariate(1.0 / max(apart, 1e-9))
+        job = replace(one.job, gpus=1, share=1000, kinds=(), cpus=0.0, memory_gb=0.0)
+        found.append(Arrival(at, job, one.work_s))
+    return found
 
 
-def log_width(low: float, high: float) -> float:
-    return log((high + 1.0) / (low + 1.0))
+# ------------------------------------------------------------------------------------------ parts
+
+
+@dataclass(frozen=True)
+class Part:
+    """Days of one kind."""
+
+    title: str
+    source: Family | Path
+
+    @property
+    def is_there(self) -> bool:
+        return not isinstance(self.source, Path) or self.source.exists()
+
+
+TRACES = {
+    "philly": "philly/philly_jobs_sep_oct.csv.gz",
+    "alibaba": "alibaba_gpu_2023/openb_pod_list_default.csv.gz",
+    "muri": "muri/trace3.csv.gz",
+}
+PARTS: dict[str, Part] = {
+    **{name: Part("chosen on", family) for name, family in CHOSEN_ON.items()},
+    **{name: Part("left out", family) for name, family in LEFT_OUT.items()},
+    **{name: Part("left out", DATA / path) for name, path in TRACES.items()},
+}
+
+
+def day_of(part: str, number: int, seed: str = "") -> list[Arrival]:
+    """The same whenever it is asked for."""
+    chance, source = Random(f"{part}/{seed}{number}"), PARTS[part].source
+    if isinstance(source, Path):
+        return day_of_trace(source, chance, SLOTS)
+    return day(source(chance), chance, SLOTS)

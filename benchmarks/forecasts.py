@@ -2,33 +2,24 @@
 
 Simulated: days of 300 jobs under a policy, each job asked about when it has come. Live: a daemon on
 this machine, real processes that sleep, asked by its API.
+
+    python -m benchmarks.forecasts [PART ...] [--days N] [--seed TEXT] [--processes N]
+
+measures only these parts (`live` is one), over so many days each, so many of them at once.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from random import Random
-from statistics import median
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Final, NamedTuple
 
-from benchmarks import live
-from benchmarks.forecast_days import (
-    CHOSEN_ON,
-    DATA,
-    JOBS,
-    LEFT_OUT,
-    Made,
-    day,
-    days_of_trace,
-    laboratory,
-    log_width,
-)
+from benchmarks.forecast_days import JOBS, PARTS, SLOTS, day_of
+from benchmarks.forecast_live import lived
+from benchmarks.forecast_said import Said, lines
 from benchmarks.lines import Line
-from dovetail.app.client import Client
 from dovetail.app.daemon import likeness as likenesses
 from dovetail.app.daemon.forecast import Forecast, shown
 from dovetail.app.daemon.policy import Chosen
@@ -41,67 +32,9 @@ from dovetail.core.track import Track
 from dovetail.models.workload import Arrival
 from dovetail.policies.fairness import owner
 
-SLOTS = 8
 POLICIES = ("fifo", "fair-share")
 DAYS = 3
-WANTED = {True: 0.80, False: 0.75}  # by whether a job of that name had ended
-TRACES = (
-    "philly/philly_jobs_sep_oct.csv.gz",
-    "alibaba_gpu_2023/openb_pod_list_default.csv.gz",
-    "muri/trace3.csv.gz",
-)
-
-
-@dataclass
-class Said:
-    """The first that was said of one job, and what came of it. Seconds from then."""
-
-    known: bool
-    what: str
-    low: Seconds | None  # None: unknown
-    high: Seconds | None  # None: open
-    truth: Seconds = -1.0
-
-    @property
-    def holds(self) -> bool:
-        assert self.low is not None
-        early, late = self.low - _SLACK_S, (self.high or 1e18) + _SLACK_S
-        return early <= self.truth <= late
-
-
-_SLACK_S = 0.05  # that starting a process takes, live
-
-
-@dataclass
-class Found:
-    said: list[Said] = field(default_factory=list)
-
-    def lines(self, name: str) -> Iterator[Line]:
-        for what in ("start", "end"):
-            for known in (True, False):
-                rows = [own for own in self.said if own.known is known and own.what == what]
-                told = [own for own in rows if own.low is not None]
-                if len(told) >= _FEWEST:
-                    yield self._line(f"{name}, {what}", known, rows, told)
-
-    def _line(self, name: str, known: bool, rows: Sequence[Said], told: Sequence[Said]) -> Line:
-        covered = sum(own.holds for own in told) / len(told)
-        widths = [log_width(own.low or 0.0, own.high) for own in told if own.high is not None]
-        wide = f"{2.718 ** median(widths):.1f} x wide" if widths else "open"
-        unknown = 1 - len(told) / len(rows)
-        which = "known" if known else "never seen"
-        return Line(
-            f"{name}, {which} ({len(told)} jobs)",
-            f"{covered:.1%}, {wide}, {unknown:.0%} unknown",
-            f"{WANTED[known]:.0%}",
-            covered >= WANTED[known],
-        )
-
-
-_FEWEST = 20  # judged: fewer cannot tell
-
-
-# --------------------------------------------------------------------------------------- simulated
+LIVE = "live"
 
 
 class _Asked:
@@ -128,7 +61,7 @@ class _Asked:
 class _Watched:
     """The world, in which everybody asks when their job has come and does not start at once."""
 
-    def __init__(self, world: SimulatedCluster, asked: _Asked, found: Found) -> None:
+    def __init__(self, world: SimulatedCluster, asked: _Asked, found: list[Said]) -> None:
         self._world, self._asked, self._found = world, asked, found
         self._seen = 0  # tracks that were asked about, by sequence
         self._open: dict[JobId, list[Said]] = {}
@@ -159,7 +92,7 @@ class _Watched:
             high = None if span is None or span.high is None else span.high - now
             said = Said(known, what, low, high, truth=now)
             self._open.setdefault(track.job.id, []).append(said)
-            self._found.said.append(said)
+            self._found.append(said)
 
     def _judge(self, track: Track) -> None:
         for said in self._open.pop(track.job.id, ()):
@@ -174,108 +107,65 @@ def _name(track: Track) -> tuple[str, str]:
     return owner(track.job), track.job.name
 
 
-def simulated(days: Iterable[Sequence[Arrival]], policies: Sequence[str] = POLICIES) -> Found:
-    found = Found()
-    for number, arrivals in enumerate(days):
-        state = State(5_000)
-        asked = _Asked(policies[number % len(policies)], state)
-        world = SimulatedCluster([Node("box", SLOTS)], arrivals)
-        run(_Watched(world, asked, found), [asked.chosen], state)
+def simulated(arrivals: Sequence[Arrival], policy: str) -> list[Said]:
+    """Of one day: everything that was said, and what came of it."""
+    found: list[Said] = []
+    state = State(5_000)
+    asked = _Asked(policy, state)
+    world = SimulatedCluster([Node("box", SLOTS)], arrivals)
+    run(_Watched(world, asked, found), [asked.chosen], state)
     return found
-
-
-# -------------------------------------------------------------------------------------------- live
-
-_SHORTEST_S, _LONGEST_S = 0.05, 20.0
-_LIVE_LOAD = 1.0
-
-
-def lived(jobs: int, seed: int = 0) -> tuple[Found, float]:
-    """A day of jobs that sleep, in minutes; and how busy the machine was meanwhile (1: every core)."""
-    chance, found = Random(seed), Found()
-    makes = laboratory(chance)
-    made = [next(makes) for _ in range(jobs)]
-    seconds = [min(max(own.seconds / 720.0, _SHORTEST_S), _LONGEST_S) for own in made]
-    apart = sum(seconds) / jobs / SLOTS / _LIVE_LOAD
-    before, began = _busy_s(), time.monotonic()
-    with live.daemon(SLOTS) as (client, home):
-        people = _People(client, home, found)
-        for own, lasts in zip(made, seconds, strict=True):
-            people.submit_and_ask(own, lasts)
-            time.sleep(chance.expovariate(1.0 / apart))
-        while client.get("/v1/jobs")["total"]:
-            time.sleep(0.2)
-        people.judge()
-    busy = (_busy_s() - before) / (time.monotonic() - began) / (os.cpu_count() or 1)
-    return found, busy
-
-
-class _People:
-    """Who submit, and ask at once why their job waits and when it will end."""
-
-    def __init__(self, client: Client, home: Path, found: Found) -> None:
-        self._client, self._home, self._found = client, home, found
-        self._asked: dict[str, list[Said]] = {}
-        self._names: dict[str, str] = {}  # of jobs by id
-
-    def submit_and_ask(self, own: Made, lasts: Seconds) -> None:
-        """How long it lasts stands where no scheduler looks."""
-        script = self._home / f"{own.user}-{own.words[1]}"
-        script.write_text("exec sleep $LASTS\n")
-        command = ["/bin/sh", str(script), *own.words[2:]]
-        environment = {"PATH": os.environ["PATH"], "LASTS": f"{lasts:.3f}"}
-        one = {
-            "spec": {"command": command},
-            "environment": environment,
-            "workdir": "/",
-            "umask": 18,
-        }
-        (job_id,) = self._client.post("/v1/jobs", {"jobs": [one]})["ids"]
-        self._names[job_id] = script.name
-        why = self._client.get(f"/v1/jobs/{job_id}/why")
-        known = script.name in {self._names[row["id"]] for row in self._ended()}
-        spans = {"end": why.get("end")}
-        if why["phase"] == "queued" and why["reason"] != "soon":
-            spans["start"] = why["start"]
-        now = time.time()
-        for what, span in spans.items():
-            low = None if span is None else span["low"] - now
-            high = None if span is None or span["high"] is None else span["high"] - now
-            said = Said(known, what, low, high, truth=now)
-            self._asked.setdefault(job_id, []).append(said)
-            self._found.said.append(said)
-
-    def judge(self) -> None:
-        for row in self._ended():
-            for said in self._asked.pop(row["id"], ()):
-                at = row["started_at"] if said.what == "start" else row["ended_at"]
-                said.truth = at - said.truth
-
-    def _ended(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._client.get("/v1/history", limit=1000)["jobs"]
-        return rows
-
-
-def _busy_s() -> float:
-    with open("/proc/stat") as file:
-        fields = [int(own) for own in file.readline().split()[1:]]
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
 # ----------------------------------------------------------------------------------------- measured
 
 
-def measured() -> Iterator[Line]:
+class _Day(NamedTuple):
+    part: str
+    number: int
+    seed: str
+
+
+def _said_on(day: _Day) -> list[Said]:
+    policy = POLICIES[day.number % len(POLICIES)]
+    return simulated(day_of(day.part, day.number, day.seed), policy)
+
+
+def measured(
+    parts: Sequence[str] = (), days: int = DAYS, seed: str = "", processes: int | None = None
+) -> Iterator[Line]:
     """Four of five starts and ends inside the interval that was told first."""
-    for title, families in (("chosen on", CHOSEN_ON), ("left out", LEFT_OUT)):
-        for name, family in families.items():
-            chances = [Random(f"{name}/{seed}") for seed in range(DAYS)]
-            days = [day(family(chance), chance, SLOTS) for chance in chances]
-            yield from simulated(days).lines(f"{title}: {name}")
-    for path in TRACES:
-        if (DATA / path).exists():
-            days = list(days_of_trace(DATA / path, DAYS, seed=1))
-            yield from simulated(days).lines(f"left out: {path.partition('/')[0]}")
-    found, busy = lived(JOBS)
-    print(f"     live: the machine was {busy:.0%} busy, others' work included")
-    yield from found.lines("live")
+    parts = parts or [*PARTS, LIVE]
+    there = [part for part in parts if part != LIVE and PARTS[part].is_there]
+    tasks = [_Day(part, number, seed) for part in there for number in range(days)]
+    with ProcessPoolExecutor(processes or os.cpu_count()) as pool:
+        found = pool.map(_said_on, tasks)
+        for part in there:
+            said = [own for _ in range(days) for own in next(found)]
+            yield from lines(f"{PARTS[part].title}: {part}", said)
+    if LIVE in parts:  # when the machine is free of the others
+        said, busy = lived(JOBS)
+        print(f"     live: the machine was {busy:.0%} busy, others' work included")
+        yield from lines(LIVE, said)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("parts", nargs="*", metavar="PART", help=", ".join([*PARTS, LIVE]))
+    options.add_argument("--days", type=int, default=DAYS, help="of each part")
+    options.add_argument("--seed", default="", help="other days of the same kind")
+    options.add_argument("--processes", type=int, help="days at once; one for each core otherwise")
+    given = options.parse_args()
+    for part in given.parts:
+        if part not in PARTS and part != LIVE:
+            options.error(f"there is no part {part!r}; choose from {', '.join([*PARTS, LIVE])}")
+    missed = 0
+    for line in measured(given.parts, given.days, given.seed, given.processes):
+        print(line, flush=True)
+        missed += not line.holds
+    print(f"\n{missed} missed" if missed else "\nall hold")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

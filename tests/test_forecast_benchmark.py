@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from random import Random
 
-from benchmarks.forecast_days import day, repeats, strangers
-from benchmarks.forecasts import SLOTS, simulated
+from benchmarks.forecast_days import SLOTS, day, repeats, strangers
+from benchmarks.forecasts import simulated
 
 
 def _covered(family: str) -> dict[tuple[str, bool], float]:
     chance = Random(f"{family}/suite")
     made = {"repeats": repeats, "strangers": strangers}[family](chance)
-    found = simulated([day(made, chance, SLOTS)[:150]], ["fifo"])
+    found = simulated(day(made, chance, SLOTS)[:150], "fifo")
     rows: dict[tuple[str, bool], list[bool]] = {}
-    for said in found.said:
+    for said in found:
         if said.low is not None:
             rows.setdefault((said.what, said.known), []).append(said.holds)
     return {key: sum(own) / len(own) for key, own in rows.items() if len(own) >= 20}
