@@ -24,12 +24,12 @@ def ended(seconds: float, own: Job | None = None) -> Track:
     return track
 
 
-def fresh(own: Job) -> Track:
-    return Track(own, Shape(0, own, ""), 0, 0.0, 0)
+def fresh(own: Job, came: float = 0.0) -> Track:
+    return Track(own, Shape(0, own, ""), 0, came, 0)
 
 
-def running(own: Job, since: float) -> Track:
-    track = fresh(own)
+def running(own: Job, since: float, came: float = 0.0) -> Track:
+    track = fresh(own, came)
     track.phase = Phase.RUNNING
     track.placement = Placement((Slice(0, 1),), WHOLE_GPU)
     track.started_at = track.first_start_at = track.working_since = since
@@ -37,6 +37,7 @@ def running(own: Job, since: float) -> Track:
 
 
 TRAIN = job("new", user="ana", name="train.py")
+OTHER = job("new", user="ana", name="other.py")
 
 
 def run(command: str, **rest: Any) -> Job:
@@ -71,7 +72,31 @@ def test_a_belief_rests_on_the_most_alike_jobs_that_finished() -> None:
     two = job("new", 2, user="ana", name="train.py")
     assert believed(past, two).source == "8 runs of train.py by ana with another number of GPUs"
     assert believed(past, job("n", user="ana", name="y")).source == "8 jobs by ana"
-    assert believed(past, job("n", user="cyd")).source == "10 jobs of all users"
+
+
+def test_of_a_user_without_a_past_nothing_is_known_until_many_users_have_one() -> None:
+    """Fifty jobs of one user are one user: the next may run something else altogether."""
+    past = [ended(100.0) for _ in range(50)]
+    stranger = job("n", user="zoe", name="mine.py")
+    assert known(past, stranger) is None
+    past += [ended(100.0 * n, job("x", user=f"u{n}", name="a.py")) for n in range(1, 9)]
+    belief = believed(past, stranger)
+    assert belief.source == "58 jobs of all users"
+    assert belief.low < 100 < 1000 < belief.high
+
+
+def test_jobs_that_are_not_over_count_with_what_they_have_lasted() -> None:
+    """Of those that came together the short ones end first."""
+    past = [ended(60.0 + n, job("x", user="ana", name=f"{n}.py")) for n in range(20)]
+    long = [running(job("x", user="ana", name=f"l{n}.py"), 20.0, came=15.0) for n in range(8)]
+    own = job("n", user="ana", name="own.py")
+    before = Experience(past).whole(own)
+    after = Experience(past).see(long, 50_000.0).whole(own)
+    assert before is not None
+    assert after is not None
+    assert before.high < 5_000
+    assert after.high > 50_000
+    assert after.seconds == before.seconds
 
 
 def test_an_estimate_of_the_user_counts_more_than_jobs_of_another_name() -> None:
@@ -149,9 +174,8 @@ def test_what_a_predictor_has_said_goes_before_history() -> None:
 def test_without_any_knowledge_nothing_is_said() -> None:
     assert known([]) is None
     assert known([ended(9.0, job("x", user="bob", name="eval.py"))]) is None  # one of another name
-    assert (
-        known([ended(9.0, job(str(n), user="bob", name="eval.py")) for n in range(3)]) is not None
-    )
+    assert known([ended(9.0, job(f"{n}", user="bob", name="a.py")) for n in range(3)]) is None
+    assert known([ended(9.0, job(f"{n}", user="ana", name="a.py")) for n in range(3)]) is not None
 
 
 def test_who_is_kept_and_told_of_more_says_the_same_as_who_was_told_at_once() -> None:
@@ -211,7 +235,7 @@ def test_a_half_done_job_of_known_length_has_half_of_it_left() -> None:
 
 def test_what_is_left_never_shrinks_below_nothing_nor_loses_its_order() -> None:
     past = [ended(s) for s in (5.0, 50.0, 500.0)]
-    for own in (TRAIN, job("a", estimate=Estimate(40.0)), job("b", time_limit_s=300.0), job("c")):
+    for own in (TRAIN, job("a", estimate=Estimate(40.0)), job("b", time_limit_s=300.0), OTHER):
         for now in (0.0, 1.0, 30.0, 100.0, 299.0, 1e4, 1e6):
             belief = left(past, running(own, 0.0), now)
             assert 0 <= belief.low <= belief.seconds <= belief.high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Iterable, Sequence
 from math import ceil, log
 from typing import Final, NamedTuple, final
 
@@ -93,6 +94,8 @@ _LEAST_SHOWN = 0.02  # that is aimed at
 # of freedom, at the middles of ten parts of equal chance.
 _BEFOREHAND: Final = (-2.353, -1.250, -0.765, -0.424, -0.137, 0.137, 0.424, 0.765, 1.250, 2.353)
 
+_NOTHING = 1e-9  # that numbers are rounded by
+
 
 class Reach(NamedTuple):
     """In deviations from the middle."""
@@ -105,13 +108,19 @@ class Reach(NamedTuple):
 class Shown:
     """How far the answers of one sort were off, in the deviations that they themselves told: the
     interval reaches as far as the latest of them would have needed (conformal prediction). Where they
-    drift, more lie beyond than was aimed at, and less is aimed at, as in `Side`."""
+    drift, more lie beyond than was aimed at, and less is aimed at, as in `Side`.
+
+    Of jobs that came together the short ones are judged first. Those that are not over yet count too:
+    they are off by so much at least (the estimate of Kaplan and Meier).
+    """
 
     def __init__(self, tail: float) -> None:
         self._tail: Final = tail
         self._aims: Final = [tail, tail]  # below, above
         self._latest: Final[deque[float]] = deque()
         self._sorted: Final[list[float]] = list(_BEFOREHAND)
+        self._open: Sequence[float] = ()
+        self._reach: Reach | None = None  # as long as nothing is new
 
     @property
     def judged(self) -> int:
@@ -127,8 +136,47 @@ class Shown:
         insort(self._sorted, off)
         if len(self._latest) > _LATEST_SHOWN:
             del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
+        self._reach = None
+
+    def waits_for(self, bounds: Iterable[float]) -> None:
+        """Answers that are not to be judged yet: at least so far off."""
+        found = sorted(bounds)
+        if found != self._open:
+            self._open, self._reach = found, None
 
     def reach(self) -> Reach:
-        number = len(self._sorted)
-        below, above = [min(ceil((1 - aim) * (number + 1)), number) - 1 for aim in self._aims]
-        return Reach(min(self._sorted[number - 1 - below], 0.0), max(self._sorted[above], 0.0))
+        if self._reach is None:
+            below, above = self._aims
+            low = _least_beyond(self._sorted, self._open, below)
+            high = _least_within(self._sorted, self._open, above)
+            self._reach = Reach(min(low, 0.0), max(high, 0.0))
+        return self._reach
+
+
+def _least_within(judged: Sequence[float], waiting: Sequence[float], tail: float) -> float:
+    """Beyond which no more lie than that. One more, of which nothing is known, may lie anywhere."""
+    left, later, passed = 1.0, 1 + len(judged) + len(waiting), 0
+    for off in judged:
+        before, passed = passed, bisect_left(waiting, off)
+        later -= passed - before
+        left *= 1.0 - 1.0 / later
+        later -= 1
+        if left <= tail + _NOTHING:
+            return off
+    if passed == len(waiting):
+        return judged[-1]
+    return waiting[-1] + log(left / tail)  # what has lasted, lasts: by each deviation e times fewer
+
+
+def _least_beyond(judged: Sequence[float], waiting: Sequence[float], tail: float) -> float:
+    """Below which no more lie than that."""
+    later, passed = len(judged) + len(waiting), 0
+    left = 1.0 - 1.0 / (1 + later)
+    for off in judged:
+        before, passed = passed, bisect_left(waiting, off)
+        later -= passed - before
+        left *= 1.0 - 1.0 / later
+        later -= 1
+        if 1.0 - left > tail + _NOTHING:
+            return off
+    return judged[-1]

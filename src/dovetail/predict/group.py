@@ -25,6 +25,7 @@ class Brief(NamedTuple):
     middle: float  # of the logarithms, the newer counting more
     variance: float
     amount: float  # the logarithm of the epochs or steps of the usual one
+    kinds: int = 0  # of the next finer identity that they have
 
 
 NOTHING: Final = Brief(0, nan, 0.0, 0.0)
@@ -47,7 +48,7 @@ class Group:
     """All of them together; logarithms are of seconds plus one."""
 
     __slots__ = (
-        "amount", "ended_at", "fast", "hour", "last", "latest", "marks", "minutes", "number",
+        "amount", "ended_at", "fast", "hour", "kinds", "last", "latest", "marks", "minutes", "number",
         "running", "slow", "submitted_at", "total", "variance",
     )  # fmt: skip
 
@@ -57,6 +58,7 @@ class Group:
         self.fast = self.slow = self.last = self.ended_at = self.submitted_at = nan
         self.variance = 0.0
         self.amount = 0.0
+        self.kinds = 0
         self.marks: list[_Mark] = []  # where somebody looks back
         self.hour: deque[Seconds] = deque()
         self.minutes: deque[Seconds] = deque()
@@ -83,7 +85,8 @@ class Group:
 
     @property
     def brief(self) -> Brief:
-        return Brief(self.number, (self.fast + self.slow) / 2, self.variance, self.amount)
+        middle = (self.fast + self.slow) / 2
+        return Brief(self.number, middle, self.variance, self.amount, self.kinds)
 
     def mark(self, at: Seconds) -> None:
         """Remember how it is now, to be asked for later."""
@@ -99,7 +102,7 @@ class Group:
         longer = [mark.last for mark in self.marks[-_LOOKED_AT:] if mark.last > logarithm]
         if not longer:
             return NOTHING
-        return Brief(len(longer), fmean(longer), pvariance(longer), self.amount)
+        return Brief(len(longer), fmean(longer), pvariance(longer), self.amount, self.kinds)
 
     def submits(self, at: Seconds) -> None:
         self.submitted_at = at

@@ -6,7 +6,7 @@ after `high`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import expm1, inf, log
@@ -86,6 +86,17 @@ class Experience:
                     self._learn(track)
         return self
 
+    def see(self, tracks: Iterable[Track], now: Seconds) -> Experience:
+        """Those that have begun and are not over."""
+        with self._lock:
+            begun = [track for track in tracks if track.executed_by(now) > 0]
+            self._lore.waits_for(
+                (opinion, track.executed_by(now))
+                for track in begun
+                if (opinion := self._lore.as_of(track.job, track.submitted_at)) is not None
+            )
+        return self
+
     def _learn(self, track: Track) -> None:
         """Judged by what was known when it came: that is what its user was shown."""
         opinion = self._lore.as_of(track.job, track.submitted_at)
@@ -142,6 +153,8 @@ class Experience:
             whole = _as_said(job, self._lore)
         if whole is not None:
             return _left_of(whole, done)
+        if self._lore.is_strange(job):
+            return None
         if done <= 0:
             known = self._lore.of(job)
             return None if known is None else _belief(job, known)

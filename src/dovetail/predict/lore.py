@@ -5,15 +5,15 @@ Forecasts, `dovetail predict` and the predictors of policies all ask here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import expm1, log1p
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job, Seconds
-from dovetail.predict.calibration import Shown
+from dovetail.predict.calibration import ENOUGH, Shown
 from dovetail.predict.evidence import Opinion, Scales, offset, weighed
 from dovetail.predict.group import NOTHING, Brief, Group
-from dovetail.predict.identity import COMMAND, FLAGS, NAME, Identity, identities
+from dovetail.predict.identity import COMMAND, EVERYONE, FLAGS, NAME, Identity, identities
 
 TAIL: Final = 0.1  # of the jobs end before the interval, and as many after it
 _OWN, _VARIANT, _RELATED, _OTHERS, _WORD = range(5)
@@ -58,8 +58,11 @@ class Lore:
         """It has finished, and took that long. In order of time."""
         keys, logarithm = identities(job), log1p(seconds)
         self._scales.learn(job, self._briefs(job), logarithm)
+        new = False  # is it the first of the identity just finer?
         for place, key in enumerate(keys):
             group, own = self.group(key), offset(job, len(keys) - 1 - place)
+            group.kinds += new
+            new = not group.number
             if own:
                 group.ended_at = at
                 group.adds(logarithm - own, own)
@@ -72,6 +75,14 @@ class Lore:
         """What was believed of a job when it came, now that it has ended."""
         off = (log1p(seconds) - opinion.middle) / opinion.deviation
         self._shown[_sort_of(opinion)].judge(off)
+
+    def waits_for(self, running: Iterable[tuple[Opinion, Seconds]]) -> None:
+        """What is believed of jobs that have lasted so long and are not over."""
+        bounds: list[list[float]] = [[] for _ in self._shown]
+        for opinion, seconds in running:
+            bounds[_sort_of(opinion)].append((log1p(seconds) - opinion.middle) / opinion.deviation)
+        for shown, own in zip(self._shown, bounds, strict=True):
+            shown.waits_for(own)
 
     # ----------------------------------------------------------------------------------- answering
 
@@ -104,6 +115,13 @@ class Lore:
             if self.at_hand(key).number:
                 return self._groups[key], len(keys) - 1 - place
         return _NOBODY, -1
+
+    def is_strange(self, job: Job) -> bool:
+        """Is nothing known of its user, neither runs nor a word, and little of users in general? However
+        many jobs a few users have run, another may run something else altogether."""
+        if job.estimate is not None or job.time_limit_s is not None:
+            return False
+        return self.finest(job)[1] <= EVERYONE and self.at_hand(()).kinds < ENOUGH
 
     def mean(self, job: Job) -> Seconds | None:
         """The plain mean of the most alike (Helios' rule), but the user's own word before jobs of other

@@ -283,7 +283,7 @@ def beliefs_of(
     state: State, told: Beliefs = _NOTHING_TOLD, experience: Experience | None = None
 ) -> dict[JobId, Belief]:
     """Of those jobs that may run and of which anything is known."""
-    known = (experience or Experience()).take_in(state.past)
+    known = (experience or Experience()).take_in(state.past).see(state.tracks.values(), state.now)
     found: dict[JobId, Belief] = {}
     trials = beliefs_of_trials(state)
     for job_id, track in state.tracks.items():
