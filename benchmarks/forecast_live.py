@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import live
 from benchmarks.forecast_days import SLOTS, Made, laboratory
 from benchmarks.forecast_said import Said
-from dovetail.app.client import Client
+from dovetail.client.connection import Client
 from dovetail.core.model import Seconds
 
 _SHORTEST_S, _LONGEST_S = 0.05, 20.0
