@@ -13,7 +13,7 @@ import pytest
 from dovetail.daemon.http import app as api
 from dovetail.traces import read
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def submission(script: str = "true", **spec: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dovetail.jobfiles.launch import slurm_variables
 from dovetail.jobfiles.sbatch import parse_sbatch
 from dovetail.jobfiles.sbatch_lines import is_script
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "legacy.sbatch"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "legacy.sbatch"
 
 
 def script(*options: str) -> str:

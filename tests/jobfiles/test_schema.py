@@ -14,7 +14,7 @@ from dovetail.jobfiles import schema
 from dovetail.jobfiles.job_model import Checkpoint, Elastic, JobSpec, Profile, Resources, dump, read
 from dovetail.jobfiles.yaml_files import parse_yaml, to_yaml
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[2]
 PUBLISHED = HERE / "docs" / "job.schema.json"
 PAGE = (HERE / "docs" / "howto" / "describe-a-job.md").read_text()
 

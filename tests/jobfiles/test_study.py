@@ -20,7 +20,7 @@ from dovetail.jobfiles.study_files import load_study, parse_study
 from dovetail.jobfiles.study_model import NOT_OF_A_STUDY, Budget, StudySpec, expand, read_study
 from dovetail.tune.space import Choice, Float, Integer, Log
 
-HERE = Path(__file__).parents[3]
+HERE = Path(__file__).parents[2]
 PUBLISHED = HERE / "docs" / "study.schema.json"
 PAGE = HERE / "docs" / "howto" / "describe-a-study.md"
 SPACE = {"lr": {"log": [1e-4, 0.1]}, "optimizer": {"choice": ["sgd", "adam"]}}

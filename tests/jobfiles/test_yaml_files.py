@@ -15,7 +15,7 @@ from dovetail.core.errors import BadInput
 from dovetail.jobfiles.job_model import JobSpec, dump, read
 from dovetail.jobfiles.yaml_files import load, parse_yaml, text_of, unchecked
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def complaint(text: str) -> str:
