@@ -24,6 +24,9 @@ from dovetail.core.view import IndexSpec
 from dovetail.daemon.active_policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.daemon.clock import TOLERANCE_S, Clock
 from dovetail.daemon.errors import Unavailable
+from dovetail.daemon.foresight import copy as foresight
+from dovetail.daemon.foresight.calibration import Record
+from dovetail.daemon.foresight.promises import Promises
 from dovetail.daemon.history.costs import NO_FILE, costs_here, notice_of
 from dovetail.daemon.history.ledger import Ledger
 from dovetail.daemon.history.retention import Retention
@@ -151,6 +154,7 @@ class Daemon:
             lasting=self._lasting,
         )
         self.service: Final = Service(parts)
+        foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self.errands: Final = Errands(parts, self.service, self.studies, home)
         self.studies.on_resume = self.errands.look_after

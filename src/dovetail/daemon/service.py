@@ -301,14 +301,20 @@ class Service:
 
         self.change(change)
 
-    def keep_meta(self, key: str, value: str) -> None:
-        """Something to remember beside the jobs."""
+    def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None:
+        """Something to remember beside the jobs, and what it takes the place of."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             self._parts.store.set_meta(key, value)
+            for old in forget:
+                self._parts.store.forget("meta", old)
             return [], None
 
         self.change(change)
+
+    def meta_after(self, key: str, prefix: str) -> str | None:
+        """The next of what is remembered under such a key."""
+        return self._parts.reader.meta_after(key, prefix)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)

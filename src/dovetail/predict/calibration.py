@@ -92,6 +92,7 @@ _PACE_SHOWN = 0.01  # how much one of them moves what is aimed at: a day has a f
 _LEAST_SHOWN = 0.02  # that is aimed at
 # What stands for jobs that have not ended yet: tails as heavy as those of Student's t with three degrees
 # of freedom, at the middles of ten parts of equal chance.
+A_TENTH: Final = 1.638  # so many deviations from the middle a tenth lies beyond
 _BEFOREHAND: Final = (-2.353, -1.250, -0.765, -0.424, -0.137, 0.137, 0.424, 0.765, 1.250, 2.353)
 
 _NOTHING = 1e-9  # that numbers are rounded by
@@ -114,11 +115,12 @@ class Shown:
     they are off by so much at least (the estimate of Kaplan and Meier).
     """
 
-    def __init__(self, tail: float) -> None:
+    def __init__(self, tail: float, unit: float = 1.0) -> None:
+        """`unit`: of the deviations in which answers tell how far off they may be."""
         self._tail: Final = tail
         self._aims: Final = [tail, tail]  # below, above
         self._latest: Final[deque[float]] = deque()
-        self._sorted: Final[list[float]] = list(_BEFOREHAND)
+        self._sorted: Final[list[float]] = [off / unit for off in _BEFOREHAND]
         self._open: Sequence[float] = ()
         self._reach: Reach | None = None  # as long as nothing is new
 

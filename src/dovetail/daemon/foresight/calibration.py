@@ -1,108 +1,190 @@
-"""Keeping forecasts honest: intervals reach as far as those that were shown before have needed.
+"""Keeping forecasts honest: intervals reach as far as those that were told before have needed.
 
 What a forecast cannot know (jobs that come later and go first, failures, times that go wrong together)
-shows in how far the first that was said of each job was off, in the reaches of its own interval.
+shows in how far the first that was told of each job was off, in the reaches of its own interval.
 Intervals are stretched by what the latest of these would have needed, each side by itself (conformal
-prediction). Nothing of this is stored: after a restart it begins anew.
+prediction). What was told is kept in the journal, so that a daemon that starts again goes on with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from math import exp, log
 from threading import Lock
-from typing import Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
-from dovetail.daemon.foresight.intervals import Span
-from dovetail.predict.calibration import Shown
+from dovetail.daemon.foresight.intervals import Drawn, Span
+from dovetail.predict.calibration import A_TENTH, Shown
 
-_TAIL = 0.1
-_LEAST_REACH = 0.02  # of the time until then: an interval without any width could not be stretched
-_MOST_OPEN = 10_000  # jobs that are waited for
 START, END = 0, 1
+_KINDS = tuple([(which, known) for which in (START, END) for known in (False, True)])
+_TAIL = 0.1
+# An interval without any width could not be stretched. As logarithms of the time until then: the starts
+# of those that wait hang on more than is drawn.
+_LEAST_REACH = (0.3, 0.1)
+MOST_KEPT = 1_000  # jobs of which it is remembered what was told
+_FAR = 30.0  # as a logarithm of seconds: for ever
+_AT_ONCE_S = 0.1  # who starts so soon does not wait
 
 
-class _Promise(NamedTuple):
-    """The first that was said of a job's start and end."""
+class Promise(NamedTuple):
+    """The first that was told of a job that waits."""
 
+    job_id: JobId
+    known: bool  # had a job like it ended?
     at: Seconds
-    spans: tuple[Span | None, Span | None]
+    start: Drawn
+    end: Drawn | None
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Promise:
+        job_id, known, at, start, end = row
+        ends = None if end is None else Drawn(*end)
+        return cls(JobId(job_id), bool(known), at, Drawn(*start), ends)
+
+    @property
+    def told(self) -> tuple[Drawn, Drawn | None]:
+        return self.start, self.end
+
+
+class Keeper(Protocol):
+    """Who remembers promises when the daemon is gone."""
+
+    def keep(self, policy: str, promises: Sequence[Promise]) -> None: ...
+
+    def kept(self) -> tuple[str, Sequence[Promise]]: ...
+
+
+_Kind: TypeAlias = tuple[int, bool]  # of what, and of a job that is known?
+_Truth: TypeAlias = tuple[Seconds, _Kind, float]  # when, of which kind, how far off
 
 
 @final
 class Record:
-    """What was said first of jobs that waited, under one policy, and how far off it was."""
+    """What was told first of jobs that waited, under one policy, and how far off it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeper: Keeper | None = None) -> None:
         self._lock: Final = Lock()
-        self._policy = ""
-        self._open: Final[dict[JobId, _Promise]] = {}
-        self._off = (Shown(_TAIL), Shown(_TAIL))
+        self._keeper: Final = keeper
+        self._policy, kept = ("", ()) if keeper is None else keeper.kept()
+        self._promises: Final = {promise.job_id: promise for promise in kept}
+        self._open: Final[dict[JobId, set[int]]] = {k: {START, END} for k in self._promises}
+        self._off = _new()
 
     def judge(self, state: State, policy: str) -> None:
-        """See what has become of those that something was said of."""
+        """See what has become of those that something was told of."""
         with self._lock:
             if policy != self._policy:
-                self._policy, self._off = policy, (Shown(_TAIL), Shown(_TAIL))
+                self._policy, self._off = policy, _new()
+                self._promises.clear()
                 self._open.clear()
-            if not self._open:
-                return
-            past = {track.job.id: track for track in state.past if track.job.id in self._open}
-            for job_id, promise in [*self._open.items()]:
-                track = past.get(job_id) or state.tracks.get(job_id)
-                kept = None if track is None else self._judged(promise, track)
-                if kept is None:
-                    del self._open[job_id]
-                else:
-                    self._open[job_id] = kept
+            ended = {track.job.id: track for track in state.past if track.job.id in self._open}
+            truths: list[_Truth] = []
+            for job_id in [*self._open]:
+                truths += self._judged(job_id, ended.get(job_id) or state.tracks.get(job_id))
+            for _, kind, off in sorted(truths):
+                self._off[kind].judge(off)
+            for kind, shown in self._off.items():
+                shown.waits_for(self._bounds(kind, state.now))
 
-    def _judged(self, promise: _Promise, track: Track) -> _Promise | None:
-        """What is yet to be seen of it; None: nothing."""
-        start, end = promise.spans
-        if start is not None and track.first_start_at >= 0:
-            self._off[START].judge(_off(start, promise.at, track.first_start_at))
-            start = None
-        if end is not None and track.phase is Phase.FINISHED:
-            self._off[END].judge(_off(end, promise.at, track.ended_at))
-            end = None
-        if track.ended_at >= 0 or (start is None and end is None):
-            return None
-        return promise._replace(spans=(start, end))
+    def _judged(self, job_id: JobId, track: Track | None) -> Iterable[_Truth]:
+        """What has come to light of it."""
+        promise, yet = self._promises[job_id], self._open[job_id]
+        if track is not None:
+            for which, drawn in enumerate(promise.told):
+                at = _truth(track, which)
+                if which in yet and drawn is not None and at >= 0:
+                    yield at, (which, promise.known), _off(drawn, promise.at, at, which)
+                    yet.discard(which)
+        if track is None or track.ended_at >= 0 or not yet:
+            del self._open[job_id]
 
-    def note(self, state: State, starts: Mapping[JobId, Span], ends: Mapping[JobId, Span]) -> None:
-        """What is said of jobs that wait, before it is stretched; only the first time counts."""
+    def _bounds(self, kind: _Kind, now: Seconds) -> Iterable[float]:
+        """Of those that have not come to light: how far off they are at least."""
+        which, known = kind
+        for job_id, yet in self._open.items():
+            promise = self._promises[job_id]
+            drawn = promise.told[which]
+            if which in yet and drawn is not None and promise.known is known:
+                yield _off(drawn, promise.at, now, which)
+
+    def note(
+        self,
+        state: State,
+        starts: Mapping[JobId, Drawn],
+        ends: Mapping[JobId, Drawn],
+        known: Container[JobId],
+    ) -> None:
+        """What is told of jobs that wait, before it is stretched; only the first time counts."""
+        at = round(state.now, 3)
         with self._lock:
-            for job_id, track in state.tracks.items():
-                if (
-                    track.first_start_at < 0
-                    and track.placement is None
-                    and len(self._open) < _MOST_OPEN
-                ):
-                    spans = (starts.get(job_id), ends.get(job_id))
-                    self._open.setdefault(job_id, _Promise(state.now, spans))
+            new = [
+                Promise(job_id, job_id in known, at, start, _closed(ends.get(job_id)))
+                for job_id in starts.keys() - self._promises.keys()
+                if (start := _closed(starts[job_id])) is not None
+                and start.centre > state.now + _AT_ONCE_S
+                and state.tracks[job_id].first_start_at < 0
+                and state.tracks[job_id].placement is None
+            ]
+            new = sorted(new, key=lambda own: state.tracks[own.job_id].sequence)[:MOST_KEPT]
+            for promise in new:
+                self._promises[promise.job_id] = promise
+                self._open[promise.job_id] = {START, END}
+            for job_id in [*self._promises][: max(len(self._promises) - MOST_KEPT, 0)]:
+                del self._promises[job_id]
+                self._open.pop(job_id, None)
+        if new and self._keeper is not None:
+            self._keeper.keep(self._policy, new)
 
-    def stretched(self, span: Span, now: Seconds, which: int) -> Span:
-        """As wide as it must be."""
-        off = self._off[which]
-        if not off.judged:
-            return span
-        low, high = off.reach()
-        below, above = _reaches(span, now)
-        latest = None if span.high is None else max(span.expected + high * above, span.expected)
-        return Span(span.expected, max(span.expected + low * below, min(now, span.low)), latest)
+    def stretched(self, drawn: Drawn, now: Seconds, which: int, known: bool) -> Span:
+        """As wide as it must be, around what is expected; as drawn before anything was judged."""
+        shown = self._off[which, known]
+        if not shown.judged:
+            return drawn.span
+        below, above = shown.reach()
+        centre, (down, up) = _log(drawn.centre - now), _reaches(drawn, now, which)
+        low, high = [_exp(centre + own) + now for own in (below * down, above * up)]
+        open_high = None if drawn.high is None else max(high, drawn.expected)
+        return Span(drawn.expected, max(min(low, drawn.expected), min(now, drawn.low)), open_high)
 
 
-def _reaches(span: Span, now: Seconds) -> tuple[Seconds, Seconds]:
-    least = _LEAST_REACH * max(span.expected - now, 0.0) + 1e-9
-    above = least if span.high is None else max(span.high - span.expected, least)
-    return max(span.expected - span.low, least), above
+def _new() -> dict[_Kind, Shown]:
+    return {kind: Shown(_TAIL, A_TENTH) for kind in _KINDS}
 
 
-def _off(span: Span, now: Seconds, truth: Seconds) -> float:
-    """In the reaches of its own interval; within an open one it is not off."""
-    below, above = _reaches(span, now)
-    if truth < span.expected:
-        return (truth - span.expected) / below
-    return 0.5 if span.high is None else (truth - span.expected) / above
+def _closed(drawn: Drawn | None) -> Drawn | None:
+    """To the millisecond, as it is kept."""
+    if drawn is None or drawn.high is None:
+        return None
+    return Drawn(*(round(seconds, 3) for seconds in drawn if seconds is not None))
+
+
+def _truth(track: Track, which: int) -> Seconds:
+    """When it has come; below 0: not yet, or it never will."""
+    if which == START:
+        return track.first_start_at
+    return track.ended_at if track.phase is Phase.FINISHED else -1.0
+
+
+def _log(seconds: Seconds) -> float:
+    return log(max(seconds, 0.0) + 1.0)
+
+
+def _exp(logarithm: float) -> Seconds:
+    return max(exp(min(logarithm, _FAR)) - 1.0, 0.0)
+
+
+def _reaches(drawn: Drawn, now: Seconds, which: int) -> tuple[float, float]:
+    least, centre = _LEAST_REACH[which], _log(drawn.centre - now)
+    high = drawn.centre if drawn.high is None else drawn.high
+    return max(centre - _log(drawn.low - now), least), max(_log(high - now) - centre, least)
+
+
+def _off(drawn: Drawn, now: Seconds, truth: Seconds, which: int) -> float:
+    """In the reaches of its own interval."""
+    away = _log(truth - now) - _log(drawn.centre - now)
+    below, above = _reaches(drawn, now, which)
+    return away / (below if away < 0 else above)

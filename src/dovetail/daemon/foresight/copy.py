@@ -122,6 +122,11 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
 _learned: WeakKeyDictionary[Any, tuple[Experience, Record]] = WeakKeyDictionary()
 
 
+def remember(service: Asked, record: Record) -> None:
+    """What was told before the daemon was started again."""
+    _learned[service] = (Experience(), record)
+
+
 def _learned_by(service: Asked) -> tuple[Experience, Record]:
     """Kept as long as the service is: to learn from thousands of jobs takes a while."""
     return _learned.setdefault(service, (Experience(), Record()))

@@ -7,11 +7,9 @@ which gives the interval. Draws are the same whenever they are made, so that ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from random import Random
-from statistics import NormalDist
 from threading import Lock
 from time import monotonic, thread_time
 from typing import Any, Final, TypeAlias, final
@@ -24,21 +22,16 @@ from dovetail.core.track import Track
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.calibration import END, START
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
-from dovetail.daemon.foresight.intervals import Span
+from dovetail.daemon.foresight.intervals import Drawn, Span
 from dovetail.daemon.foresight.lookahead import Release, Watch, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
+from dovetail.daemon.foresight.scenarios import drawn, scenarios_for, spread
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.results.charges import Charges
 from dovetail.tune.board import Mirror
 
-SCENARIOS = 16
-_JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
-_TURNS_TO_SIMULATE = 20_000
-_FEWEST_SCENARIOS = 2
-_LOW, _HIGH = 0.1, 0.9
-_STEPS_TO_SIMULATE = 800  # of studies, whose rules think
 _FRESH_S = 2.0  # a forecast serves everybody who asks within that time at most,
 _TIMES_AS_LONG = 20.0  # or within so many times what it took to make
 _STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
@@ -47,7 +40,6 @@ _FAR_BEYOND = 10.0  # horizons
 _NOTHING_KNOWN = "no job like it has finished, and nobody has said"
 _UNKNOWN_COST = "how long jobs will take is unknown"
 _TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
-_NORMAL = NormalDist()
 
 
 Beliefs: TypeAlias = Mapping[JobId, Belief]
@@ -177,9 +169,13 @@ def made_of(
     middle, charges = looked.middle(costs)
     others = [] if middle.cut_short else looked.drawn(scenarios, middle.turns)
     soonest = looked.soonest() if unknown else middle
-    starts = _spans(state, middle.started, [other.started for other in others], soonest.started)
-    ends = _spans(state, middle.ended, [other.ended for other in others], soonest.ended)
-    starts, ends = _as_wide_as_needed(likeness, state, starts, ends, notes)
+    started = spread(state, middle.started, [other.started for other in others], soonest.started)
+    ended = spread(state, middle.ended, [other.ended for other in others], soonest.ended)
+    known = _known(likeness, state)
+    if notes and likeness.record is not None:
+        likeness.record.note(state, started, ended, known)
+    starts = _as_wide_as_needed(likeness, state, started, START, known)
+    ends = _as_wide_as_needed(likeness, state, ended, END, known)
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
     epoch = unix(0.0)
@@ -200,25 +196,28 @@ def made_of(
     )
 
 
+def _known(likeness: Likeness, state: State) -> frozenset[JobId]:
+    """Jobs that wait, and like which one has finished."""
+    experience = likeness.experience or Experience()
+    waiting = [track.job for track in state.tracks.values() if track.placement is None]
+    return frozenset(job.id for job in waiting if experience.knows(job))
+
+
 def _as_wide_as_needed(
     likeness: Likeness,
     state: State,
-    starts: dict[JobId, Span],
-    ends: dict[JobId, Span],
-    notes: bool,
-) -> tuple[dict[JobId, Span], dict[JobId, Span]]:
+    drawn: Mapping[JobId, Drawn],
+    which: int,
+    known: frozenset[JobId],
+) -> dict[JobId, Span]:
     """Of jobs that wait; how long those that run take yet is judged by what jobs took."""
     record, now = likeness.record, likeness.now
-    if record is None:
-        return starts, ends
-    if notes:
-        record.note(state, starts, ends)
-    waiting = {job_id for job_id, track in state.tracks.items() if track.placement is None}
-    wide = [
-        {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
-        for which, spans in ((START, starts), (END, ends))
-    ]
-    return wide[0], wide[1]
+    return {
+        job_id: record.stretched(own, now, which, job_id in known)
+        if record is not None and state.tracks[job_id].placement is None
+        else own.span
+        for job_id, own in drawn.items()
+    }
 
 
 @final
@@ -271,7 +270,7 @@ class _Looked:
             return []
         number = scenarios
         if number is None:
-            number = _scenarios_for(len(self._beliefs), turns, self._steps)
+            number = scenarios_for(len(self._beliefs), turns, self._steps)
         return [self._run(times) for times in drawn(self._beliefs, number)]
 
 
@@ -331,71 +330,3 @@ def _limits(
     if middle.cut_short:
         found.append(middle.cut_short)
     return found
-
-
-# ---------------------------------------------------------------------------------------- scenarios
-
-
-def _scenarios_for(jobs: int, turns: int, steps: int) -> int:
-    """As many as are quickly done, and the same number whenever the same is asked."""
-    within = min(
-        _JOBS_TO_SIMULATE // max(jobs, 1),
-        _TURNS_TO_SIMULATE // max(turns, 1),
-        _STEPS_TO_SIMULATE // max(steps, 1),
-    )
-    return max(_FEWEST_SCENARIOS, min(SCENARIOS, within))
-
-
-def drawn(beliefs: Beliefs, number: int) -> list[dict[JobId, Seconds]]:
-    """Durations for so many scenarios.
-
-    Each job's are spread evenly over its belief (one draw from every part of equal chance). Jobs whose
-    beliefs rest on the same are wrong together, by half of the variance.
-    """
-    levels = [_NORMAL.inv_cdf((i + 0.5) / number) for i in range(number)]
-    resting: dict[str, int] = {}
-    for belief in beliefs.values():
-        resting[belief.source] = resting.get(belief.source, 0) + 1
-    common = {source: _shuffled(levels, source) for source in resting}
-    durations: list[dict[JobId, Seconds]] = [{} for _ in range(number)]
-    for job_id, belief in beliefs.items():
-        deviations = _shuffled(levels, job_id)
-        if resting[belief.source] > 1:
-            pairs = zip(deviations, common[belief.source], strict=True)
-            deviations = [(own + shared) / 2**0.5 for own, shared in pairs]
-        for scenario, z in zip(durations, deviations, strict=True):
-            scenario[job_id] = belief.at(z)
-    return durations
-
-
-def _shuffled(levels: Sequence[float], seed: str) -> list[float]:
-    mixed = list(levels)
-    Random(seed).shuffle(mixed)
-    return mixed
-
-
-def _spans(
-    state: State,
-    middle: Mapping[JobId, Seconds],
-    others: Sequence[Mapping[JobId, Seconds]],
-    soonest: Mapping[JobId, Seconds],
-) -> dict[JobId, Span]:
-    """`soonest`: if those that nothing is known of were out of the way."""
-    found = {}
-    for job_id in middle.keys() & state.tracks.keys():
-        expected = middle[job_id]
-        times = sorted([other.get(job_id, inf) for other in others]) or [expected]
-        high = max(_quantile(times, _HIGH), expected)
-        low = min(_quantile(times, _LOW), expected, soonest.get(job_id, inf))
-        found[job_id] = Span(expected, low, high if high < inf else None)
-    return found
-
-
-def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
-    """Each of them stands for a part of equal chance, in the middle of which it lies."""
-    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
-    below = int(place)
-    above = min(below + 1, len(times) - 1)
-    if times[above] == inf:
-        return inf if place > below else times[below]
-    return times[below] + (place - below) * (times[above] - times[below])
