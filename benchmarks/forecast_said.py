@@ -57,18 +57,25 @@ def _line(name: str, kind: Kind, rows: Sequence[Said], told: Sequence[Said]) -> 
     held = sum(own.holds for own in told)
     low, high = likely(held, len(told))
     unknown = 1 - len(told) / len(rows)
+    is_open = sum(own.high is None for own in told) / len(told)
+    said = f"{_wide(told)}, {is_open:.0%} open, {unknown:.0%} unknown"
     return Line(
         name,
-        f"{held / len(told):.1%} ({low:.0%} to {high:.0%}), {_wide(told)}, {unknown:.0%} unknown",
+        f"{held / len(told):.1%} ({low:.0%} to {high:.0%}), {said}",
         f"{WANTED[kind.known]:.0%}",
         held / len(told) >= WANTED[kind.known],
     )
 
 
 def _wide(told: Sequence[Said]) -> str:
-    """In the middle: how many times the low end the high one is, both a second later."""
-    widths = [log_width(own.low or 0.0, own.high) for own in told if own.high is not None]
-    return f"{exp(median(widths)):.1f} x wide" if widths else "open"
+    """In the middle: how many times the low end the high one is, both a second later; and how many
+    times the time it took the interval is long."""
+    closed = [(own.low or 0.0, own.high, own.truth) for own in told if own.high is not None]
+    if not closed:
+        return "open"
+    times = exp(median(log_width(low, high) for low, high, _ in closed))
+    share = median((high - low) / max(truth, 1.0) for low, high, truth in closed)
+    return f"{times:.1f} x wide, {share:.1f} x the time"
 
 
 def log_width(low: Seconds, high: Seconds) -> float:

@@ -220,10 +220,20 @@ def test_what_has_run_longer_than_some_is_expected_to_last_as_the_others() -> No
     assert belief.seconds == pytest.approx(900.0, rel=0.2)
 
 
+def test_what_may_end_at_any_time_is_not_said_to_end_now() -> None:
+    """Those that last longer than a job has lasted do not end with it."""
+    past = [ended(seconds) for seconds in (10.0, 60.0, 300.0, 1_000.0, 4_000.0, 20_000.0)]
+    belief = left(past, running(TRAIN, 0.0), 500.0)
+    assert belief.low == pytest.approx(0.152 * belief.seconds, rel=0.01)
+    assert belief.at(-2.0) > 0.05 * belief.seconds
+    steady = left([ended(600.0 + n) for n in range(9)], running(TRAIN, 0.0), 100.0)
+    assert steady.low > 0.5 * steady.seconds
+
+
 def test_what_has_outlived_all_is_said_to_have() -> None:
     belief = left([ended(10.0)] * 5, running(TRAIN, 0.0), 100.0)
     assert belief.source == "5 runs of train.py by ana, all of which it has outlived"
-    assert (belief.low, belief.seconds, belief.high) == (5.0, 50.0, 200.0)
+    assert (belief.low, belief.seconds, belief.high) == (5.0, 50.0, 300.0)
     guessed = left([], running(job("x", estimate=Estimate(10.0)), 0.0), 300.0)
     assert "which it has outlived" in guessed.source
 

@@ -24,7 +24,9 @@ _NORMAL = NormalDist()
 _TENTH = _NORMAL.inv_cdf(0.9)
 _LEAST_S = 1e-3
 _SURE = 0.98  # a job that outlives that part of what was believed has outlived the belief
-_OUTLIVED = (10.0, 4.0)  # how far off "as long again, by half" may be, below and above: judgement
+_OUTLIVED = (10.0, 6.0)  # how far off "as long again, by half" may be, below and above: judgement
+# Of the median: in a tenth of the cases what may end at any time, whatever it has lasted, ends sooner.
+_MEMORYLESS = log(1 / 0.9) / log(2)
 
 # What jobs call the last step when they report it beside the present one.
 TOTALS = ("total", "total_steps", "steps_total", "max_steps", "num_steps")
@@ -167,8 +169,9 @@ class Experience:
             return _left_of(_belief(job, known), done)
         whole = None if known is None else _belief(job, known)
         if whole is not None and whole.seconds > done:
-            low = max(whole.low - done, 0.0)
-            return Belief(whole.seconds - done, low, whole.high - done, whole.source)
+            middle = whole.seconds - done
+            low = max(whole.low - done, _MEMORYLESS * middle)
+            return Belief(middle, low, whole.high - done, whole.source)
         before = self._lore.of(job)
         if before is None:
             return None
