@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable, Sequence
-from math import ceil, log
+from math import ceil, log, sqrt
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
@@ -95,6 +95,7 @@ _LEAST_SHOWN = 0.02  # that is aimed at
 A_TENTH: Final = 1.638  # so many deviations from the middle a tenth lies beyond
 _BEFOREHAND: Final = (-2.353, -1.250, -0.765, -0.424, -0.137, 0.137, 0.424, 0.765, 1.250, 2.353)
 
+_LEAST_AIMED = 0.005
 _NOTHING = 1e-9  # that numbers are rounded by
 
 
@@ -115,9 +116,11 @@ class Shown:
     they are off by so much at least (the estimate of Kaplan and Meier).
     """
 
-    def __init__(self, tail: float, unit: float = 1.0) -> None:
-        """`unit`: of the deviations in which answers tell how far off they may be."""
+    def __init__(self, tail: float, unit: float = 1.0, errors: float = 0.0) -> None:
+        """`unit`: of the deviations in which answers tell how far off they may be. `errors`: so many
+        standard errors of the tail less is aimed at, where the few latest hang together."""
         self._tail: Final = tail
+        self._errors: Final = errors
         self._aims: Final = [tail, tail]  # below, above
         self._latest: Final[deque[float]] = deque()
         self._sorted: Final[list[float]] = [off / unit for off in _BEFOREHAND]
@@ -148,11 +151,15 @@ class Shown:
 
     def reach(self) -> Reach:
         if self._reach is None:
-            below, above = self._aims
+            below, above = [self._surely(aim) for aim in self._aims]
             low = _least_beyond(self._sorted, self._open, below)
             high = _least_within(self._sorted, self._open, above)
             self._reach = Reach(min(low, 0.0), max(high, 0.0))
         return self._reach
+
+    def _surely(self, aim: float) -> float:
+        error = sqrt(aim * (1.0 - aim) / len(self._sorted))
+        return max(aim - self._errors * error, _LEAST_AIMED)
 
 
 def _least_within(judged: Sequence[float], waiting: Sequence[float], tail: float) -> float:

@@ -22,9 +22,10 @@ from dovetail.predict.calibration import A_TENTH, Shown
 START, END = 0, 1
 _KINDS = tuple([(which, known) for which in (START, END) for known in (False, True)])
 _TAIL = 0.1
-# An interval without any width could not be stretched. As logarithms of the time until then: the starts
-# of those that wait hang on more than is drawn.
-_LEAST_REACH = (0.3, 0.1)
+# As a logarithm of the time until then: an interval without any width could not be stretched, and what
+# one waits for hangs on more than is drawn.
+_LEAST_REACH = 0.3
+_ERRORS = 1.0  # jobs that wait for the same are off together: fewer than they seem to be
 MOST_KEPT = 1_000  # jobs of which it is remembered what was told
 _FAR = 30.0  # as a logarithm of seconds: for ever
 _AT_ONCE_S = 0.1  # who starts so soon does not wait
@@ -97,7 +98,7 @@ class Record:
             for which, drawn in enumerate(promise.told):
                 at = _truth(track, which)
                 if which in yet and drawn is not None and at >= 0:
-                    yield at, (which, promise.known), _off(drawn, promise.at, at, which)
+                    yield at, (which, promise.known), _off(drawn, promise.at, at)
                     yet.discard(which)
         if track is None or track.ended_at >= 0 or not yet:
             del self._open[job_id]
@@ -109,7 +110,7 @@ class Record:
             promise = self._promises[job_id]
             drawn = promise.told[which]
             if which in yet and drawn is not None and promise.known is known:
-                yield _off(drawn, promise.at, now, which)
+                yield _off(drawn, promise.at, now)
 
     def note(
         self,
@@ -145,14 +146,14 @@ class Record:
         if not shown.judged:
             return drawn.span
         below, above = shown.reach()
-        centre, (down, up) = _log(drawn.centre - now), _reaches(drawn, now, which)
+        centre, (down, up) = _log(drawn.centre - now), _reaches(drawn, now)
         low, high = [_exp(centre + own) + now for own in (below * down, above * up)]
         open_high = None if drawn.high is None else max(high, drawn.expected)
         return Span(drawn.expected, max(min(low, drawn.expected), min(now, drawn.low)), open_high)
 
 
 def _new() -> dict[_Kind, Shown]:
-    return {kind: Shown(_TAIL, A_TENTH) for kind in _KINDS}
+    return {kind: Shown(_TAIL, A_TENTH, _ERRORS) for kind in _KINDS}
 
 
 def _closed(drawn: Drawn | None) -> Drawn | None:
@@ -177,14 +178,14 @@ def _exp(logarithm: float) -> Seconds:
     return max(exp(min(logarithm, _FAR)) - 1.0, 0.0)
 
 
-def _reaches(drawn: Drawn, now: Seconds, which: int) -> tuple[float, float]:
-    least, centre = _LEAST_REACH[which], _log(drawn.centre - now)
+def _reaches(drawn: Drawn, now: Seconds) -> tuple[float, float]:
+    least, centre = _LEAST_REACH, _log(drawn.centre - now)
     high = drawn.centre if drawn.high is None else drawn.high
     return max(centre - _log(drawn.low - now), least), max(_log(high - now) - centre, least)
 
 
-def _off(drawn: Drawn, now: Seconds, truth: Seconds, which: int) -> float:
+def _off(drawn: Drawn, now: Seconds, truth: Seconds) -> float:
     """In the reaches of its own interval."""
     away = _log(truth - now) - _log(drawn.centre - now)
-    below, above = _reaches(drawn, now, which)
+    below, above = _reaches(drawn, now)
     return away / (below if away < 0 else above)
