@@ -1,7 +1,8 @@
 """Days of jobs to judge forecasts by: made up in families, or cut out of traces.
 
 What was chosen in the making of forecasts was chosen on CHOSEN_ON; the families of LEFT_OUT and the
-traces were looked at when it had been.
+traces were looked at when it had been, and led to changes; those of UNSEEN, and other loads, were
+written and run after these.
 """
 
 from __future__ import annotations
@@ -149,11 +150,53 @@ def laboratory(chance: Random) -> Iterator[Made]:
         yield next(chance.choice(families))
 
 
+# Written when everything had been chosen, and run once.
+
+
+def crowd(chance: Random) -> Iterator[Made]:
+    """Forty users, a few of whom are busy; each has some scripts of a size of their own."""
+    levels = {f"u{n}": _level(chance, 1.5) for n in range(40)}
+    weights = [1.0 / (n + 1) for n in range(40)]
+    while True:
+        (user,) = chance.choices([*levels], weights)
+        number = min(int(chance.paretovariate(1.0)), 30)
+        level = levels[user] * exp(Random(f"{user}/{number}").gauss(0.0, 1.0))
+        yield Made(user, ("python", f"s{number}.py"), _noisy(chance, level, 0.4))
+
+
+def tuning(chance: Random) -> Iterator[Made]:
+    """Grids over a few models: what a value does to the time is unknown, and a third diverge early."""
+    while True:
+        user, name = chance.choice(USERS), f"model{chance.randrange(8)}.py"
+        level = 1800.0 * exp(Random(f"{user}/{name}").gauss(0.0, 1.0))
+        words = (
+            "python",
+            name,
+            f"--lr={10 ** -chance.randrange(1, 6)}",
+            f"--width={chance.choice([1, 2, 4, 8])}",
+        )
+        width = float(words[3].partition("=")[2])
+        seconds = (
+            level * width**0.7 * (chance.uniform(0.02, 0.2) if chance.random() < 0.33 else 1.0)
+        )
+        yield Made(user, words, _noisy(chance, seconds, 0.1))
+
+
+def nightly(chance: Random) -> Iterator[Made]:
+    """Regular jobs by day and, every sixth, an evaluation of a minute; from the 200th on long ones."""
+    for number, made in enumerate(strangers(chance)):
+        if number % 6 == 0:
+            yield Made("ann", ("bash", "evaluate.sh"), _noisy(chance, 90.0, 0.3))
+        else:
+            yield made if number < 200 else replace(made, seconds=_clipped(made.seconds * 6))
+
+
 Family = Callable[[Random], Iterator[Made]]
 CHOSEN_ON: dict[str, Family] = {
     own.__name__: own for own in (repeats, sweeps, strangers, two_kinds, estimating)
 }
 LEFT_OUT: dict[str, Family] = {own.__name__: own for own in (drifting, heavy, laboratory)}
+UNSEEN: dict[str, Family] = {own.__name__: own for own in (crowd, tuning, nightly)}
 
 
 # ------------------------------------------------------------------------------------------ a day
@@ -194,6 +237,7 @@ class Part:
 
     title: str
     source: Family | Path
+    load: float = 0.9
 
     @property
     def is_there(self) -> bool:
@@ -204,17 +248,22 @@ TRACES = {
     "philly": "philly/philly_jobs_sep_oct.csv.gz",
     "alibaba": "alibaba_gpu_2023/openb_pod_list_default.csv.gz",
     "muri": "muri/trace3.csv.gz",
+    "rubick": "rubick/workload-base.csv",
 }
 PARTS: dict[str, Part] = {
     **{name: Part("chosen on", family) for name, family in CHOSEN_ON.items()},
     **{name: Part("left out", family) for name, family in LEFT_OUT.items()},
     **{name: Part("left out", DATA / path) for name, path in TRACES.items()},
+    **{name: Part("unseen", family) for name, family in UNSEEN.items()},
+    "laboratory_at_70": Part("unseen", laboratory, load=0.7),
+    "laboratory_at_110": Part("unseen", laboratory, load=1.1),
+    "crowd_at_110": Part("unseen", crowd, load=1.1),
 }
 
 
 def day_of(part: str, number: int, seed: str = "") -> list[Arrival]:
     """The same whenever it is asked for."""
-    chance, source = Random(f"{part}/{seed}{number}"), PARTS[part].source
-    if isinstance(source, Path):
-        return day_of_trace(source, chance, SLOTS)
-    return day(source(chance), chance, SLOTS)
+    chance, own = Random(f"{part}/{seed}{number}"), PARTS[part]
+    if isinstance(own.source, Path):
+        return day_of_trace(own.source, chance, SLOTS, own.load)
+    return day(own.source(chance), chance, SLOTS, own.load)
