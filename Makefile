@@ -5,13 +5,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check storm bench fuzz clean
+.PHONY: help demo install test check storm bench fuzz clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 12
 
-demo: .venv/installed ## Install into .venv, then train twelve small networks under two policies
+demo: .venv/plain ## Install into .venv, then train twelve small networks under two policies
 	@$(BIN)/dovetail demo
+	@test -e .venv/installed || echo "The core runs as plain Python so far: make install compiles it (a minute), which makes it twice as fast."
+
+install: .venv/installed ## Install into .venv, with the core compiled where there is a C compiler
 
 test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test
 	$(BIN)/python -m pytest
@@ -41,13 +44,19 @@ clean: ## Remove the environments and everything built
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Dovetail needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-compile --require-hashes -r requirements.lock
+	@touch $@
+
+# To see something within a minute or so; what is compiled already stays so.
+.venv/plain: .venv/ready pyproject.toml $(SOURCES)
+	@rm -f .venv/installed
+	@DOVETAIL_PURE=1 $(PIP) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
 .venv/installed: .venv/ready pyproject.toml $(SOURCES)
 	$(PIP) --no-deps --no-build-isolation --force-reinstall .
 	@$(BIN)/python -c 'import dovetail.core.state as s; s.__file__.endswith(".py") and print("Notice: no C compiler or no Python headers here, so the pure-Python core runs (about half as fast).")'
-	@touch $@
+	@touch .venv/plain $@
 
 # What checks and tests the project; make demo goes without it.
 .venv/dev: .venv/ready requirements-dev.lock
