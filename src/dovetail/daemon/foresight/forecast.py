@@ -31,6 +31,7 @@ from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.results.charges import Charges
 from dovetail.tune.board import Mirror
+from dovetail.workloads.study.kind import studies_of
 
 _FRESH_S = 2.0  # a forecast serves everybody who asks within that time at most,
 _TIMES_AS_LONG = 20.0  # or within so many times what it took to make
@@ -296,7 +297,7 @@ def beliefs_of(
 def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
     """A study knows how many steps its trials make, and soon how long one takes."""
     found = {}
-    for study in state.studies.open.values():
+    for study in studies_of(state).open.values():
         mirror = Mirror(study).sync(state)
         if not any(trial.steps for trial in mirror.study.trials):
             continue
