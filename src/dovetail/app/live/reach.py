@@ -60,11 +60,11 @@ def is_id(text: str) -> bool:
     return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
 
 
-def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
+def found_jobs(client: Client, wanted: str, quiet: bool = False) -> list[dict[str, Any]]:
     """The job of that id; for the number of an array all its members, also those that ended; for a
-    name or pattern the caller's that live, else the last one that ended."""
+    name or pattern the caller's that live, else the last one that ended, each with all its array."""
     if not is_id(wanted):
-        return _named(client, wanted)
+        return _named(client, wanted, quiet)
     try:
         return [client.get(f"/v1/jobs/{wanted}")]
     except Refused as error:
@@ -91,21 +91,49 @@ def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
     return found
 
 
-def _named(client: Client, name: str) -> list[dict[str, Any]]:
+def _named(client: Client, name: str, quiet: bool) -> list[dict[str, Any]]:
     """By number. Others' jobs only where the caller has none of that name."""
+    me = _me()
     live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
-    rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
+    rows = [row for row in live if row["user"] == me] or live
+    rows = rows or _ended_last(client, name, me, quiet) or _ended_last(client, name, None, quiet)
     if not rows:
         lists = f"{command_again()} queue and history list them"
         raise Refused(404, f"there is no job called {name!r}; {lists}")
+    rows = _with_their_arrays(client, name, rows)
     return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
 
 
-def _own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _me() -> str:
     from dovetail.app.daemon.callers import user_name
 
-    me = user_name(os.getuid())
-    return [row for row in rows if row["user"] == me] or rows
+    return user_name(os.getuid())
+
+
+def _ended_last(client: Client, name: str, user: str | None, quiet: bool) -> list[dict[str, Any]]:
+    """The one that ended last, if any; that there are others is said."""
+    rows: list[dict[str, Any]] = client.get("/v1/history", name=name, user=user, limit=2)["jobs"]
+    if len({array_of(row["id"]) for row in rows}) > 1 and not quiet:
+        many = f"several jobs called {name} have ended; this is {array_of(rows[0]['id'])}, the last"
+        click.echo(f"dovetail: {many}; {command_again()} history lists them", err=True)
+    return rows[:1]
+
+
+def _with_their_arrays(
+    client: Client, name: str, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Members of that name that have ended before others of their array."""
+    arrays = {array_of(row["id"]) for row in rows if "." in row["id"]}
+    if not arrays:
+        return rows
+    ended = client.get("/v1/history", name=name, limit=MOST_ROWS)["jobs"]
+    found = {row["id"]: row for row in ended if array_of(row["id"]) in arrays}
+    return list({**{row["id"]: row for row in rows}, **found}.values())
+
+
+def array_of(job_id: str) -> str:
+    """Of one that is of no array: itself."""
+    return job_id.partition(".")[0]
 
 
 def _members(client: Client, array: str) -> list[dict[str, Any]]:
