@@ -174,6 +174,22 @@ def test_a_job_may_be_cancelled_while_it_waits_runs_or_after_it_ended() -> None:
     assert run.ended["running"].held_gpu_s == 40.0
 
 
+def test_a_job_may_be_cancelled_when_it_has_got_so_far_however_often_it_is_stopped() -> None:
+    run = run_trace(
+        "fifo",
+        [
+            arrival("far", 0.0, 100.0, cancel_after_s=40.0),
+            arrival("dies", 0.0, 100.0, cancel_after_s=40.0, failures=(30.0,), retries=1),
+            arrival("done", 0.0, 10.0, cancel_after_s=10.0),
+        ],
+        nodes(1, 3),
+        speed=lambda job, placement, nodes: 2.0 if job.id == "far" else 1.0,
+    )
+    assert run.ends_at == {"done": 10.0, "far": 20.0, "dies": 70.0}
+    assert run.phase("done") is Phase.FINISHED
+    assert run.phase("far") is run.phase("dies") is Phase.CANCELLED
+
+
 # --------------------------------------------------------------------------------------------- speed
 
 
