@@ -20,6 +20,7 @@ from dovetail.core.entries import (
     Preempt,
     Refuse,
     Start,
+    Submitted,
     Wake,
     Woke,
 )
@@ -539,6 +540,16 @@ def test_failures_that_come_too_often_for_any_job_to_end_are_told() -> None:
     )
     with pytest.raises(UnfinishedRun, match="failures of nodes"):
         simulate(experiment, "fifo")
+
+
+def test_failures_between_jobs_keep_nobody_from_an_end() -> None:
+    failures = NodeFailures(mtbf_s=8.0, repair_s=0.001)
+    world = SimulatedCluster(nodes(1, 1), [arrival("last", 1e6, 1.0)], failures=failures)
+    failed, events = 0, world.observe()
+    while not any(isinstance(event, Submitted) for event in events):
+        events = world.observe()
+        failed += any(isinstance(event, NodeDown) for event in events)
+    assert failed > 110_000
 
 
 def test_a_dead_node_takes_only_the_work_since_the_last_save() -> None:

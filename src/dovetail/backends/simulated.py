@@ -331,11 +331,13 @@ class SimulatedCluster:
             self._expect_failure(event.node_id)
             return True
         self._expect(NodeUp(self._failures.next_repair(event.node_id, self._now), event.node_id))
+        if not self._lives:  # between jobs there is nothing that they could keep from its end
+            return True
         self._fruitless_failures += 1
         if self._fruitless_failures > _FRUITLESS_FAILURES:
             raise UnfinishedRun(
                 f"no job has ended through the last {_FRUITLESS_FAILURES:,} failures of nodes at "
-                f"t={self._now:g}: they come too often for the {len(self._lives)} jobs that are left"
+                f"t={self._now:g}: they come too often for what is left ({len(self._lives)} jobs)"
             )
         return True
 
