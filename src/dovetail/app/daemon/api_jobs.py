@@ -85,7 +85,7 @@ def why(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     found = _part("why", "why")
     if found is None:
         return _not_yet("why a job waits")
-    return Answer(found(daemon.service, job_id))
+    return Answer(found(daemon.service, job_id, daemon.service.allowed(caller)))
 
 
 @routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 501, 503))
@@ -99,7 +99,8 @@ def whatif(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     epoch, now = service.clock.epoch, service.clock()
     by = still_due(asked.by, epoch + now, "by")
     job = service.proposed(asked.spec, caller)
-    return Answer(found(service, job, None if by is None else by - epoch))
+    allowed = service.allowed(caller)
+    return Answer(found(service, job, None if by is None else by - epoch, allowed))
 
 
 @routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 501, 503))

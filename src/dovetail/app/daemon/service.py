@@ -22,7 +22,7 @@ from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound,
 from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
 from dovetail.app.daemon.intake import PER_CHANGE, Intake, size_of
-from dovetail.app.daemon.limits import Limits
+from dovetail.app.daemon.limits import Allowed, Limits
 from dovetail.app.daemon.notices import Notices
 from dovetail.app.daemon.policy import Chosen
 from dovetail.app.daemon.records import array_of, record_in
@@ -211,6 +211,10 @@ class Service:
             return job
 
         return self._look(look)
+
+    def allowed(self, caller: Caller) -> Allowed:
+        """What `why` and `whatif` may suggest to them."""
+        return self._look(lambda view, now: self._parts.limits.allowed(caller, view))
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))

@@ -16,6 +16,7 @@ from dovetail.app.daemon.errors import NotFound
 from dovetail.app.daemon.forecast import Forecast, forecast_with
 from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.likeness import Asked, Likeness
+from dovetail.app.daemon.limits import ALL, Allowed
 from dovetail.app.daemon.line import Standing, standing
 from dovetail.app.daemon.rows import phase_of
 from dovetail.app.daemon.spans import Span
@@ -54,7 +55,7 @@ _RUNGS = {
 }
 
 
-def why(service: Asked, job_id: str) -> dict[str, Any]:
+def why(service: Asked, job_id: str, allowed: Allowed = ALL) -> dict[str, Any]:
     """The `text`, and its parts as fields. Ended jobs are told from their last row."""
     likeness = likenesses.take(service, JobId(job_id))
     state = likeness.state()
@@ -62,7 +63,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
     forecast = forecast_with(service, likeness, job_id)
-    asked = _Case(service, likeness, state, track, forecast)
+    asked = _Case(service, likeness, state, track, forecast, allowed)
     return asked.waits() if track.placement is None else asked.runs()
 
 
@@ -83,8 +84,15 @@ class _Case:
     """One job, and all that is known around it."""
 
     def __init__(
-        self, service: Asked, likeness: Likeness, state: State, track: Track, forecast: Forecast
+        self,
+        service: Asked,
+        likeness: Likeness,
+        state: State,
+        track: Track,
+        forecast: Forecast,
+        allowed: Allowed,
     ) -> None:
+        self._allowed: Final = allowed
         self._unix: Final = service.clock.unix
         self._likeness: Final = likeness
         self._state: Final = state
@@ -98,7 +106,7 @@ class _Case:
     def waits(self) -> dict[str, Any]:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
-        trial = Trial(self._likeness, state, track)
+        trial = Trial(self._likeness, state, track, self._allowed)
         study = state.studies.of(track)
         about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
