@@ -255,6 +255,17 @@ def test_limits_are_set_and_seen_from_the_command_line(box: Any) -> None:
     )
 
 
+def test_who_is_not_known_yet_is_taken_with_a_warning(box: Any) -> None:
+    typed = Box(box.folder)
+    said = typed("limit", "set", "nobdoy", "--running", "2")
+    told = "dovetail: warning: the system knows no {}: this holds once there is one\n"
+    assert (said.code, said.err) == (0, told.format("user 'nobdoy'"))
+    said = typed("tenant", "set", "vision", "--users", "nobody,nobdoy", "--groups", "daemon,labb")
+    assert said.err == told.format("user 'nobdoy'") + told.format("group 'labb'")
+    for known in ("nobody", "*", "12345"):
+        assert typed("limit", "set", known, "--running", "none").err == ""
+
+
 def test_what_is_not_named_stays_as_it_is(box: Any) -> None:
     typed = Box(box.folder)
     typed.well("limit", "set", "nobody", "--running", "8", "--gpus", "4")

@@ -9,7 +9,13 @@ import click
 
 from dovetail.app.client import Client
 from dovetail.app.live.listing import Column, table
-from dovetail.app.live.reach import as_json, print_json, print_lines, with_client
+from dovetail.app.live.reach import (
+    as_json,
+    print_json,
+    print_lines,
+    warn_of_unknown,
+    with_client,
+)
 from dovetail.app.live.rows import number
 
 predictor = click.option(
@@ -117,10 +123,11 @@ def set_tenant(
         "users": known.get("users", []) if users is None else _names(users),
         "groups": known.get("groups", []) if groups is None else _names(groups),
     }
-    client.put("/v1/tenants", asked)
+    found = client.put("/v1/tenants", asked)
     limit = "no quota" if asked["gpu_quota"] is None else f"a quota of {asked['gpu_quota']:g} GPUs"
     told = f"Tenant {name} has {limit} and weight {asked['weight']:g}"
     click.echo(f"{told}, for {_told_for(asked)}.")
+    warn_of_unknown(found)
 
 
 def _names(text: str) -> list[str]:

@@ -55,6 +55,13 @@ def print_lines(lines: list[str]) -> None:
     click.echo("\n".join(lines))
 
 
+def warn_of_unknown(found: Mapping[str, Any]) -> None:
+    """Users and groups may come later from a directory; more often a name is misspelled."""
+    for own in found["unknown"]:
+        told = f"the system knows no {own}: this holds once there is one"
+        click.echo(f"dovetail: warning: {told}", err=True)
+
+
 def is_id(text: str) -> bool:
     """`12` or `12.3`, rather than a name."""
     return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
