@@ -47,10 +47,14 @@ def test_how_long_things_are_kept_is_said_in_words(words: list[str], keep: Keep)
 
 
 def test_what_cannot_be_understood_is_refused_with_an_example() -> None:
-    with pytest.raises(
-        BadInput, match=r"--keep runs=soon: say what and how long, such as runs=30d"
-    ):
-        keep_of(["runs=soon"])
+    for word in ("runs=soon", "runs=30", "runs=30h", "runs=30MB", "runs"):
+        told = rf"--keep {word}: of runs say days \(runs=30d\), years .*, gigabytes .* or forever"
+        with pytest.raises(BadInput, match=told):
+            keep_of([word])
+    with pytest.raises(BadInput, match=r"--keep journal=9GB: of the journal say how long: days"):
+        keep_of(["journal=9GB"])
+    with pytest.raises(BadInput, match=r"--keep logs=9d: say what and how long: runs=30d"):
+        keep_of(["logs=9d"])
 
 
 def test_run_folders_of_old_jobs_go_and_their_rows_stay(tmp_path: Path) -> None:
