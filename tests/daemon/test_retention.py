@@ -139,6 +139,17 @@ def test_the_largest_folders_go_by_age_until_they_fit(tmp_path: Path) -> None:
         assert [here.home.folder(job_id).exists() for job_id in order] == [False, True, True]
 
 
+def test_much_that_is_written_is_looked_at_before_the_hour_is_over(tmp_path: Path) -> None:
+    with box(tmp_path) as here:
+        job = here.submit("head -c 40000000 /dev/zero")
+        tended = tending(here, Keep(runs_gb=0.02))
+        here.wait(job)
+        here.wait_for(lambda: not (here.home.runs / "live" / job).exists())
+        tended._next = 0.0
+        tended.tend()
+        assert not here.home.folder(job).exists()
+
+
 def test_old_entries_go_into_archives_and_a_start_needs_none_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
