@@ -73,8 +73,11 @@ def _say(found: Explained) -> None:
     if found.seconds is None or found.low is None or found.high is None:
         click.echo(f"Unknown: {'; '.join(found.because)}.")
         return
-    sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
-    click.echo(f"About {span(found.seconds)}; {sure}.")
+    if found.stopped:
+        click.echo(f"{span(found.seconds)}: its time limit ends it then, before it is done.")
+    else:
+        sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
+        click.echo(f"About {span(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 
