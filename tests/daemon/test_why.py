@@ -33,11 +33,12 @@ from dovetail.daemon.errors import NotFound
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.intervals import Span
 from dovetail.daemon.foresight.why import MOST_LINES, why
-from dovetail.daemon.foresight.wording import WIDTH, clock_time, span_text
-from dovetail.daemon.foresight.wording import lasting as lasting_text
+from dovetail.daemon.foresight.wording import WIDTH, span_text
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.policies.registry import BUILTIN
 from dovetail.testing import job
+from dovetail.text.durations import duration_text as lasting_text
+from dovetail.text.times import clock_near
 from live_box import ME, Box
 from live_state import EPOCH, PAST, FakeService, lasting, live, start
 
@@ -425,7 +426,7 @@ def test_durations_are_told_in_two_figures(seconds: float, text: str) -> None:
 
 def test_an_interval_is_told_as_plus_or_minus_unless_it_is_lopsided() -> None:
     at = 1_760_000_000.0
-    clock = clock_time(at, at - 7200)
+    clock = clock_near(at, at - 7200)
     assert span_text(Span(at, at - 720, at + 600), at - 7200) == f"{clock} ± 12 min"
     assert " to " in span_text(Span(at, at - 60, at + 6000), at - 7200)
     assert span_text(Span(at, at, at), at - 7200) == clock

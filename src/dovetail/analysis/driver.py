@@ -25,7 +25,7 @@ from dovetail.insight.work import Progress
 from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.page import describe_cluster
-from dovetail.traces.description_text import counted
+from dovetail.text.counting import counted
 
 ALL = tuple(part.name for part in PARTS)
 UNASKED = "not asked for"

@@ -11,8 +11,9 @@ import click
 from dovetail.cli.history import unix_time
 from dovetail.cli.reach import as_json, command_again, print_json, print_lines, with_client
 from dovetail.client.connection import Client
-from dovetail.text.tables import counted
-from dovetail.text.times import clock, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.times import clock
 
 
 @click.command()
@@ -43,9 +44,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "carbon", f"{found['co2_kg']:.4g} kg of CO2" if found["co2_kg"] else ""
     late = ""
     if found["deadline_misses"]:
-        late = (
-            f"{counted(found['deadline_misses'], 'job')} by {span(found['tardiness_s'])} in all, "
-        )
+        jobs, by = counted(found["deadline_misses"], "job"), duration_text(found["tardiness_s"])
+        late = f"{jobs} by {by} in all, "
     yield "lateness", f"{late}cost {_money(found['tardiness_cost'])}"
     yield (
         "moves",

@@ -16,7 +16,7 @@ import click
 from dovetail.client.shell import environment
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.profile_table import Table, Timing, text_of
-from dovetail.text.times import span
+from dovetail.text.durations import duration_text
 
 _SETTINGS = {"allow_interspersed_args": False}
 
@@ -148,7 +148,7 @@ def _listing(table: Table) -> str:
             f"{own.steps_per_s:.4g}",
             f"{own.startup_s:.2f} s",
             "" if own.watts is None else f"{own.watts:.0f}",
-            "" if table.steps is None else span(own.seconds(table.steps)),
+            "" if table.steps is None else duration_text(own.seconds(table.steps)),
         ]
         for own in table.timings
     ]

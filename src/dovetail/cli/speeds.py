@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dovetail.core.errors import BadInput
-from dovetail.experiments.summary_table import aligned, counted
+from dovetail.experiments.summary_table import aligned
 from dovetail.models.speed_table import model_type
+from dovetail.text.counting import counted
 
 _WIDTH = 100
 

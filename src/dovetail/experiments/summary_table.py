@@ -11,6 +11,8 @@ from dovetail.experiments.files import Failed
 from dovetail.experiments.pareto import Objective
 from dovetail.policies import registry
 from dovetail.predict.speed import SPEEDS
+from dovetail.text.counting import counted
+from dovetail.text.durations import in_one_unit
 
 Summary: TypeAlias = Mapping[str, float | int | str]
 _COLUMNS = (
@@ -37,8 +39,6 @@ _MONEY = (
 )
 _OTHER_ENDS = ("failed", "cancelled", "refused")
 _WIDTH = 100
-_VERY_LONG_S = 1e5 * 86400.0
-_SECOND = (1.0, "s")
 
 
 def table(
@@ -139,17 +139,10 @@ def searches_told(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
-def counted(number: int, thing: str) -> str:
-    """1 job, 2 jobs."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def _texts(key: str, values: Sequence[float | int | str]) -> list[str]:
     """Of one column; times in one unit, so that figures can be compared at a glance."""
     if key.endswith("_s"):
-        seconds = [float(value) for value in values]
-        unit = unit_of(sorted(seconds)[(len(seconds) - 1) // 2]) if seconds else _SECOND
-        return [_in(own, unit) for own in seconds]
+        return in_one_unit([float(value) for value in values])
     return [_cell(key, value) for value in values]
 
 
@@ -161,26 +154,3 @@ def _cell(key: str, value: float | int | str) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}"
     return str(value)
-
-
-def unit_of(seconds: float) -> tuple[float, str]:
-    """The one in which it is 2 at least."""
-    units = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-    return next((own for own in units if seconds >= 2 * own[0]), _SECOND)
-
-
-def _in(seconds: float, unit: tuple[float, str]) -> str:
-    size, name = unit
-    return duration(seconds) if seconds >= _VERY_LONG_S else f"{seconds / size:.1f} {name}"
-
-
-def duration_like(seconds: float, other: float) -> str:
-    """In the unit in which that other one is told."""
-    return _in(seconds, unit_of(other))
-
-
-def duration(seconds: float) -> str:
-    """3.2 s, 14.0 min, 5.1 h or 12.3 d; 1.2e+06 d where nobody counts days any more."""
-    if seconds >= _VERY_LONG_S:
-        return f"{seconds / 86400:.2g} d"
-    return _in(seconds, unit_of(seconds))

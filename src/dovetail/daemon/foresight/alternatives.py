@@ -22,7 +22,8 @@ from dovetail.daemon.foresight.whatif import (
     Proposal,
     Prospect,
 )
-from dovetail.daemon.foresight.wording import clock_time, number_of
+from dovetail.text.counting import counted
+from dovetail.text.times import clock_near
 
 MOST_TOLD = 6
 _MOST_SECONDS = (
@@ -151,7 +152,7 @@ class _Search:
         more = [n for n in elastic if n and job.gpus < n <= (job.max_gpus or 0)]
         fewer = [n for n in {*sizes_below(job, room), job.gpus // 2} if n >= (job.min_gpus or 1)]
         for gpus in sorted({*fewer, *more, *known}):
-            text = f"with {number_of(gpus, 'GPU')} instead of {job.gpus}"
+            text = f"with {counted(gpus, 'GPU')} instead of {job.gpus}"
             yield Proposal(Change(text, "gpus", gpus), _resized(job, gpus))
 
     def _kinds(self) -> Iterator[Proposal]:
@@ -231,7 +232,7 @@ class _Search:
 
     def _clock(self, at: Seconds) -> str:
         prospect = self._prospect
-        return clock_time(prospect.unix(at), prospect.unix(prospect.likeness.now))
+        return clock_near(prospect.unix(at), prospect.unix(prospect.likeness.now))
 
 
 def _resized(job: Job, gpus: int) -> Job:

@@ -31,6 +31,7 @@ from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.results.charges import Charges
+from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
 from dovetail.workloads.study.kind import studies_of
 
@@ -320,8 +321,7 @@ def _limits(
     strangers = sum(mask.bit_count() for mask in room.occupied.values())
     if strangers:
         found.append(
-            f"{strangers} GPU{'' if strangers == 1 else 's'} used by processes that are not ours "
-            "are taken to stay so"
+            f"{counted(strangers, 'GPU')} used by processes that are not ours are taken to stay so"
         )
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")
