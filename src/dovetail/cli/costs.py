@@ -13,6 +13,7 @@ from dovetail.cli.reach import as_json, command_again, print_json, print_lines, 
 from dovetail.client.connection import Client
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.tables import facts_table
 from dovetail.text.times import clock
 
 
@@ -29,7 +30,7 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    print_lines([f"{label:<10}{text}" for label, text in _lines(found) if text])
+    print_lines(facts_table(_facts(found)))
     if found["file"] == "none":
         system = " --system" if client.get("/v1/health")["system"] else ""
         again = f"{command_again()} down, then up{system} --costs FILE"
@@ -38,7 +39,7 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
         click.echo(f"note: {notice}", err=True)
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "since", clock(found["since"], time.time())
     yield "energy", f"{found['energy_kwh']:.4g} kWh, cost {_money(found['energy_cost'])}"
     yield "carbon", f"{found['co2_kg']:.4g} kg of CO2" if found["co2_kg"] else ""

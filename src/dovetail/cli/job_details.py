@@ -10,19 +10,17 @@ from dovetail.cli.job_columns import gpus_text, number
 from dovetail.client.follow import ENDED
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
-from dovetail.text.tables import Row, clean
+from dovetail.text.tables import Row, facts_table
 from dovetail.text.times import about, ago, clock, moment
 
 _LONGEST = 400
 
 
 def details(row: Row, now: float) -> list[str]:
-    pairs = [(name, clean(text)) for name, text in _pairs(row, now) if text]
-    wide = max(len(name) for name, _ in pairs)
-    return [f"{name.ljust(wide)}  {text}" for name, text in pairs]
+    return facts_table(_facts(row, now))
 
 
-def _pairs(row: Row, now: float) -> Iterator[tuple[str, str]]:
+def _facts(row: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "job", f"{row['id']} ({row['name']})"
     yield "phase", _phase(row)
     yield "user", f"{row['user']}, tenant {row['tenant']}" if row["tenant"] else row["user"]

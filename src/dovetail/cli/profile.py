@@ -17,6 +17,7 @@ from dovetail.client.shell import environment
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.profile_table import Table, Timing, text_of
 from dovetail.text.durations import duration_text
+from dovetail.text.tables import figures_table
 
 _SETTINGS = {"allow_interspersed_args": False}
 
@@ -153,12 +154,7 @@ def _listing(table: Table) -> str:
         for own in table.timings
     ]
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
-    widths = {i: max(len(row[i]) for row in [heads, *rows]) for i in used}
-    lines = [
-        "  ".join(f"{row[i]:<{widths[i]}}" if not i else f"{row[i]:>{widths[i]}}" for i in used)
-        for row in [heads, *rows]
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(figures_table([[row[i] for i in used] for row in [heads, *rows]]))
 
 
 def _how_to_name_it(out: Path, steps: float | None) -> str:

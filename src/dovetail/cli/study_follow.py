@@ -136,7 +136,7 @@ def _row(client: Client, study_id: str) -> dict[str, Any]:
 
 def new_best(study: Row, row: Row) -> str:
     """`3 min  val_loss 0.41 by trial 3 at step 2 (lr 0.01, units 64)`"""
-    told = f"{duration_text(row['age_s']):>9}  {study['metric']} {best_text(row)}"
+    told = f"{duration_text(row['age_s']):>11}  {study['metric']} {best_text(row)}"
     return clean(f"{told} ({settings_text(row['best']['settings'])})")
 
 

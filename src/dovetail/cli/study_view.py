@@ -32,7 +32,7 @@ from dovetail.client.study_rows import (
 from dovetail.text.counting import counted
 from dovetail.text.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
 from dovetail.text.durations import duration_text
-from dovetail.text.tables import Row, clean, columns_of, cut, padded, paint, table
+from dovetail.text.tables import Row, clean, columns_of, cut, facts_table, padded, paint, table
 from dovetail.text.times import clock, moment
 
 SHOWN = 20  # trials, unless all are asked for
@@ -44,12 +44,10 @@ _BAR = 20
 
 
 def details(study: Row, now: float) -> list[str]:
-    pairs = [(name, clean(text)) for name, text in _pairs(study, now) if text]
-    wide = max(len(name) for name, _ in pairs)
-    return [f"{name.ljust(wide)}  {text}" for name, text in pairs]
+    return facts_table(_facts(study, now))
 
 
-def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
+def _facts(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "study", f"{study['name']} (id {study['id']}, {study['user']})"
     yield "state", state_text(study)
     yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 WIDTH = 100
@@ -60,6 +60,40 @@ def table(
         styles = [c.style(row) if colours and c.style else "" for c in columns]
         lines.append(_line(own, columns, widths, styles))
     return lines
+
+
+def figures_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Titles, a rule, and a line for each row: a name, then figures. It is at most 100 columns wide
+    wherever it is printed, as it is quoted in reports."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    room = WIDTH - sum(widths[1:]) - _GAP * (len(widths) - 1)
+    widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
+    lines = [line for row in rows for line in _figures(row, widths)]
+    lines.insert(1, (" " * _GAP).join("─" * width for width in widths))
+    return lines
+
+
+def _figures(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row; a name too long for its column stands above, whole, so that no two look the same."""
+    name, *figures = row
+    above = [] if len(name) <= widths[0] else wrapped(name)
+    cells = [("" if above else name).ljust(widths[0])]
+    cells += [cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True)]
+    return [*above, (" " * _GAP).join(cells).rstrip()]
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines of at most 100 columns; those after the first are indented."""
+    from textwrap import wrap
+
+    return wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each fact that has a text: what it is about, then the text."""
+    told = [(name, clean(text)) for name, text in facts if text]
+    wide = max((len(name) for name, _ in told), default=0)
+    return [f"{name.ljust(wide)}{' ' * _GAP}{text}" for name, text in told]
 
 
 def that_fit(

@@ -7,10 +7,10 @@ from textwrap import wrap
 
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.tables import WIDTH, figures_table
 from dovetail.traces.description import Description
 from dovetail.traces.readers.cells import clipped
 
-WIDTH = 100
 NAMES = 14
 SPOKEN = {"": "made here", "-": "standard input"}
 
@@ -68,14 +68,17 @@ def _load(figures: Description) -> str:
     return f"{where}: {percent(figures.load)} overall, at most {peak}"
 
 
-def _table(figures: Description) -> Iterator[str]:
-    yield f"{'GPUs':>8}{'jobs':>12}{'of jobs':>10}{'GPU-hours':>16}{'of work':>10}{'median':>12}"
+def _table(figures: Description) -> list[str]:
+    rows = [["GPUs", "jobs", "of jobs", "GPU-hours", "of work", "median"]]
     for size in figures.sizes:
         jobs, work = size.jobs / figures.jobs, size.gpu_hours / (figures.gpu_hours or 1.0)
-        yield (
-            f"{size.gpus:>8}{size.jobs:>12,}{jobs:>10.1%}{size.gpu_hours:>16,.1f}{work:>10.1%}"
-            f"{duration_text(size.median_duration_s):>12}"
+        rows.append(
+            [
+                *(size.gpus, f"{size.jobs:,}", f"{jobs:.1%}", f"{size.gpu_hours:,.1f}"),
+                *(f"{work:.1%}", duration_text(size.median_duration_s)),
+            ]
         )
+    return figures_table(rows)
 
 
 def percent(part: float) -> str:

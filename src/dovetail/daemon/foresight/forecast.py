@@ -30,6 +30,7 @@ from dovetail.daemon.foresight.lookahead_studies import steps_ahead
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
+from dovetail.quantiles import value_at
 from dovetail.results.charges import Charges
 from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
@@ -394,9 +395,4 @@ def _spans(
 
 def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
     """Each of them stands for a part of equal chance, in the middle of which it lies."""
-    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
-    below = int(place)
-    above = min(below + 1, len(times) - 1)
-    if times[above] == inf:
-        return inf if place > below else times[below]
-    return times[below] + (place - below) * (times[above] - times[below])
+    return value_at(times, part * len(times) - 0.5)
