@@ -52,6 +52,6 @@ def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
 
 def test_a_job_that_gave_way_by_being_ended_is_told_without_a_rung() -> None:
     how = {"rung": "", "save_s": 2.0, "restore_s": None, "parked_bytes": 0}
-    assert _preemptions({"preemptions": 1, "preemption": how}) == "1, the last: saved in 2.0 s"
+    assert _preemptions({"preemptions": 1, "preemption": how}) == "1, the last: saved in 2 s"
     named = {"preemptions": 3, "preemption": {**how, "rung": "freeze"}}
-    assert _preemptions(named) == "3, the last by freeze: saved in 2.0 s"
+    assert _preemptions(named) == "3, the last by freeze: saved in 2 s"

@@ -17,7 +17,6 @@ SCRIPT: Final = 4
 SIZE: Final = 3  # the same name and number of GPUs
 NAME: Final = 2
 USER: Final = 1
-EVERYONE: Final = 0
 NOBODY: Final = -1
 
 _LIKE = {

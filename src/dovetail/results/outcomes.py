@@ -37,7 +37,6 @@ class Outcomes:
         self.refusals: Final[list[str]] = []
         self.jobs: Final[list[JobRow]] = []
         self.stints: Final[list[Stint]] = []
-        self._row_of: Final[dict[JobId, int]] = {}
         self._since: Final[dict[JobId, tuple[Placement, Seconds]]] = {}
         self._unplaced: Final[dict[JobId, list[tuple[Placement, Seconds, Seconds]]]] = {}
         self._view: View | None = None
