@@ -55,7 +55,8 @@ def patiently(client: Client, path: str, until: float | None = None) -> dict[str
                 raise
             if now > away_since + _SAY_AFTER_S and not is_said:
                 is_said = True
-                told = f"What runs goes on, but {error}. Waiting {duration_text(gives_up - now)} for it."
+                wait = duration_text(gives_up - away_since)
+                told = f"What runs goes on, but {error}. Waiting {wait} for it."
                 print(told, file=sys.stderr, flush=True)
         time.sleep(0.5)
 
