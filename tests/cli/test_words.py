@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dovetail.catalogue import settable
 from dovetail.cli.job_details import _preemptions
 from dovetail.cli.study_follow import ending
 from dovetail.policies import registry
@@ -43,7 +44,7 @@ def test_a_study_that_is_over_tells_its_counts_once() -> None:
 
 def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
     for name in ("round-robin", "multilevel-feedback", "gandiva"):
-        found = registry.settable(registry.find(name))
+        found = settable(registry.find(name))
         assert "quantum_s" in found
         assert "slice_s" not in found
         known = registry.CATALOGUE.given(f"{name}:slice_s=7", found)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.core.model import JobId
 from dovetail.daemon import clock, upkeep
 from dovetail.daemon.history.job_rows import row_of
 from live_box import Box, box
@@ -81,5 +82,5 @@ def test_a_clock_that_is_set_while_a_daemon_runs_is_noticed(
         set_ahead(monkeypatch, 0.0)
         here.wait_for(lambda: "was set forward by 365 d" in told(here))
         assert abs(times(here, done)[2] - time.time()) < 20
-        track = here.daemon.state.tracks[runs]
+        track = here.daemon.state.tracks[JobId(runs)]
         assert abs(row_of(track, here.daemon.clock)["started_at"] - time.time()) < 20
