@@ -29,9 +29,9 @@ def asked(folder: Path, rows: str, *words: str) -> str:
 
 def test_it_says_how_long_how_sure_and_because_of_what(tmp_path: Path) -> None:
     said = asked(tmp_path, ROWS, "--user", "ann", "--name", "train", "--gpus", "1")
-    assert said.startswith("About 2 min; between ")
+    assert said.startswith("About 1 min 41 s; between ")
     assert "in four cases of five" in said
-    assert "19 runs of train by ann: lately about 2 min" in said
+    assert "19 runs of train by ann: lately about 1 min 41 s" in said
     assert "as wide as 18 jobs that ended lately needed" in said
 
 

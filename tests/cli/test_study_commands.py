@@ -53,10 +53,10 @@ def test_without_a_terminal_tune_tells_each_new_best_and_the_end(file: Path, hom
     assert said.code == 0
     assert said.out.splitlines() == [
         "Opened study digits: 2 trials.",
-        "    2.0 s  val_loss 2.041 by trial 0 at step 1 (lr 0.1, units 16, optimizer sgd)",
-        "    6.0 s  val_loss 1.68 by trial 0 at step 3 (lr 0.1, units 16, optimizer sgd)",
-        "     1 min  val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd)"[1:],
-        "Study digits closed after 1 min: all done; 2 of 2 trials done.",
+        "        2 s  val_loss 2.041 by trial 0 at step 1 (lr 0.1, units 16, optimizer sgd)",
+        "        6 s  val_loss 1.68 by trial 0 at step 3 (lr 0.1, units 16, optimizer sgd)",
+        "  1 min 1 s  val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd)",
+        "Study digits closed after 1 min 1 s: all done; 2 of 2 trials done.",
         "Best: val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd).",
     ]
 
@@ -158,7 +158,7 @@ def test_the_live_view_ends_with_the_study_and_leaves_the_result(file: Path, hom
         assert terminal.end("Best: val_loss 0.1979") == 0
     after = terminal.seen.partition(b"\x1b[?1049l")[2].decode()
     assert "● trial 0: 0.1979" in after
-    assert "Study digits closed after 1 min: all done" in after
+    assert "Study digits closed after 1 min 1 s: all done" in after
 
 
 def test_ctrl_c_in_the_live_view_does_as_q_does(file: Path, home: Path) -> None:

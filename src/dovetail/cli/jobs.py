@@ -26,15 +26,8 @@ from dovetail.cli.reach import (
     with_forecast,
 )
 from dovetail.client.connection import Client, Refused
-from dovetail.text.tables import (
-    Column,
-    clean,
-    counted,
-    has_colours,
-    ids_text,
-    is_terminal,
-    table,
-)
+from dovetail.text.counting import counted, ids_text
+from dovetail.text.tables import Column, clean, has_colours, is_terminal, table
 
 SHOWN = 200
 _REDRAW_S = 2.0

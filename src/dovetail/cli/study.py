@@ -23,7 +23,8 @@ from dovetail.cli.study_follow import path_of
 from dovetail.client.connection import Client
 from dovetail.client.study_rows import best_text, counts_text, is_hidden, study_columns
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.text.tables import clean, counted, has_colours, is_terminal, table, width
+from dovetail.text.counting import counted
+from dovetail.text.tables import clean, has_colours, is_terminal, table, width
 
 _ELSEWHERE = {
     "policies": ("dovetail.cli.study_policies", "policies", "List policies and parameters."),

@@ -31,9 +31,11 @@ from dovetail.client.study_rows import (
     value_text,
     whole_steps,
 )
+from dovetail.text.counting import counted
 from dovetail.text.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
-from dovetail.text.tables import Row, clean, columns_of, counted, cut, padded, paint, table
-from dovetail.text.times import clock, moment, span
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import Row, clean, columns_of, cut, facts_table, padded, paint, table
+from dovetail.text.times import clock, moment
 
 SHOWN = 20  # trials, unless all are asked for
 CHART_LINES = 20
@@ -44,12 +46,10 @@ _BAR = 20
 
 
 def details(study: Row, now: float) -> list[str]:
-    pairs = [(name, clean(text)) for name, text in _pairs(study, now) if text]
-    wide = max(len(name) for name, _ in pairs)
-    return [f"{name.ljust(wide)}  {text}" for name, text in pairs]
+    return facts_table(_facts(study, now))
 
 
-def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
+def _facts(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "study", f"{study['name']} (id {study['id']}, {study['user']})"
     yield "state", state_text(study)
     yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)
@@ -77,7 +77,7 @@ def _every(study: Row) -> str:
 
 def _budget(study: Row) -> str:
     budget = study["budget"] or {}
-    told = [span(budget["time"])] if budget.get("time") is not None else []
+    told = [duration_text(budget["time"])] if budget.get("time") is not None else []
     if budget.get("gpu_hours") is not None:
         told.append(f"{budget['gpu_hours']:g} GPU-hours")
     return ", ".join(told)
@@ -95,7 +95,7 @@ def _switches(study: Row) -> str:
 
 def _brief(seconds: float) -> str:
     """Freezing a process takes milliseconds."""
-    return span(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+    return duration_text(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
 def trials_table(study: Row, most: int | None, room: int, colours: bool) -> list[str]:
@@ -215,4 +215,4 @@ def _best_line(study: Row) -> str:
     if study["target"] is not None:
         told += f" · target {target_text(study)}"
     word = "took" if study["state"] == CLOSED else "for"
-    return f"{told} · {word} {span(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"
+    return f"{told} · {word} {duration_text(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"

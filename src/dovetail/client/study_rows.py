@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
 
+from dovetail.text.durations import duration_text
 from dovetail.text.tables import Column, Row, that_fit
-from dovetail.text.times import span
 
 CLOSED = "closed"
 FOR_ITS_OWNER = "for its owner and administrators to see"
@@ -97,7 +97,7 @@ def target_text(study: Row) -> str:
     if study["target"] is None:
         return ""
     reached = study["reached_s"]
-    told = "not reached yet" if reached is None else f"reached after {span(reached)}"
+    told = "not reached yet" if reached is None else f"reached after {duration_text(reached)}"
     if reached is None and study["state"] == CLOSED:
         told = "not reached"
     return f"{value_text(study['target'])}, {told}"
@@ -161,14 +161,17 @@ def quiet_text(study: Row, command: str) -> str:
 def _stuck_text(quiet: Row) -> str:
     number, *others = quiet["trials"]
     likewise = f" ({len(others):,} more likewise)" if others else ""
-    told = f"trial {number} has reported nothing new for {span(quiet['seconds'])}{likewise}"
-    return f"{told}, where {span(quiet['usual_s'])} is usual; a time_limit ends trials that hang"
+    told = (
+        f"trial {number} has reported nothing new for {duration_text(quiet['seconds'])}{likewise}"
+    )
+    usual = duration_text(quiet["usual_s"])
+    return f"{told}, where {usual} is usual; a time_limit ends trials that hang"
 
 
 def _unheard_text(study: Row, quiet: Row) -> str:
     """What came instead of the metric, and what would help."""
     metric = study.get("metric", "the metric")
-    told = f"no trial has reported {metric} yet after {span(quiet['seconds'])}"
+    told = f"no trial has reported {metric} yet after {duration_text(quiet['seconds'])}"
     if quiet["told"]:
         told += (
             f"; trial {quiet['trials'][0]} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
@@ -221,7 +224,7 @@ STUDIES = (
     Column("BEST", lambda row: value_text((row["best"] or {}).get("value")), right=True),
     Column("TARGET", _short_target, right=True),
     Column("GPU-H", lambda row: f"{row['gpu_hours']:.3g}", right=True),
-    Column("FOR", lambda row: span(row["age_s"]), right=True),
+    Column("FOR", lambda row: duration_text(row["age_s"]), right=True),
     Column("NOTE", lambda row: str(row["reason"]), least=10),
 )
 

@@ -262,7 +262,6 @@ class Shape:
         self.plain: Final = (
             self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
-        self.anyhow: Final = self.plain and not self.kinds  # any GPUs will do (none has options)
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:

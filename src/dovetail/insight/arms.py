@@ -11,7 +11,7 @@ from dovetail.models.workload import Arrival
 if TYPE_CHECKING:
     import numpy as np
 
-SIZE, USER, TENANT, TIME = SHUFFLES = ("size", "user and name", "tenant", "time of submission")
+SIZE, USER, TENANT, TIME = "size", "user and name", "tenant", "time of submission"
 
 
 @dataclass(frozen=True)

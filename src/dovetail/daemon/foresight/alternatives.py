@@ -22,8 +22,9 @@ from dovetail.daemon.foresight.whatif import (
     Proposal,
     Prospect,
 )
-from dovetail.daemon.foresight.wording import clock_time, number_of
 from dovetail.daemon.users.limits import ALL, Allowed
+from dovetail.text.counting import counted
+from dovetail.text.times import clock_near
 
 MOST_TOLD = 6
 _MOST_SECONDS = (
@@ -158,7 +159,7 @@ class _Search:
             n for n in {*fewer, *more, *known} if n * job.share <= self._allowed.gpus * WHOLE_GPU
         ]
         for gpus in sorted(sizes):
-            text = f"with {number_of(gpus, 'GPU')} instead of {job.gpus}"
+            text = f"with {counted(gpus, 'GPU')} instead of {job.gpus}"
             yield Proposal(Change(text, "gpus", gpus), _resized(job, gpus))
 
     def _kinds(self) -> Iterator[Proposal]:
@@ -241,7 +242,7 @@ class _Search:
 
     def _clock(self, at: Seconds) -> str:
         prospect = self._prospect
-        return clock_time(prospect.unix(at), prospect.unix(prospect.likeness.now))
+        return clock_near(prospect.unix(at), prospect.unix(prospect.likeness.now))
 
 
 def _resized(job: Job, gpus: int) -> Job:

@@ -13,8 +13,9 @@ from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Likeness
-from dovetail.daemon.foresight.wording import number_of, shortened
+from dovetail.daemon.foresight.wording import shortened
 from dovetail.daemon.users.limits import ALL, Allowed
+from dovetail.text.counting import counted
 
 _MOST_FOUND = 4
 _MOST_SECONDS = 0.4  # of processor time
@@ -92,7 +93,7 @@ class Trial:
                 memory_gb=job.memory_gb * part,
             )
             if self.starts(less):
-                yield Change(f"with {number_of(gpus, 'GPU')} instead of {job.gpus}", "gpus", gpus)
+                yield Change(f"with {counted(gpus, 'GPU')} instead of {job.gpus}", "gpus", gpus)
         if job.gpus == 1:
             for share in (500, 250):
                 if share < job.share and self.starts(replace(job, share=share)):
