@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from dovetail.core.entries import Finished, Submitted
@@ -92,9 +93,9 @@ class _Journal:
     def __init__(self) -> None:
         self.rows: dict[str, str] = {}
 
-    def keep_meta(self, key: str, value: str, forget: object = ()) -> None:
+    def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None:
         self.rows[key] = value
-        for old in [*forget]:  # type: ignore[call-overload]
+        for old in forget:
             del self.rows[old]
 
     def meta_after(self, key: str, prefix: str) -> str | None:

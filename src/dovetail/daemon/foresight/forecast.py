@@ -30,6 +30,7 @@ from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.results.charges import Charges
+from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
 from dovetail.workloads.study.kind import studies_of
 
@@ -177,6 +178,8 @@ def made_of(
         likeness.record.note(state, started, ended, known)
     starts = _as_wide_as_needed(likeness, state, started, START, known)
     ends = _as_wide_as_needed(likeness, state, ended, END, known)
+    # Each is stretched by what its own kind has needed, so that one may overtake the other.
+    ends = {k: v.not_before(starts[k]) if k in starts else v for k, v in ends.items()}
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
     epoch = unix(0.0)
@@ -319,8 +322,7 @@ def _limits(
     strangers = sum(mask.bit_count() for mask in room.occupied.values())
     if strangers:
         found.append(
-            f"{strangers} GPU{'' if strangers == 1 else 's'} used by processes that are not ours "
-            "are taken to stay so"
+            f"{counted(strangers, 'GPU')} used by processes that are not ours are taken to stay so"
         )
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")

@@ -11,6 +11,7 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.daemon.foresight.intervals import Drawn
 from dovetail.predict.intervals import Belief
+from dovetail.quantiles import value_at
 
 SCENARIOS = 16
 _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
@@ -79,9 +80,4 @@ def spread(
 
 def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
     """Each of them stands for a part of equal chance, in the middle of which it lies."""
-    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
-    below = int(place)
-    above = min(below + 1, len(times) - 1)
-    if times[above] == inf:
-        return inf if place > below else times[below]
-    return times[below] + (place - below) * (times[above] - times[below])
+    return value_at(times, part * len(times) - 0.5)
