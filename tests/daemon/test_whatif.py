@@ -107,7 +107,7 @@ def test_an_end_whose_interval_was_stretched_stays_behind_the_start() -> None:
     """A record of ends that came far sooner than said stretches them to earlier times."""
     record = Record()
     for _ in range(50):
-        record._off[END].judge(-60.0)
+        record._off[END, False].judge(-60.0)
     state = busy(new(100.0))
     likeness = replace(likenesses.take(FakeService(state, "fifo")), record=record)
     found = forecasts.made_of(likeness, float)
