@@ -23,6 +23,7 @@ from dovetail.app.daemon.main import Daemon, Settings
 from dovetail.app.daemon.submissions import Submission, as_here
 from dovetail.app.experiment import Experiment, simulate
 from dovetail.app.home import home_in
+from dovetail.app.local_world import local_world
 from dovetail.app.profiling.calibrating import Subject, calibrate, ways
 from dovetail.app.profiling.table import Table
 from dovetail.app.spec.jobs import to_job
@@ -170,7 +171,9 @@ def last_end(entries: Sequence[JournalEntry]) -> float:
 
 @contextmanager
 def daemon(folder: Path, costs_file: Path, slots: int | None) -> Iterator[Daemon]:
-    made = Daemon(Settings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)))
+    made = Daemon(
+        Settings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)), local_world
+    )
     thread = threading.Thread(target=made.run)
     thread.start()
     try:

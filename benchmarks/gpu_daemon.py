@@ -21,6 +21,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.main import Daemon, Settings
 from dovetail.app.daemon.submissions import Submission
 from dovetail.app.home import home_in
+from dovetail.app.local_world import local_world
 from dovetail.app.spec.model import read
 from dovetail.core.entries import JournalEntry, Occupied, Paced, Preempt, Restored, Saved
 from dovetail.core.journal import decode
@@ -63,7 +64,7 @@ STRANGER = "import torch, time; x = torch.ones(10**8, device='cuda'); time.sleep
 
 @contextmanager
 def daemon(home: Path, policy: str) -> Iterator[Daemon]:
-    made = Daemon(Settings(home_in(home), policy=policy))
+    made = Daemon(Settings(home_in(home), policy=policy), local_world)
     thread = threading.Thread(target=made.run)
     thread.start()
     try:

@@ -13,6 +13,7 @@ from dovetail.app.daemon.callers import caller_of
 from dovetail.app.daemon.main import Daemon, Settings
 from dovetail.app.daemon.submissions import Submission
 from dovetail.app.home import home_in
+from dovetail.app.local_world import local_world
 from dovetail.app.spec.model import read
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
@@ -24,7 +25,7 @@ ME = caller_of(os.getuid(), os.getuid())
 class Box:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.home = home_in(folder)
-        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}))
+        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}), local_world)
         self.service = self.daemon.service
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()

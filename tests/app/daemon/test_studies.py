@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.daemon import main, study_quiet
+from dovetail.app import local_world
+from dovetail.app.daemon import study_quiet
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.app.daemon.forecast import forecast
@@ -290,7 +291,7 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
 ) -> None:
     labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
     node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
-    monkeypatch.setattr(main, "machine_nodes", lambda slots, watts: [node])
+    monkeypatch.setattr(local_world, "machine_nodes", lambda slots, watts: [node])
     script = (
         "import os, time\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"

@@ -8,7 +8,7 @@ from math import inf, isnan
 import pytest
 
 from dovetail.backends.local.output import Found, Reader, drawn_lines
-from dovetail.backends.local.printed import Sought, step_in, value_in, without_colours
+from dovetail.backends.printed import Sought, step_in, value_in, without_colours
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 from dovetail.app.daemon.logbook import log_to
 from dovetail.app.daemon.main import Settings, serve
 from dovetail.app.home import Home
+from dovetail.app.local_world import local_world
 from dovetail.core.errors import DovetailError
 
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     try:
         if ready is None:
             _log_to_terminal(settings)
-        serve(settings, ready)
+        serve(settings, local_world, ready)
     except DovetailError as error:
         return _cannot(str(error), telling)
     except OSError as error:

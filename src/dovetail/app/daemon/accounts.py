@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from dovetail.backends.local.shortage import Short
+from dovetail.backends.shortage import Short
 from dovetail.core.errors import BadInput
 
 _ABSENT: Final = (0, ENOENT, ESRCH, EBADF, EPERM)  # as some libraries say it, see getpwnam(3)

@@ -13,10 +13,10 @@ from math import inf
 from threading import Timer
 from typing import Final
 
+from dovetail.app.daemon.desk import Desk
 from dovetail.app.daemon.holds import LIMITED
 from dovetail.app.daemon.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
 from dovetail.app.daemon.wording import number_of
-from dovetail.backends.local.world import LocalMachine
 from dovetail.backends.store import Filter, Reader
 from dovetail.core.entries import Event, Held, Released
 from dovetail.core.model import JobId, Seconds
@@ -58,9 +58,9 @@ class Unit:
 class Admission:
     """Looks at it after every change that may matter, on the thread of the loop."""
 
-    def __init__(self, limits: Limits, world: LocalMachine, reader: Reader, epoch: float) -> None:
+    def __init__(self, limits: Limits, desk: Desk, reader: Reader, epoch: float) -> None:
         self._limits: Final = limits
-        self._world: Final = world
+        self._desk: Final = desk
         self._hours: Final = Hours(reader, epoch)
         self._is_asked = False
 
@@ -88,7 +88,7 @@ class Admission:
         """As a request of its own: what has just happened is then recorded."""
         if self._limits.shared and not self._is_asked:
             self._is_asked = True
-            self._world.ask(lambda view, now: (self._look(view, now), None))
+            self._desk.ask(lambda view, now: (self._look(view, now), None))
 
     def _look(self, view: View, now: Seconds) -> list[Event]:
         self._is_asked = False

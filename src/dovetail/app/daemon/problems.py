@@ -14,7 +14,7 @@ from dovetail.app.daemon.answers import Problem
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.spec.complaint import shown
 from dovetail.app.spec.explain import told
-from dovetail.backends.local.shortage import Short
+from dovetail.backends.shortage import Short
 from dovetail.backends.store import JournalDamaged, JournalFull, JournalUnusable
 from dovetail.core.errors import BadInput, DovetailError
 

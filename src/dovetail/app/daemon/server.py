@@ -18,7 +18,7 @@ from dovetail.app.daemon.doors import Doors, Limits
 from dovetail.app.daemon.refusals import refused
 from dovetail.app.daemon.timed import Timed
 from dovetail.app.daemon.tls import Network
-from dovetail.backends.local.shortage import Short, raise_limit
+from dovetail.backends.shortage import Short, raise_limit
 
 if TYPE_CHECKING:
     from dovetail.app.daemon.main import Daemon

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from dovetail.app.daemon.admission import Admission
 from dovetail.app.daemon.callers import Caller
 from dovetail.app.daemon.clock import Clock
+from dovetail.app.daemon.desk import Desk
 from dovetail.app.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.app.daemon.folders import check_folder
 from dovetail.app.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
@@ -37,9 +38,9 @@ from dovetail.app.daemon.submissions import (
 )
 from dovetail.app.spec import jobs as spec_jobs
 from dovetail.app.spec.model import JobSpec
-from dovetail.backends.local.shortage import is_short
-from dovetail.backends.local.world import LocalMachine
+from dovetail.backends.shortage import is_short
 from dovetail.backends.store import Ended, Filter, Reader, Store
+from dovetail.backends.world import World
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -66,7 +67,8 @@ Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
 class Parts:
     """What the service stands on."""
 
-    world: LocalMachine
+    world: World
+    desk: Desk
     store: Store
     reader: Reader
     book: Book
@@ -103,9 +105,7 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
         self._arrays: dict[str, Late] = {}
-        self.admission: Final = Admission(
-            parts.limits, parts.world, parts.reader, parts.clock.epoch
-        )
+        self.admission: Final = Admission(parts.limits, parts.desk, parts.reader, parts.clock.epoch)
         self.intake: Final = Intake(parts.limits)
 
     # ----------------------------------------------------------------------------------- machinery
@@ -131,7 +131,7 @@ class Service:
             try:
                 return change(view, now)
             except BaseException:
-                self._parts.book.drop_unsaid()
+                self._parts.book.drop_unsettled()
                 raise
 
         return careful
@@ -144,7 +144,7 @@ class Service:
 
     def _ask(self, change: Change[Answer]) -> Answer:
         try:
-            answer: Answer = self._parts.world.ask(change).result(ANSWER_WITHIN_S)
+            answer: Answer = self._parts.desk.ask(change).result(ANSWER_WITHIN_S)
         except TooLate:
             raise Unavailable("the daemon is busy or cannot write its journal; try again") from None
         return answer
@@ -246,7 +246,6 @@ class Service:
     ) -> Iterable[Event]:
         limit = spec_jobs.at_once(submission.spec) or len(found)
         for member in found:
-            self._parts.book.prepare_folder(member, caller)
             self._parts.book.keep(member, submission, caller)
             yield Submitted(now, member.job)
         late = [member.job.id for member in found[limit:]]
@@ -282,7 +281,7 @@ class Service:
         return int(record.get("at_once", 1)) if record is not None else 1
 
     def _fill(self, late: Late) -> None:
-        self._parts.world.ask(lambda view, now: (late.next(view, now, self.admission), None))
+        self._parts.desk.ask(lambda view, now: (late.next(view, now, self.admission), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 

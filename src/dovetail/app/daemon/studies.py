@@ -186,7 +186,7 @@ class Studies:
         if quiet is not None and quiet["usual_s"] is None:
             from dovetail.app.daemon.study_hint import hint
 
-            found = hint(self._parts.book.log(quiet["job"]), metric)
+            found = hint(self._parts.world.shelf.log(quiet["job"]), metric)
             quiet.update(printed=list(found.lines), pattern=found.pattern)
         return told
 

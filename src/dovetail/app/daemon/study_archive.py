@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from dovetail.app.daemon.clock import Clock
 from dovetail.app.daemon.study_rows import look_at, page_of_study
-from dovetail.app.daemon.submissions import LOG
-from dovetail.app.home import Home
 from dovetail.backends.store import Reader, Store
+from dovetail.backends.world import Shelf
 from dovetail.core.studies import FAILED, UNREPORTED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
@@ -60,9 +59,9 @@ class Archive:
     """An index of the state: keeps the page of every study that closes, in the transaction of the
     entry that closed it."""
 
-    def __init__(self, store: Store, clock: Clock, board: Board, home: Home) -> None:
+    def __init__(self, store: Store, clock: Clock, board: Board, shelf: Shelf) -> None:
         self.watches = CLOSES
-        self._home: Final = home
+        self._shelf: Final = shelf
         self._store: Final = store
         self._clock: Final = clock
         self._board: Final = board
@@ -90,7 +89,7 @@ class Archive:
         from dovetail.app.daemon.study_hint import hint
 
         last = max(failed, key=lambda trial: trial.ended_at)
-        log = self._home.folder(last.job) / LOG
+        log = self._shelf.log(last.job)
         line = logs.last_line(log)
         told = f"; the last line of its log: {line}" if line else ""
         pattern = hint(log, study.design.metric).pattern if UNREPORTED in last.reason else ""

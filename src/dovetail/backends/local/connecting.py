@@ -93,11 +93,11 @@ def _is_frozen(run: Run) -> bool:
 
 def _end_stray_runs(stage: Stage) -> None:
     """Processes of jobs that were ended by decision when the daemon died in the middle of it."""
-    for note in sorted(stage.live_folder().glob("*")):
+    for note in stage.folders.notes():
         job_id = JobId(note.name)
         if job_id in stage.lives:
             continue
-        run = Run(stage.folder(job_id) / note.read_text())
+        run = stage.folders.run(job_id, note.read_text())
         if not run.is_alive():
             note.unlink(missing_ok=True)
             continue

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
-from dovetail.backends.local.runs import Launch, Run
+from dovetail.backends.local.runs import Run
 from dovetail.core.model import JobId, Placement, Seconds
-
-REPORTS = "reports.jsonl"  # in the folder of a job: what it tells of itself
-LIVE = "live"  # among the runs: a note for each job that has processes
-CHECKPOINTS = "checkpoints"  # and where it may save itself
 
 
 class Want(Enum):
@@ -27,23 +21,6 @@ class Place(Enum):
     ABSENT = "absent"
     AT_WORK = "at work"
     PARKED = "parked"
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the world must know to run a job; the daemon's book of submissions answers it."""
-
-    launch: Launch
-    checkpoints: Path
-    grace_s: Seconds
-    preemptible: bool
-    restartable: bool
-    saves_itself: bool
-    begins_from: Path | None = None  # checkpoints of another job that its own are a copy of
-    reads_output: bool = False  # its metrics may be in what it prints
-    metric_pattern: str = (
-        ""  # and are found there by this regular expression, else in lines of JSON
-    )
 
 
 class Life:

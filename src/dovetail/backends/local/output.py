@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.backends.local import keeper, matcher
-from dovetail.backends.local.printed import (
+from dovetail.backends.printed import (
     Sought,
     counts_batches,
     step_in,
     value_in,
     without_colours,
 )
-from dovetail.backends.local.shortage import is_short
+from dovetail.backends.shortage import is_short
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
 _ANSWER_WITHIN_S = 5.0  # a batch; the matcher's own alarm rings far earlier

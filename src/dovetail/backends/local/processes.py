@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dovetail.backends.local import keeper
 from dovetail.backends.local.keeper import Stat, all_processes, descendants, read_stat
-from dovetail.backends.local.shortage import is_short
+from dovetail.backends.shortage import is_short
 from dovetail.core.errors import DovetailError
 
 _STILL = "TtZXx"  # stopped, traced, dead

@@ -289,4 +289,4 @@ class Teller:
         return job.trial is not None and times <= _MOST_VANISHED_RUNS
 
     def _clean_up_after(self, job_id: JobId) -> None:
-        processes.kill_leftovers(job_id, self._stage.runs)
+        processes.kill_leftovers(job_id, self._stage.folders.runs)

@@ -25,10 +25,10 @@ from typing import Any, Final
 
 from dovetail.backends.local import output
 from dovetail.backends.local.output import Found, Matcher, Reader
-from dovetail.backends.local.printed import Sought
 from dovetail.backends.local.runs import Run
-from dovetail.backends.local.shortage import at_once, is_short, patiently
 from dovetail.backends.local.thinning import Report, Thinner
+from dovetail.backends.printed import Sought
+from dovetail.backends.shortage import at_once, is_short, patiently
 from dovetail.core.model import JobId
 
 _LOOK_EVERY_MS = 100
