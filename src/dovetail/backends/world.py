@@ -260,7 +260,7 @@ class World(Protocol):
         """What was decided, and what users asked for. It is on disk."""
 
     def look_again_s(self) -> Seconds:
-        """So soon it wants to be asked even if it does not ring; as a rule never."""
+        """So soon it wants to be observed even if it does not ring; as a rule never."""
 
     def stop(self) -> None:
         """Watch no longer. The jobs go on."""

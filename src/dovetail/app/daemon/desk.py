@@ -95,11 +95,7 @@ class Desk:
 
     def _next(self) -> Sequence[Event] | None:
         """Of whoever is next in line. None: it is over."""
-        left = max(self._wake_at - self._clock(), 0.0)
-        try:
-            item = self._line.get(timeout=min(left, self._world.look_again_s(), _LONGEST_S))
-        except Empty:
-            item = _Rang()
+        item = self._first_in_line()
         if isinstance(item, _Over):
             return None
         if isinstance(item, _Asked):
@@ -111,6 +107,15 @@ class Desk:
             return ()
         self._wake_at = inf
         return [Woke(self._clock())]
+
+    def _first_in_line(self) -> _Asked | _Rang | _Over:
+        """However many ask, a world that wants to be looked at is."""
+        again = self._world.look_again_s()
+        left = max(self._wake_at - self._clock(), 0.0)
+        try:
+            return self._line.get(timeout=min(left, again, _LONGEST_S)) if again else _Rang()
+        except Empty:
+            return _Rang()
 
     def act(self, action: Action) -> None:
         """Noted now, carried out when the journal is on disk: at the next `observe`."""

@@ -168,11 +168,13 @@ class LocalMachine:
         return events
 
     def look_again_s(self) -> Seconds:
-        return _RETRY_S if self._stage.stalled or self._stage.holds_back else inf
+        if not (self._stage.stalled or self._stage.holds_back):
+            return inf
+        return max(self._retry_at - monotonic(), 0.0)
 
     def _step_again(self) -> None:
         """What could not be done before is tried now and then."""
-        if self.look_again_s() < inf and monotonic() >= self._retry_at:
+        if not self.look_again_s():
             self._retry_at = monotonic() + _RETRY_S
             self._stage.step_all()
 
