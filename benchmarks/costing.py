@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dovetail.cli.local_world import local_world
 from dovetail.core.entries import Finished, JournalEntry
 from dovetail.core.journal import decode
 from dovetail.core.model import Node
@@ -36,6 +35,7 @@ from dovetail.models.cost import Costs
 from dovetail.models.workload import Arrival
 from dovetail.profiling.calibration import Subject, calibrate, ways
 from dovetail.traces.clusters.cost_files import read_costs
+from dovetail.worlds.local.making import local_world
 
 POLICY = "frugal:margin=0.1"
 ME = caller_of(os.getuid(), os.getuid())

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.cli.local_world import local_world
 from dovetail.core.entries import JournalEntry, Occupied, Paced, Preempt, Restored, Saved
 from dovetail.core.journal import decode
 from dovetail.daemon.main import Daemon, Settings
@@ -25,6 +24,7 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import read
+from dovetail.worlds.local.making import local_world
 
 ME = caller_of(os.getuid(), os.getuid())
 TRAINING = """

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.cli.local_world import local_world
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
 from dovetail.daemon.main import Daemon, Settings
@@ -17,6 +16,7 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import read
+from dovetail.worlds.local.making import local_world
 from waiting import until
 
 ME = caller_of(os.getuid(), os.getuid())

@@ -28,7 +28,7 @@ soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
 if soft or hard:  # before anything of ours is there
     resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
 from dovetail.daemon.main import Settings, serve
-from dovetail.cli.local_world import local_world
+from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
     from dovetail.daemon import timed

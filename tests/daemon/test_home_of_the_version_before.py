@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.cli import local_world
 from dovetail.core.model import Node
 from dovetail.store import Store
+from dovetail.worlds.local import making
 from live_box import Box
 
 RECORDED = Path(__file__).parents[2] / "golden" / "home-of-0.tar.gz"
@@ -29,7 +29,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     folder.chmod(0o700)
     _make_mine(folder / "dovetail.db")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_world, "machine_nodes", lambda slots, watts: [NODE])
+        patch.setattr(making, "machine_nodes", lambda slots, watts: [NODE])
         box = Box(folder, slots=None)
     yield box
     box.close()

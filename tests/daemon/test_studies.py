@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dovetail.cli import local_world
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
@@ -18,6 +17,7 @@ from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.why import why
 from dovetail.daemon.studies import silent_trials as study_quiet
 from dovetail.daemon.users.callers import Caller
+from dovetail.worlds.local import making
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
@@ -291,7 +291,7 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
 ) -> None:
     labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
     node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
-    monkeypatch.setattr(local_world, "machine_nodes", lambda slots, watts: [node])
+    monkeypatch.setattr(making, "machine_nodes", lambda slots, watts: [node])
     script = (
         "import os, time\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"

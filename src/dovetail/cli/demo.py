@@ -87,9 +87,9 @@ def _change_policy(daemon: Daemon) -> None:
 @contextmanager
 def _daemon() -> Iterator[Daemon]:
     """A daemon of its own, in a folder that goes afterwards."""
-    from dovetail.cli.local_world import local_world
     from dovetail.daemon.main import Daemon, Settings
     from dovetail.home import home_in
+    from dovetail.worlds.local.making import local_world
 
     with TemporaryDirectory(prefix="dovetail-demo-") as folder:
         daemon = Daemon(Settings(home_in(Path(folder)), policy=FIRST, slots=SLOTS), local_world)

@@ -13,11 +13,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from dovetail.cli.local_world import local_world
 from dovetail.core.errors import DovetailError
 from dovetail.daemon.logbook import log_to
 from dovetail.daemon.main import Settings, serve
 from dovetail.home import Home
+from dovetail.worlds.local.making import local_world
 
 
 def main(arguments: list[str]) -> int:
