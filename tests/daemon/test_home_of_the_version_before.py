@@ -17,7 +17,7 @@ from dovetail.store import Store
 from dovetail.worlds.local import making
 from live_box import Box
 
-RECORDED = Path(__file__).parents[2] / "golden" / "home-of-0.tar.gz"
+RECORDED = Path(__file__).parents[1] / "golden" / "home-of-0.tar.gz"
 NODE = Node("vm", 3, "cpu", cpus=2, memory_gb=23.540592193603516)  # as its journal has it
 
 

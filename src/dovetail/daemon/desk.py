@@ -57,7 +57,7 @@ class Desk:
         self._wanted: list[Wanted] = []
         self._answers: list[tuple[Future[Any], Any]] = []
         self._wake_at: Seconds = inf
-        self._has_begun = False
+        self._has_begun = self._is_over = False
         self._rings = False
 
     def ask(self, request: Request) -> Future[Any]:
@@ -84,14 +84,16 @@ class Desk:
             return self._world.begin() or [Woke(self._clock())]
         self._make_durable()
         self._carry_out()
-        while True:
+        while not self._is_over:
             events = self._next()
             if events is None:
+                self._is_over = True
                 self._world.stop()
-                return ()
+                break
             if events:
                 return events
             self._make_durable()  # a request that changes nothing is answered, too
+        return ()
 
     def _next(self) -> Sequence[Event] | None:
         """Of whoever is next in line. None: it is over."""

@@ -21,7 +21,7 @@ from dovetail.worlds.local.checkpoints import begin_from
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.ladder import Seat, Used
 from dovetail.worlds.local.launching import as_user, launch, launch_of
-from dovetail.worlds.local.lives import Life, Place, Want, overlap
+from dovetail.worlds.local.lives import Life, Outcome, Place, Want, Work, overlap
 from dovetail.worlds.local.machine import uuids_of
 from dovetail.worlds.local.pacing import Paces
 from dovetail.worlds.local.power import PowerLimits
@@ -37,7 +37,18 @@ _KEPT_S = 1e-3  # of progress: less is what rounding leaves of progress that was
 
 log = logging.getLogger("dovetail.local")
 
-Work = Callable[[Life, Order, Seat, Launch | None], Used | None]
+Hands = Callable[[Life, Order, Seat, Launch | None], Used | None]
+
+_SUCCESS: Final = {
+    Work.BRING_UP: Outcome.UP,
+    Work.GIVE_WAY: Outcome.GONE,
+    Work.END: Outcome.ENDED,
+}
+_FAILURE: Final = {
+    Work.BRING_UP: Outcome.NOT_STARTED,
+    Work.GIVE_WAY: Outcome.STAYED,
+    Work.END: Outcome.ENDED,
+}
 
 
 class CalledOff(DovetailError):
@@ -49,11 +60,9 @@ class Done:
     """The work of somebody on the processes of a job is over."""
 
     job_id: JobId
-    wanted: Want
-    used: Used | None  # None: started afresh, or ended
+    outcome: Outcome
+    used: Used | None = None  # None: started afresh, or ended
     trouble: str = ""
-    unharmed: bool = False  # in spite of the trouble: try again later
-    called_off: bool = False  # it never began, and is not wanted any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,46 +103,36 @@ class Stage:
     def want_run(self, job_id: JobId, placement: Placement) -> None:
         life = self.lives.get(job_id)
         if life is None:
-            life = self.lives[job_id] = Life(job_id, Want.RUN)
-        life.booked = placement
-        if not life.requeue:  # else its processes go first, and it lines up again
-            life.want = Want.RUN
+            self.lives[job_id] = Life(job_id, Want.RUN, placement)
+        else:
+            life.wish(Want.RUN, placement)
 
     def want_away(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.booked = None
-            if not life.requeue:
-                life.want = Want.AWAY
+            life.wish(Want.AWAY)
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
         life = self.lives.get(job_id)
         if life is not None:
             self._post(Relimited(job_id))  # it may be faster or slower there
-            life.booked = placement
-            if life.stands is not None:
-                life.stands = placement
+            life.rebook(placement)
 
     def want_end(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.want = Want.END
-            life.booked = None
-            self.step(life)
+            life.wish(Want.END)
 
     def want_anew(self, job_id: JobId, reason: str) -> None:
         """End its processes; once they are gone it lines up again."""
         life = self.lives.get(job_id)
         if life is None:
             return
-        life.requeue = reason
-        life.want = Want.END
-        if life.place is Place.ABSENT and not life.busy and not life.ended:
+        life.wish_anew(reason)
+        if life.work is Work.DROP:
             life.busy = True  # there is nothing to end: it has not begun
-            self._post(Done(job_id, Want.END, None))
-        else:
-            self.step(life)
+            self._post(Done(job_id, Outcome.ENDED))
 
     # --------------------------------------------------------------------------- the work towards it
 
@@ -156,20 +155,20 @@ class Stage:
 
     def step(self, life: Life) -> None:
         """Do the next thing towards what is wanted, if nobody is at it already."""
-        if life.busy or life.ended:
-            return
-        if life.want is Want.RUN:
-            if life.place is not Place.AT_WORK and self._is_clear(life):
-                if self._joins_too_early(life):
-                    self.holds_back = True
-                else:
-                    self._bring_up(life)
-        elif life.place is Place.ABSENT:
+        work = life.work
+        if work is Work.BRING_UP:
+            if not self._is_clear(life):
+                return
+            if self._joins_too_early(life):
+                self.holds_back = True
+            else:
+                self._bring_up(life)
+        elif work is Work.DROP:
             self._drop(life)
-        elif life.want is Want.END:
-            self._at_work_on(life, self._end)
-        elif life.place is Place.AT_WORK:
-            self._at_work_on(life, self._give_way)
+        elif work is Work.END:
+            self._at_work_on(life, work, self._end)
+        elif work is Work.GIVE_WAY:
+            self._at_work_on(life, work, self._give_way)
 
     def _drop(self, life: Life) -> None:
         del self.lives[life.job_id]
@@ -219,28 +218,27 @@ class Stage:
         )
 
     def _bring_up(self, life: Life) -> None:
-        track = self.view.tracks[life.job_id]
-        if life.run is None or life.place is Place.ABSENT:
-            life.run = self.run_of(track)
-        life.stands = life.booked
-        life.began_at = self.clock()
-        self._at_work_on(life, self._start_when_it_can)
+        run = life.run
+        if run is None or life.place is Place.ABSENT:
+            run = self.run_of(self.view.tracks[life.job_id])
+        life.bring_up(run, self.clock())
+        self._at_work_on(life, Work.BRING_UP, self._start_when_it_can)
 
-    def _at_work_on(self, life: Life, work: Work) -> None:
+    def _at_work_on(self, life: Life, work: Work, hands: Hands) -> None:
         """Let somebody do the work; what comes of it arrives in the inbox."""
-        wanted = life.want
 
         def at_work(order: Order, seat: Seat, what: Launch | None) -> None:
-            used, trouble, unharmed, called_off = None, "", False, False
             try:
-                used = work(life, order, seat, what)
+                used, trouble = hands(life, order, seat, what), ""
+                outcome = _SUCCESS[work]
+                if used is not None and work is Work.GIVE_WAY and used.parked:
+                    outcome = Outcome.PARKED
             except Exception as error:
-                trouble = str(error) or type(error).__name__
-                unharmed = isinstance(error, ladder.NotNow)
-                called_off = isinstance(error, CalledOff)
+                used, trouble = None, str(error) or type(error).__name__
+                outcome = _failed(work, error)
                 if not isinstance(error, DovetailError | OSError):
                     log.error("the work on job %s failed", life.job_id, exc_info=error)
-            self._post(Done(life.job_id, wanted, used, trouble, unharmed, called_off))
+            self._post(Done(life.job_id, outcome, used, trouble))
 
         life.busy = True
         try:
@@ -347,6 +345,12 @@ class Stage:
     def gpus_of(self, placement: Placement | None) -> tuple[str, ...]:
         """The UUIDs of the GPUs of a placement; none where they are processor slots."""
         return () if placement is None else uuids_of(placement, self.view.room.nodes)
+
+
+def _failed(work: Work, error: Exception) -> Outcome:
+    if isinstance(error, ladder.NotNow):
+        return Outcome.NO_ROOM
+    return Outcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]
 
 
 def _step(track: Track | None) -> float:
