@@ -23,6 +23,7 @@ from dovetail.jobfiles import jobs
 from dovetail.jobfiles.job_model import JobSpec, dump, read
 from dovetail.jobfiles.launch import argv, scripts, slurm_variables, without_slurm
 from dovetail.store import Store
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.world import Account, Order, Shelf
 
 
@@ -153,7 +154,7 @@ class Book:
 
     def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
         # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
-        heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
+        heard = {"PYTHONUNBUFFERED": "1"} if member.job.member is not None else {}
         own = submission.environment
         if member.spec.slurm:
             own = without_slurm(own)
@@ -225,7 +226,7 @@ class Book:
         for job_id in view.tracks:
             if array_of(job_id) != job_id:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
-        known = {*view.tracks, *view.studies.open, *self._members}
+        known = {*view.tracks, *studies_of(view).open, *self._members}
         self._over += [path.stem for path in found if path.stem not in known]
         self._shelf.all_ended_but(known)
         self.sweep()

@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dovetail.core.studies import FAILED, UNREPORTED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.rows import look_at, page_of_study
 from dovetail.store import Reader, Store
 from dovetail.tune.board import Board
+from dovetail.workloads.study.track import FAILED, UNREPORTED, StudyTrack
 from dovetail.worlds.world import Shelf
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Placement
 from dovetail.core.track import Track
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.checkpoints import begin_from
 from dovetail.worlds.local.folders import Folders
@@ -334,7 +335,7 @@ class Stage:
 
     def _sought(self, job_id: JobId) -> Sought | None:
         track = self.view.tracks.get(job_id)
-        study = self.view.studies.open.get(track.job.group) if track is not None else None
+        study = studies_of(self.view).open.get(track.job.group) if track is not None else None
         if study is None:
             return None
         return Sought(study.design.metric, study.design.steps, study.design.report_every)
