@@ -227,9 +227,9 @@ class Book:
             if array_of(job_id) != job_id:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
         known = {*view.tracks, *studies_of(view).open, *self._members}
-        self._over += [path.stem for path in found if path.stem not in known]
+        # At once: a number of which nothing is left in the journal may be given again.
+        self._remove([path.stem for path in found if path.stem not in known])
         self._shelf.all_ended_but(known)
-        self.sweep()
 
     def environment(self, job_id: str) -> dict[str, Any] | None:
         try:
