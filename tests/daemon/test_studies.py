@@ -171,6 +171,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
         ({"resources": {"gpus": 16}}, "resources: no trial could ever start: it needs 16 GPUs"),
+        ({"nodes": 2}, "no trial could ever start: it asks for 2 nodes"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
         pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (

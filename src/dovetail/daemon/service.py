@@ -190,7 +190,7 @@ class Service:
             jobs = limits.checked([member.job for member in found], caller, view)
             found = [replace(member, job=job) for member, job in zip(found, jobs, strict=True)]
             found = [self._with_known_others(member, view) for member in found]
-            check_it_could_run(found[0].job, view)
+            check_it_could_run(found[0].job, view, self.why_not(caller, found[0]))
             parted.append(found)
         limits.check_number(sum(map(len, parted)), caller.name, view)
         if limits.shared:
@@ -204,13 +204,19 @@ class Service:
             raise BadInput("array: what-if looks at one job; leave the array out")
 
         def look(view: View, now: Seconds) -> Job:
-            found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
-            job = self._with_known_others(found[0], view).job
+            asked = Submission(spec, {}, "/")
+            (member,) = members(asked, 0, caller.name, now, self.clock.epoch)
+            job = self._with_known_others(member, view).job
             (job,) = self._parts.limits.checked([job], caller, view)
-            check_it_could_run(job, view)
+            check_it_could_run(job, view, self.why_not(caller, member))
             return job
 
         return self._look(look)
+
+    def why_not(self, caller: Caller, member: Member) -> str:
+        """Why the world could never run it, as far as its order goes; "" if it could."""
+        asked = Submission(member.spec, {}, "/")
+        return self._parts.world.why_not(self._parts.book.proposed(member, asked, caller))
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))

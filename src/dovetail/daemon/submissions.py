@@ -96,8 +96,9 @@ def _shaped(job: Job, view: View) -> tuple[Shape, str]:
     return view.room.shaped(0, job, job.tenant if view.room.tenants_matter else "")
 
 
-def check_it_could_run(job: Job, view: View) -> None:
-    if why := why_never(job, view):
+def check_it_could_run(job: Job, view: View, why: str = "") -> None:
+    """`why` not, as its world has it: known before its GPUs are looked at."""
+    if why := why or why_never(job, view):
         raise BadInput(f"job {job.name!r} could never run here: {why}")
 
 
@@ -129,6 +130,12 @@ class Book:
         if own:
             self._store.put_spec(job_id, json.dumps(own))
             self._members.setdefault(array, set()).add(job_id)
+
+    def proposed(self, member: Member, submission: Submission, caller: Caller) -> Order:
+        """As it would be kept."""
+        own = {} if member.index is None else {OF: array_of(member.job.id), "index": member.index}
+        record = {**self._common(member, submission, caller), **own}
+        return order_of(member.job.id, record, member.spec)
 
     @staticmethod
     def _common(member: Member, submission: Submission, caller: Caller) -> dict[str, Any]:
@@ -307,6 +314,7 @@ def order_of(job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None
         preemptible=spec.preemptible is not False,
         restartable=spec.preemptible == "restart",
         saves_itself="checkpoint" in record["spec"],
+        nodes=spec.nodes,
         checkpoint_dir=spec.checkpoint.dir or "",
         begins_from=None if begins_from is None else JobId(begins_from),
         reads_output=bool(spec.group or spec.metric_pattern),

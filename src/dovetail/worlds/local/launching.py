@@ -11,9 +11,11 @@ from dovetail.core.model import WHOLE_GPU, JobId, Placement
 from dovetail.worlds.local.folders import STEPS, Folders
 from dovetail.worlds.local.runs import Launch, Run
 from dovetail.worlds.local.slurm_tools import TOOLS, tools_environment
+from dovetail.worlds.ranks import ALONE, Rank, variables
 from dovetail.worlds.shortage import Short, says_short
 from dovetail.worlds.world import Account, Order, Script
 
+HOSTS = "hosts"  # in the folder of a run: the nodes of a job that has several
 _BEGIN_WITHIN_S = 30.0
 _TRY_AGAIN_S = 0.05
 
@@ -26,6 +28,7 @@ def launch_of(
     gpus: Sequence[str],
     run: int,
     attempts: int,
+    rank: Rank = ALONE,
 ) -> Launch:
     """On these GPUs, as the daemon's own user: see `as_user`."""
     folder = folders.folder(order.job_id)
@@ -42,6 +45,7 @@ def launch_of(
         "DOVETAIL_STOP": str(folder / str(run) / "stop"),
         "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
         **_given(placement),
+        **variables(rank, str(folder / str(run) / HOSTS)),
     }
     scripts = folders.folder(order.kept_under)
     if order.is_slurm:

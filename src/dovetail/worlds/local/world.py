@@ -82,9 +82,9 @@ class LocalMachine:
     def why_not(self, order: Order) -> str:
         if order.nodes > 1:
             return f"it asks for {order.nodes} nodes, and this machine is one node"
-        return f"it asks for the image {order.image!r}, and jobs here run without" * bool(
-            order.image
-        )
+        if order.image:
+            return f"it asks for the image {order.image!r}, and jobs here run without"
+        return ""
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
         return bool(self.shelf.notes()) if job_id is None else self.shelf.note(job_id).exists()
