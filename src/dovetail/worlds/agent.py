@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class Group(Protocol):
+class ProcessGroup(Protocol):
     """A keeper's tree; elsewhere a container or a Slurm step. All of it or none."""
 
     def pids(self) -> Sequence[int]: ...

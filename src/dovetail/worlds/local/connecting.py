@@ -92,7 +92,7 @@ def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
 
 
 def _is_frozen(run: Run) -> bool:
-    group = run.group()
+    group = run.process_group()
     return group is not None and group.is_frozen()
 
 

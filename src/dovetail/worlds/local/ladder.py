@@ -123,7 +123,7 @@ def _said_hello(reports: Path) -> bool:
 
 def _holders_and_bytes(run: Run, seat: Seat) -> tuple[list[int], int]:
     """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
-    group = run.group()
+    group = run.process_group()
     if group is None:
         return [], 0
     resident = group.memory_bytes()
@@ -151,7 +151,7 @@ def give_way(run: Run, order: Order, seat: Seat) -> Used:
 
 
 def _suspend_or_freeze(run: Run, order: Order, seat: Seat) -> Used:
-    group = run.group()
+    group = run.process_group()
     if group is None:
         raise CannotGiveWay("its processes are gone")
     if not order.preemptible:
@@ -212,7 +212,7 @@ def _kill(run: Run, order: Order, seat: Seat) -> Used:
 
 def go_on(run: Run, gpus: Sequence[str]) -> Used:
     """Let parked processes work again, on these GPUs."""
-    group = run.group()
+    group = run.process_group()
     if group is None:
         raise CannotGiveWay("its processes are gone")
     began = monotonic()
@@ -253,7 +253,7 @@ def _noted(run: Run) -> dict[str, Any]:
 
 def end(run: Run, grace_s: Seconds) -> None:
     """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
-    group = run.group()
+    group = run.process_group()
     if group is None:
         while not _ends_within(run, 1.0):  # it was killed: its guard is at it
             pass

@@ -31,7 +31,7 @@ class Prober:
         """In the watcher's thread: who could give way now, and which GPUs others use."""
         pins, ours = dict[JobId, str](), list[int]()
         for life in list(self._stage.lives.values()):
-            group = life.run.group() if life.run is not None else None
+            group = life.run.process_group() if life.run is not None else None
             if life.run is None or group is None:
                 continue
             ours += group.pids()
