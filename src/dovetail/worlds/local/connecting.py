@@ -10,7 +10,8 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
-from dovetail.worlds.local.lives import Life, Outcome, Place, Want
+from dovetail.worlds.agent import Outcome
+from dovetail.worlds.local.lives import Life, Place, Want
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.local.stage import Stage
 
