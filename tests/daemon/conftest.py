@@ -27,7 +27,8 @@ files = resource.RLIMIT_NOFILE
 soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
 if soft or hard:  # before anything of ours is there
     resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
-from dovetail.daemon.main import Settings, serve
+from dovetail.daemon.main import Settings
+from dovetail.daemon.process import serve
 from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
