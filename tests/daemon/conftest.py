@@ -32,7 +32,7 @@ from dovetail.daemon.process import serve
 from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
-    from dovetail.daemon import timed
+    from dovetail.daemon.http import time_limits as timed
     timed.WITHIN_S = patience_s
 if name := settings.pop("dying_thread", None):
     import threading, time
