@@ -13,7 +13,7 @@ from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.world import Ground, Order
 from waiting import until
 
-JOB, GO = JobId("7"), "while [ ! -e {0}/go ]; do sleep 0.02; done; echo ran >> {0}/ran"
+JOB, GO = JobId("7"), "echo begun; while [ ! -e {0}/go ]; do sleep 0.02; done; echo ran >> {0}/ran"
 
 
 @pytest.fixture
@@ -58,6 +58,8 @@ def test_what_is_wanted_again_is_done_once_also_by_the_next_agent(folders: Folde
     (folders.runs / "go").touch()
     until(lambda: run.ending() is not None and not run.is_alive())
     assert (folders.runs / "ran").read_text() == "ran\n"
+    assert agent.log(JOB).read(0, 100) == (0, b"begun\n")
+    assert [node.id for node in agent.inventory()] == ["n"]
 
 
 def test_a_run_is_parked_goes_on_and_ends_as_wanted(folders: Folders) -> None:

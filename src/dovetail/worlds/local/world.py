@@ -59,7 +59,7 @@ class LocalMachine:
         self._watcher = self._agent.watcher
         self._stage = Stage(self._agent, ground, self._suspended_limit, self.power)
         self._teller = Teller(self._stage, ground.power)
-        self._prober = Prober(self._stage, self.nodes, self._agent.post)
+        self._prober = Prober(self._stage, self._agent.inventory(), self._agent.post)
 
     def _facts(self) -> list[object]:
         later, self._later = self._later, []
