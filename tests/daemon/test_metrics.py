@@ -99,7 +99,7 @@ def test_every_gpu_is_told_with_its_uuid_and_power(monkeypatch: pytest.MonkeyPat
     ):
         state.record(entry)
     monkeypatch.setattr(machine, "power_watts", lambda: {"GPU-a": 612.5, "GPU-elsewhere": 1.0})
-    folders = Folders(*map(Path, ("runs", "env", "socket")), shared=False)
+    folders = Folders(Path("runs"), Path("env"), Path("socket"), shared=False)
     world = LocalMachine(state.room.nodes, folders, PowerLimits(Path("power.json")), 0)
     lines = [*_of_jobs(state, Tally(state)), *_of_world(world.gauges())]
     _, samples = parse("\n".join([*lines, "# EOF", ""]))

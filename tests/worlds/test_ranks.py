@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dovetail.core.model import JobId
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.launching import launch, launch_of
+from dovetail.worlds.local.runs import Run
 from dovetail.worlds.ranks import ALONE, Rank, host_file, variables
 from dovetail.worlds.world import Order
 from waiting import until
@@ -28,6 +30,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _is_over(run: Run) -> bool:
+    return run.ending() is not None and not run.is_alive()
 
 
 def test_a_job_on_one_node_is_told_nothing() -> None:
@@ -58,7 +64,7 @@ def test_the_runs_of_one_order_are_told_apart(tmp_path: Path) -> None:
         run = folders.run("7", 1)
         rank = Rank(n, ("node-a", "node-b"))
         launch(run, launch_of(order, folders, lambda own: {}, None, (), 1, 0, rank))
-        until(lambda run=run: run.ending() is not None and not run.is_alive())
+        until(partial(_is_over, run))
         told.append(folders.log("7").read(0, 1000)[1])
     assert told == [b"0 of 2 at node-a:29500\n", b"1 of 2 at node-a:29500\n"]
 

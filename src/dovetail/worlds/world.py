@@ -221,6 +221,9 @@ class Shelf(Protocol):
     def bytes_of(self, job_id: str | None = None) -> int:
         """Of one, or of all."""
 
+    def free_bytes(self) -> int:
+        """Where all of it lies. Asked often: it takes no time."""
+
     def copy_checkpoint(
         self, sources: Sequence[JobId], name: str, owner: UserAccount | None
     ) -> bool:

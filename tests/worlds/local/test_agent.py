@@ -1,6 +1,7 @@
 """This machine as an agent: wants may be repeated, and facts are asked for by their number."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,10 @@ def outcomes(agent: Agent, after: int = 0) -> list[WorkOutcome]:
     return [fact.outcome for _, fact in agent.facts(after) if isinstance(fact, Done)]
 
 
+def _has_told(agent: Agent, number: int) -> bool:
+    return len(outcomes(agent)) == number
+
+
 def test_what_is_wanted_again_is_done_once_also_by_the_next_agent(folders: Folders) -> None:
     agent, run = agent_on(folders), folders.run(JOB, 1)
     for _ in range(3):
@@ -66,7 +71,7 @@ def test_a_run_is_parked_goes_on_and_ends_as_wanted(folders: Folders) -> None:
     agent, run = agent_on(folders), folders.run(JOB, 1)
     for number, work in enumerate((Work.BRING_UP, Work.GIVE_WAY, Work.BRING_UP, Work.END), 1):
         agent.want(errand(folders, work))
-        until(lambda number=number: len(outcomes(agent)) == number)
+        until(partial(_has_told, agent, number))
         group = run.process_group()
         assert (group is not None and group.is_frozen()) is (work is Work.GIVE_WAY)
     assert outcomes(agent) == [

@@ -33,6 +33,10 @@ def at_work(want: Want = Want.RUN) -> Life:
     return life
 
 
+def stood(life: Life) -> tuple[Place, Placement | None, Work | None]:
+    return life.place, life.stands, life.work
+
+
 def test_the_tables_know_what_to_do_in_every_case() -> None:
     assert set(NEXT) == set(product(Want, Place))
     assert set(AFTER) == set(WorkOutcome)
@@ -52,7 +56,7 @@ def test_a_job_that_is_to_end_ends_though_it_could_not_give_way(requeue: bool) -
     assert (life.work, life.stands) == (Work.END, HERE)
     assert life.came(WorkOutcome.ENDED) is News.REQUEUED
     assert life.requeued() == ("requeued by ann" if requeue else "")
-    assert life.work is Work.DROP
+    assert stood(life) == (Place.ABSENT, None, Work.DROP)
 
 
 def test_a_job_that_stays_has_its_gpus_again() -> None:
@@ -69,7 +73,7 @@ def test_who_ended_while_it_was_parked_is_over() -> None:
     assert life.came(WorkOutcome.PARKED) is News.OVER
     assert life.stands == HERE, "its GPUs are free when its end was looked at"
     assert life.came(WorkOutcome.OVER) is News.OVER
-    assert (life.place, life.stands, life.work) == (Place.ABSENT, None, Work.DROP)
+    assert stood(life) == (Place.ABSENT, None, Work.DROP)
 
 
 def test_who_is_to_line_up_again_does_not_run_before_its_processes_are_gone() -> None:

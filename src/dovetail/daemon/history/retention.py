@@ -30,6 +30,7 @@ from dovetail.workloads.study.kind import studies_of
 DAY_S = 86400.0
 _EVERY_S = 60.0
 _SIZES_EVERY_S = 3600.0
+_MUCH = 0.1  # of what all runs may take up, written since: then sooner
 _AT_ONCE = 5_000  # entries
 _FOLDERS_AT_ONCE = 200
 _MOST_FOLDERS = 2_000  # a round
@@ -47,6 +48,7 @@ class Retention:
         self._shelf: Final = parts.world.shelf
         self._next = monotonic() + _EVERY_S
         self._sizes_next = self._next
+        self._free_then = self._shelf.free_bytes()  # when sizes were last looked at
 
     def tend(self) -> None:
         if monotonic() < self._next:
@@ -54,9 +56,11 @@ class Retention:
         self._next = monotonic() + _EVERY_S
         self.prune_journal()
         self.remove_old_runs()
-        if monotonic() >= self._sizes_next:
+        written = self._free_then - self._shelf.free_bytes()
+        if monotonic() >= self._sizes_next or written > _MUCH * self._keep.runs_gb * 1e9:
             self._sizes_next = monotonic() + _SIZES_EVERY_S
             self.remove_large_runs()
+            self._free_then = self._shelf.free_bytes()
 
     # ------------------------------------------------------------------------------- the journal
 

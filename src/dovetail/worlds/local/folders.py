@@ -274,6 +274,13 @@ class Folders:
     def bytes_of(self, job_id: str | None = None) -> int:
         return _bytes_in(self.runs if job_id is None else self.folder(job_id))
 
+    def free_bytes(self) -> int:
+        try:
+            found = os.statvfs(self.runs)
+        except OSError:
+            return 0
+        return found.f_bavail * found.f_frsize
+
     # ------------------------------------------------------------------------------- checkpoints
 
     def copy_checkpoint(
