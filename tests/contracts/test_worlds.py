@@ -1,4 +1,4 @@
-"""What every world must keep, whatever happens in it. (Local, Kubernetes and Slurm will join.)"""
+"""What the simulated world keeps, whatever is drawn for it; for every world see the shipped contract."""
 
 from collections.abc import Callable
 from random import Random

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from dovetail.core import snapshot
 from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, run
-from dovetail.core.model import Node, Seconds
+from dovetail.core.model import Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
 from dovetail.daemon.active_policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.daemon.clock import TOLERANCE_S, Clock
-from dovetail.daemon.errors import Unavailable
+from dovetail.daemon.desk import Desk
 from dovetail.daemon.foresight import copy as foresight
 from dovetail.daemon.foresight.calibration import Record
 from dovetail.daemon.foresight.promises import Promises
@@ -33,7 +30,6 @@ from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.retention_settings import Keep, keep_of
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
 from dovetail.daemon.history.running_costs import Account
-from dovetail.daemon.logbook import log_to
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import NO_TABLE, AsSet, settable, table_of
@@ -55,20 +51,12 @@ from dovetail.store import Reader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.local.keeper import read_stat
-from dovetail.worlds.local.machine import host_memory_bytes, machine_nodes
-from dovetail.worlds.local.power import PowerLimits
-from dovetail.worlds.local.shortage import raise_limit
-from dovetail.worlds.local.world import LocalMachine, Machine
-
-if TYPE_CHECKING:
-    from dovetail.daemon.http.tls import Network
+from dovetail.worlds.world import Ground, World
 
 DEFAULT_GROUP = "dovetail"
 NO_ADMINS = "none"
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
-SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
@@ -92,10 +80,15 @@ class Settings:
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
 
 
-class Daemon:
-    """Made of its parts, in the order in which they need each other."""
+# For a home, so many processor slots and so many GB for suspended jobs (None: as the world has it).
+MakeWorld = Callable[[Home, int | None, float | None], World]
 
-    def __init__(self, settings: Settings) -> None:
+
+class Daemon:
+    """Made of its parts, in the order in which they need each other. It knows its world by the
+    seam alone (`worlds.world`): who starts it hands one in."""
+
+    def __init__(self, settings: Settings, make_world: MakeWorld) -> None:
         home = settings.home
         make_folders(home)
         check_own(home)
@@ -117,21 +110,21 @@ class Daemon:
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
-        self.book: Final = Book(home, self.store)
-        for told in compare(home, self.store, self.book, self.state):
+        slots = self._slots()
+        self.world: Final = make_world(home, slots, settings.suspended_gb)
+        self.book: Final = Book(home, self.store, self.world.shelf)
+        for told in compare(home, self.store, self.book, self.world.shelf, self.state):
             self.notices.add(told)
         self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
-        slots = self._slots()
-        self.limits: Final = PowerLimits(home.power_note)
-        nodes = machine_nodes(slots, self.limits.usual_watts)
+        nodes = self.world.nodes
         self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
         power = self._power()
         costs = costs_here(self.costs_file, nodes, self.clock.epoch)
         self.costs: Final = replace(costs, power=power)
         self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
-        believed = replace(costs, power=settable(power, self.limits, nodes))
+        believed = replace(costs, power=settable(power, self.world.power, nodes))
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT,
             self.state,
@@ -140,16 +133,17 @@ class Daemon:
             self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
-        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
+        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, self.world.shelf)
         self.state.index(self.archive)
         self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
-        self.world: Final = self._world(nodes)
+        self.desk: Final = Desk(self.world, self.state, self.clock, self._sync)
+        self._join()
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
         self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
-            *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            *(self.world, self.desk, self.store, self.reader, self.book, self.chosen, self.clock),
             self.limits_of_users,
             notices=self.notices,
             lasting=self._lasting,
@@ -230,7 +224,7 @@ class Daemon:
         except BadInput as error:
             if asked:
                 raise
-            self.limits.notice(f"no power limits: {error}")
+            self.world.power.notice(f"no power limits: {error}")
             return NO_LIMITS
         self.store.set_meta("power_table", "\n".join(texts))
         return table
@@ -258,11 +252,14 @@ class Daemon:
         known = self.store.meta("slots")
         return self.settings.slots or (int(known) if known else None)
 
-    def _world(self, nodes: Sequence[Node]) -> LocalMachine:
-        suspended = _suspended_limit(self.settings)
-        machine = Machine(nodes, self.home.runs, suspended, self.limits, self.costs.power)
+    def _join(self) -> None:
+        ground = Ground(
+            *(self.state, self.clock, self.desk.ring),
+            *(self.book.order_for, self.book.account_of, self.book.environment_of),
+            self.costs.power,
+        )
         try:
-            return LocalMachine(machine, self.state, self.clock, self.book.order_for, self._sync)
+            self.world.join(ground)
         except DovetailError:
             self.reader.close()
             self.store.close()
@@ -276,10 +273,10 @@ class Daemon:
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
         self.upkeep.start()
-        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
+        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.world.power)]
         while True:
             try:
-                run(self.world, policies, self.state, self.journal)
+                run(self.desk, policies, self.state, self.journal)
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
@@ -295,7 +292,7 @@ class Daemon:
                 self._record(Cancelled(self.clock(), job_id, "what it should run was lost"))
 
     def stop(self) -> None:
-        self.world.stop()
+        self.desk.stop()
 
     @property
     def uptime_s(self) -> float:
@@ -307,8 +304,7 @@ class Daemon:
         for study_id in self.service.look(lambda view, now: list(studies_of(view).open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         self.service.cancel_all(everybody)
-        live = self.home.runs / "live"
-        while live.exists() and any(live.iterdir()):
+        while self.world.has_processes():
             sleep(0.05)
         self.stop()
 
@@ -349,12 +345,6 @@ class Daemon:
             self._snapshot_seq = self.store.last_seq
 
 
-def _suspended_limit(settings: Settings) -> int:
-    if settings.suspended_gb is not None:
-        return int(settings.suspended_gb * 1e9)
-    return int(host_memory_bytes() * SUSPENDED_PART)
-
-
 def make_folders(home: Home) -> None:
     """Nobody else may look inside; on a shared box jobs of others must pass through."""
     mode = 0o711 if home.system else 0o700
@@ -379,74 +369,3 @@ def _from_snapshot(store: Store) -> tuple[State, int]:
         except DovetailError as error:
             log.warning("the snapshot after entry %d is passed over: %s", seq, error)
     return State(PAST), 0
-
-
-# ------------------------------------------------------------------------------------------ process
-
-
-def serve(settings: Settings, ready: int | None = None) -> None:
-    """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
-    os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
-    log_to(settings.home.log)
-    raise_limit()
-    network = _network(settings)
-    daemon = Daemon(settings)
-    failures: list[Exception] = []
-    threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: daemon.stop())
-    threading.Thread(
-        target=_serve_api, args=(daemon, network, ready, failures), name="api", daemon=True
-    ).start()
-    daemon.run()
-    if failures:
-        raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
-    settings.home.note.unlink(missing_ok=True)
-    settings.home.socket.unlink(missing_ok=True)
-
-
-def _network(settings: Settings) -> Network | None:
-    """Before anything is decided: a start that is refused has started no job."""
-    if settings.listen is None:
-        return None
-    from dovetail.daemon.http.tls import network_at  # with OpenSSL, which few need
-
-    return network_at(settings.listen, settings.tls_cert, settings.tls_key, settings.without_tls)
-
-
-def _serve_api(
-    daemon: Daemon, network: Network | None, ready: int | None, failures: list[Exception]
-) -> None:
-    # Imported here: it takes longer than all the rest, and the jobs need not wait for it.
-    from dovetail.daemon.http import server
-
-    try:
-        server.serve(daemon, network, lambda: _announce(daemon.home, ready))
-        raise Unavailable("it has ended by itself")  # it should end with the process
-    except Exception as error:
-        log.error(
-            "the API cannot be served: %s", error, exc_info=not isinstance(error, DovetailError)
-        )
-        failures.append(error)
-        daemon.stop()
-
-
-def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[Exception]) -> None:
-    """A thread that is gone is missed by all: better no daemon than half a one. The jobs go on."""
-    name = died.thread.name if died.thread is not None else "?"
-    error = died.exc_value
-    log.critical("the daemon ends, since its thread %r died: %r", name, error, exc_info=error)
-    failures.append(error if isinstance(error, Exception) else RuntimeError(repr(error)))
-    daemon.stop()
-
-
-def _announce(home: Home, ready: int | None) -> None:
-    own = read_stat(os.getpid())
-    assert own is not None
-    note = {"pid": own.pid, "started": own.started, "socket": str(home.socket)}
-    temporary = home.note.with_suffix(".part")
-    temporary.write_text(json.dumps(note))
-    temporary.replace(home.note)
-    if ready is not None:
-        os.write(ready, b"1")
-        os.close(ready)

@@ -17,7 +17,7 @@ from pathlib import Path
 from dovetail.core.errors import DovetailError
 from dovetail.worlds.local import keeper
 from dovetail.worlds.local.keeper import Stat, all_processes, descendants, read_stat
-from dovetail.worlds.local.shortage import is_short
+from dovetail.worlds.shortage import is_short
 
 _STILL = "TtZXx"  # stopped, traced, dead
 _ROUND_S = 0.002
@@ -85,6 +85,34 @@ def cpu_seconds(keeper_pid: int) -> float:
     living = sum(s.cpu_s + s.waited_cpu_s for s in descendants(keeper_pid, table))
     ended = table[keeper_pid].waited_cpu_s if keeper_pid in table else 0.0
     return living + ended
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All that a keeper keeps, as the group that a world works on."""
+
+    keeper_pid: int
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in tree(self.keeper_pid)]
+
+    def memory_bytes(self) -> int:
+        return resident_bytes(self.keeper_pid)
+
+    def freeze(self) -> int:
+        return freeze(self.keeper_pid)
+
+    def thaw(self) -> None:
+        thaw(self.keeper_pid)
+
+    def is_frozen(self) -> bool:
+        return is_frozen(self.keeper_pid)
+
+    def ask_to_stop(self) -> None:
+        terminate(self.keeper_pid)
+
+    def kill(self) -> None:
+        kill(self.keeper_pid)
 
 
 # ---------------------------------------------------------------------------------- freezing

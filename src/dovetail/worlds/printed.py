@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dovetail.worlds.local.printed_parts import PARTS, Part, parts_of, words_of
+from dovetail.worlds.printed_parts import PARTS, Part, parts_of, words_of
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
 
