@@ -7,19 +7,22 @@ from typing import Any
 
 import click
 
+from dovetail.catalogue import within
 from dovetail.cli.job_columns import number
 from dovetail.cli.reach import as_json, print_json, print_lines, with_client
 from dovetail.client.connection import Client
 from dovetail.text.tables import Column, table
 
 predictor = click.option(
-    "--predictor", metavar="NAME", help="That tells the policy durations, such as mixture."
+    "--predictor",
+    metavar="NAME",
+    help="That tells the policy durations, such as mixture; see dovetail catalogue predictors.",
 )
 
 
 def with_predictor(policy: str, predictor: str | None) -> str:
     """It is a parameter of policies that need durations."""
-    return f"{policy}:predictor={predictor}" if predictor else policy
+    return f"{policy}:predictor={within(predictor)}" if predictor else policy
 
 
 @click.group(invoke_without_command=True)

@@ -18,7 +18,7 @@ from dovetail.models.hourly import HOUR_S
 from dovetail.planning.request import NO_ANSWER, TIME_FORMAT, BadRequest, Request, Wanted
 from dovetail.policies.andreas.drafting import Draft, actions_of
 from dovetail.policies.andreas.policies import AndreasRandomGreedy
-from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import Oracle
 
@@ -84,7 +84,7 @@ def _policy(request: Request, text: str | None) -> Policy:
             text += f":seed={request.seed}"
     durations = {wanted.job.id: wanted.job.options[0].seconds for wanted in request.jobs}
     knowledge = Knowledge({"oracle": Oracle(durations)}, "oracle", costs=request.costs)
-    return make(text, PLACEMENTS["consolidated"], knowledge)
+    return make(text, consolidated, knowledge)
 
 
 def _state(request: Request) -> State:

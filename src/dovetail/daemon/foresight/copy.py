@@ -28,7 +28,7 @@ from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.fairness import Drf, FairShare, Usage, owner
 from dovetail.policies.listing import LineScheduler, ListScheduler
 from dovetail.predict.intervals import Belief, Experience
-from dovetail.predict.learned import Learned
+from dovetail.predict.learned import learns
 
 MOST_WAITING = 2_000  # jobs that are taken
 _OF_EACH_SHAPE = 8  # at least, if there are as many: what is small may slip past what is large
@@ -153,7 +153,7 @@ def _learned_of(
     """What a predictor that learns says, and whether it is more than a guess. Asked here, once: in a
     likeness it would have to learn everything anew."""
     predictor = getattr(policy, "predictor", None)
-    if not isinstance(predictor, Learned):
+    if not learns(predictor):
         return {}
     return {
         track.job.id: (predictor.belief(track.job, view), predictor.knows(track.job, view))
