@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dovetail.catalogue import Catalogue, settable, unwrapped
@@ -14,7 +15,7 @@ from dovetail.models.cost import Costs
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import Told, learns
-from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS
+from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.predict.speed import SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
@@ -103,7 +104,7 @@ class Knowledge:
             return self.predictors[text]
         predictor: Predictor = self._make(PREDICTORS, text)
         if self.told and learns(predictor):
-            return Told(self.told, getattr(predictor, "source", ""))
+            return Told(self.told, partial(source_of, PREDICTORS, text))
         return predictor
 
     def speeds_named(self, text: str) -> SpeedPredictor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
@@ -14,8 +14,8 @@ from dovetail.predict.lore import Lore
 
 
 class Predictor(Protocol):
-    """A frozen dataclass; its fields are its parameters. It may have a `source`: on what it rests, in
-    words that follow "by". One that learns at some cost has `belief` and `knows` besides (as
+    """A frozen dataclass; its fields are its parameters. It may have a static method
+    `source()`: on what it rests, in words that follow "by". One that learns at some cost has `belief` and `knows` besides (as
     `predict.learned` has): it is then asked once for all that looks ahead."""
 
     def duration_s(self, job: Job, view: View) -> Seconds: ...
@@ -26,8 +26,11 @@ class Predictor(Protocol):
 class Oracle:
     """Knows every duration. What other simulators assume silently stands here at the call site."""
 
-    source: ClassVar[str] = "the truth"
     durations: Mapping[JobId, Seconds]
+
+    @staticmethod
+    def source() -> str:
+        return "the truth"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
         return self.durations[job.id]
@@ -43,9 +46,12 @@ class NoisyOracle:
     """The truth times an error drawn from the distribution of Helios' artifact: a tenth of the jobs
     within 10 %, half within 50 %, 70 % within a factor of 2, 90 % within 10, the rest within 100."""
 
-    source: ClassVar[str] = "the truth with errors"
     durations: Mapping[JobId, Seconds]
     seed: int = 0
+
+    @staticmethod
+    def source() -> str:
+        return "the truth with errors"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
         # Seeded by the job, so that the error does not depend on who is asked for first.
@@ -90,8 +96,11 @@ class HistoryMean:
     the user's own estimate; else what is coarser, up to everyone's jobs, else `guess_s`. Trials go by
     their study instead of their name; other work says nothing about how long they are."""
 
-    source: ClassVar[str] = "what similar jobs took before"
     guess_s: Seconds = 3600.0
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took before"
 
     def build(self, view: View) -> _History:
         return _History()
@@ -108,8 +117,11 @@ class HistoryMean:
 class UserEstimate:
     """What the user said, else `guess_s`."""
 
-    source: ClassVar[str] = "what users said"
     guess_s: Seconds = 3600.0
+
+    @staticmethod
+    def source() -> str:
+        return "what users said"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
         return job.estimate.seconds if job.estimate is not None else self.guess_s

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import expm1, inf
-from typing import ClassVar, Final, Protocol, TypeGuard, final
+from typing import Final, Protocol, TypeGuard, final
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
@@ -72,8 +72,11 @@ class Learned:
 class RecentMean(Learned):
     """The mean of what similar jobs took lately: what is older counts for less."""
 
-    source: ClassVar[str] = "what similar jobs took lately"
     way: str = field(default=RECENT_MEAN, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took lately"
 
 
 @final
@@ -81,8 +84,11 @@ class RecentMean(Learned):
 class Boosted(Learned):
     """Trees fitted to the past, every week anew."""
 
-    source: ClassVar[str] = "trees fitted to the past, every week anew"
     way: str = field(default=BOOSTED, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "trees fitted to the past, every week anew"
 
     def __post_init__(self) -> None:
         _need_trees()
@@ -93,8 +99,11 @@ class Boosted(Learned):
 class Mixture(Learned):
     """What similar jobs took lately, and trees for what that misses."""
 
-    source: ClassVar[str] = "what similar jobs took lately, and trees for what that misses"
     way: str = field(default=MIXTURE, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took lately, and trees for what that misses"
 
     def __post_init__(self) -> None:
         _need_trees()
@@ -111,7 +120,7 @@ class Told:
     """What one that learns has said, where nothing is to be learned; of other jobs, what history
     says."""
 
-    def __init__(self, seconds: Mapping[JobId, Seconds], source: str = "") -> None:
+    def __init__(self, seconds: Mapping[JobId, Seconds], source: Callable[[], str]) -> None:
         self._seconds: Final = seconds
         self._otherwise: Final = HistoryMean()
         self.source: Final = source  # that of the one that has said it

@@ -52,4 +52,5 @@ SPEED_PREDICTORS = Catalogue(
 def source_of(catalogue: Catalogue, text: str) -> str:
     """On what its answers rest, in few words."""
     name = text.partition(":")[0]
-    return str(getattr(catalogue.find(name), "source", "")) or catalogue.summary(name)
+    found = catalogue.find(name)
+    return str(found.source()) if hasattr(found, "source") else catalogue.summary(name)

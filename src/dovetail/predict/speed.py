@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
 from statistics import median
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
@@ -27,7 +27,9 @@ class SpeedPredictor(Protocol):
 class SameEverywhere:
     """Takes no notice of GPU kinds, but for jobs that were timed on them."""
 
-    source: ClassVar[str] = "the same on every GPU kind"
+    @staticmethod
+    def source() -> str:
+        return "the same on every GPU kind"
 
     def speed(self, job: Job, kind: str, nodes: int) -> float:
         return _as_timed(job, kind)
@@ -89,8 +91,11 @@ class SimilarModels:
 class Measured:
     """As measured, which is the truth in a simulation."""
 
-    source: ClassVar[str] = "as measured, which is the truth here"
     true_speeds: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as measured, which is the truth here"
 
     @cached_property
     def speed(self) -> Speed:
@@ -101,8 +106,11 @@ class Measured:
 class Similar:
     """As other models are, its own measurements hidden."""
 
-    source: ClassVar[str] = "as other models, its own measurements hidden"
     table: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as other models, its own measurements hidden"
 
     @cached_property
     def speed(self) -> Speed:
@@ -113,8 +121,11 @@ class Similar:
 class Strangers:
     """As other models are, all measurements of its model hidden."""
 
-    source: ClassVar[str] = "as other models, all measurements of its model hidden"
     table: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as other models, all measurements of its model hidden"
 
     @cached_property
     def speed(self) -> Speed:
