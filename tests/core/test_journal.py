@@ -14,11 +14,12 @@ from dovetail.core.entries import (
     Amended,
     Branch,
     Cancelled,
-    CloseStudy,
     Displaced,
     Entry,
     Failed,
     Finished,
+    GroupAction,
+    GroupEvent,
     Held,
     Interrupted,
     JournalEntry,
@@ -46,10 +47,6 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -59,9 +56,18 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import Journal, decode, encode, read
 from dovetail.core.journal import lines as lines_of
-from dovetail.core.model import Design, Estimate, Interruption, Job, Limit, Node, Tenant
+from dovetail.core.model import Estimate, Interruption, Job, Limit, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
+from dovetail.workloads.study import entries as study_entries
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import (
+    CloseStudy,
+    StudyCancelled,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal.jsonl"
 
@@ -173,8 +179,14 @@ def test_every_entry_comes_back_as_it_was(at: float, entry: JournalEntry) -> Non
 
 
 def test_every_kind_of_entry_is_tried_but_wake_which_is_not_journaled() -> None:
-    kinds = {kind for kind in vars(entries).values() if isinstance(kind, type)}
-    journaled = {kind for kind in kinds if issubclass(kind, Entry)} - {Entry, Wake}
+    classes = {
+        found
+        for module in (entries, study_entries)
+        for found in vars(module).values()
+        if isinstance(found, type)
+    }
+    bases = {Entry, Wake, GroupEvent, GroupAction}
+    journaled = {found for found in classes if issubclass(found, Entry)} - bases
     assert {type(entry) for _, entry in EVERY_KIND} == journaled
 
 
