@@ -21,7 +21,6 @@ from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
-from dovetail.experiments.search_passes import counting
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
@@ -164,7 +163,7 @@ def simulate(
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
-    counted = counting(decider)
+    counted = decider.counted() if hasattr(decider, "counted") else None
     outcomes = Outcomes(rows, progress)
     charges = Charges(experiment.charged())
     state.index(outcomes)

@@ -14,9 +14,9 @@ from dovetail.predict.lore import Lore
 
 
 class Predictor(Protocol):
-    """A frozen dataclass; its fields are its parameters. It may have a static method
-    `source()`: on what it rests, in words that follow "by". One that learns at some cost has `belief` and `knows` besides (as
-    `predict.learned` has): it is then asked once for all that looks ahead."""
+    """A frozen dataclass; its fields are its parameters. It may have a static method `source()`: on
+    what it rests, in words that follow "by". One that learns at some cost has `belief` and `knows`
+    besides (see `predict.learned`): it is then asked once for all that looks ahead."""
 
     def duration_s(self, job: Job, view: View) -> Seconds: ...
 
