@@ -600,6 +600,20 @@ class Branch(Entry):
         self.settings: Final = settings
 
 
+@final
+class Note(Entry):
+    """What a policy must still know after a restart: kept with the job until it ends, or for good.
+    The value is one that JSON has; None forgets."""
+
+    tag: ClassVar[str] = "note"
+    fields: ClassVar[tuple[str, ...]] = ("key", "value", "job_id")
+
+    def __init__(self, key: str, value: Any, job_id: JobId | None = None) -> None:
+        self.key: Final = key  # begins with the policy's name
+        self.value: Final = value
+        self.job_id: Final = job_id
+
+
 class GroupAction(Entry):
     """A decision about a group of jobs: a matter of their kind of workload, of no processes."""
 
@@ -649,5 +663,7 @@ Event: TypeAlias = (
     | GroupEvent
     | Woke
 )
-Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Branch | GroupAction | Wake
+Action: TypeAlias = (
+    Start | Preempt | Resize | Promote | Refuse | Stop | Branch | Note | GroupAction | Wake
+)
 JournalEntry: TypeAlias = Event | Action

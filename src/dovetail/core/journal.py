@@ -29,6 +29,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Occupied,
     Paced,
     Pinned,
@@ -237,5 +238,6 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
         value, row["reason"], row.get("exit_code"), row.get("unneeded")
     ),
     Branch.tag: lambda _, value, row: Branch(value, row["source"], pairs_from(row["settings"])),
+    Note.tag: lambda _, value, row: Note(value, row.get("value"), row.get("job_id")),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

@@ -21,7 +21,7 @@ TRACK_KEPT: Final = (
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
     *("parked_bytes", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
-    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s"),
+    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s", "notes"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
 
@@ -51,7 +51,16 @@ ROOM_PASSING: Final = (  # of one decision, or for speed
     *("_lowest", "_single", "first"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
-STATE_PARTS: Final = ("room", "_tracks", "_running", "past", "_kinds", "unplaceable", "limits")
+STATE_PARTS: Final = (
+    "room",
+    "_tracks",
+    "_running",
+    "past",
+    "_kinds",
+    "unplaceable",
+    "limits",
+    "notes",
+)
 STATE_DERIVED: Final = (
     *("groups",),
     *("_dependants", "_shapes", "_simple_shapes", "_lanes", "_remembers", "waiting_count"),

@@ -63,6 +63,7 @@ def take(state: State) -> str:
             "cluster": _cluster(state.room),
             "capacity": state.capacity[-1:],
             "unplaceable": state.unplaceable,
+            "notes": state.notes,
             "tracks": [_track(track) for track in state.tracks.values()],
             "running": list(state.running),
             "past": [_track(track) for track in state.past],
@@ -133,6 +134,7 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])
+    state.notes.update(saved.get("notes", {}))
     for name in saved["kinds"] if "kinds" in saved else groups.names():  # earlier ones did not say
         state.kind(name).restore(state, saved)
     return state

@@ -26,6 +26,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Occupied,
     Paced,
     Pinned,
@@ -136,7 +137,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Requeued | Amended | PolicySet | LimitSet | GroupEvent | GroupAction | Branch,
+        | Released | Requeued | Amended | PolicySet | LimitSet | GroupEvent | GroupAction | Branch
+        | Note,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
         match entry:
@@ -167,6 +169,8 @@ class State(Lifecycle):
                 self.kind(entry.kind).record(self, entry)
             case Branch():
                 self._branch(entry)
+            case Note():
+                self._note(entry)
             case _:
                 assert_never(entry)
 
@@ -307,6 +311,18 @@ class State(Lifecycle):
         if track.placement is not None:
             self._release(track, 0.0)
         self._end(track, Phase.CANCELLED, f"goes on from job {entry.source}")
+
+    # ----------------------------------------------------------------------- what policies remember
+
+    def _note(self, entry: Note) -> None:
+        if entry.job_id is None:
+            self.notes[entry.key] = entry.value
+            if entry.value is None:
+                del self.notes[entry.key]
+            return
+        track = self._track(entry.job_id)
+        others = {key: value for key, value in track.notes.items() if key != entry.key}
+        track.notes = others if entry.value is None else {**others, entry.key: entry.value}
 
     # ------------------------------------------------------------------------------------ cluster
 

@@ -54,6 +54,7 @@ class Still:
     past: tuple[Track, ...]
     most_past: int
     unplaceable: Mapping[JobId, str]
+    notes: Mapping[str, Any]
     kinds: Mapping[str, tuple[Any, ...]]  # copies, see `Kind`
 
 
@@ -69,6 +70,7 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
         past=tuple(view.past),
         most_past=view.past.maxlen or 0,
         unplaceable=dict(view.unplaceable),
+        notes=dict(view.notes),
         kinds={name: kind.copies() for name, kind in view.kinds.items()},
     )
 
@@ -103,6 +105,7 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update({k: why for k, why in still.unplaceable.items() if k in known})
+    state.notes.update(still.notes)
     for name, copies in still.kinds.items():
         if copies:
             state.kind(name).take_up(state, copies)  # a still may be set going more than once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final, final
+from typing import Any, Final, final
 
 from dovetail.core.model import Job, JobId, Placement, Seconds, Shape
 
@@ -82,6 +82,7 @@ class Track:
     reported_at: Seconds = -1.0
     reported_upto: int = 0
     reports_left_out: int = 0  # that were put together with others
+    notes: Mapping[str, Any] = _NOTHING  # of policies, see `Note`
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job

@@ -107,6 +107,7 @@ class View:
             "capacity",
             "complete",
             "limits",
+            "notes",
             "now",
             "past",
             "policy",
@@ -126,6 +127,7 @@ class View:
         self._remembers: Final = past > 0
         self._dependants: dict[JobId, list[Track]] = {}
         self.limits: Final[dict[str, Limit]] = {}  # of users; no policy looks at them
+        self.notes: Final[dict[str, Any]] = {}  # of policies, see `Note`
         self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[ShapeKey, tuple[Shape, str]] = {}  # and why they never fit, if so

@@ -19,6 +19,7 @@ def fingerprint(view: View) -> dict[str, Any]:
         "past": [_track_values(track) for track in view.past],
         "ended": dict(view.ended),
         "unplaceable": dict(view.unplaceable),
+        "notes": dict(view.notes),
         "awaited": {j: [t.job.id for t in ts] for j, ts in view._dependants.items() if ts},
         "counts": (view.waiting_count, view.suspended_count, view.peak_suspended),
         "shapes": [(str(shape), shape.lane, why) for shape, why in view.shapes],
