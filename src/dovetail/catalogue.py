@@ -6,12 +6,15 @@ points, asked for only when the table does not know the name.
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import getdoc
 from math import isnan
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +55,7 @@ class Catalogue:
         default_factory=dict
     )  # fields that whoever makes one fills in
     nested: tuple[str, ...] = ()  # those of them that a text may name another thing for
+    _loaded: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def names(self) -> list[str]:
         """Every one there is, built-in and added. What others call as we do is ours."""
@@ -66,10 +70,12 @@ class Catalogue:
         if name in self.builtin:
             module, attribute = self.builtin[name]
             return getattr(import_module(module), attribute)
-        added = self._added()
-        if name in added:
-            return self._load(added[name])
-        raise BadInput(f"there is no {self.noun} {name!r}; {self._hint(name)}")
+        if name not in self._loaded:
+            added = self._added()
+            if name not in added:
+                raise BadInput(f"there is no {self.noun} {name!r}; {self._hint(name)}")
+            self._loaded[name] = self._load(added[name])
+        return self._loaded[name]
 
     def _hint(self, name: str) -> str:
         names = self.names()
@@ -194,11 +200,11 @@ class Catalogue:
 
     def summary(self, name: str) -> str:
         """The first sentences of what it says of itself."""
-        return " ".join((self.find(name).__doc__ or "").strip().split("\n\n")[0].split())
+        return " ".join(self.manual(name).split("\n\n")[0].split())
 
     def manual(self, name: str) -> str:
         """All that it says of itself."""
-        return getdoc(self.find(name)) or ""
+        return _doc(self.find(name))
 
     def parameters(self, name: str) -> dict[str, str]:
         """Those that have a default, and the default as one would write it."""
@@ -222,6 +228,23 @@ class Catalogue:
             raise BadInput(
                 f"{self.noun} {name!r}: {item.name}={value!r} is not {_kind_of(item)}"
             ) from None
+
+
+def _doc(found: Any) -> str:
+    """What it says of itself. Compiling leaves that out: then it is read from the source beside it."""
+    file = Path(getattr(sys.modules.get(found.__module__), "__file__", None) or "")
+    if file.suffix == ".py" or not isinstance(getattr(found, "__name__", None), str):
+        return getdoc(found) or ""
+    try:
+        tree = ast.parse(file.with_name(f"{file.name.partition('.')[0]}.py").read_text())
+    except OSError:
+        return getdoc(found) or ""
+    told = [
+        ast.get_docstring(node)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == found.__name__
+    ]
+    return (told[0] if told else "") or ""
 
 
 def within(text: str) -> str:

@@ -116,7 +116,7 @@ def page(own: Catalogue, name: str) -> str:
 
 def entry(own: Catalogue, one: Description) -> str:
     """One of a list."""
-    lines = textwrap.wrap(" ".join([one.summary, *_needs(own, one)]), 74)
+    lines = textwrap.wrap(" ".join([one.summary, *_needs(own, one)]), 74) or [""]
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
     if parameters:
         lines.append(f"[{parameters}]")
