@@ -54,8 +54,8 @@ def planned(request: Request, policy: str | None = None, limit_s: Seconds = inf)
     """What to run where, by the policy, else by the method that the request names; a search ends
     after that long."""
     decider = _policy(request, policy)
-    if hasattr(decider, "within"):  # one that searches
-        decider = decider.within(limit_s)
+    if callable(within := getattr(decider, "within", None)):  # one that searches
+        decider = within(limit_s)
     state = _state(request)
     notes = [
         f"job {wanted.job.id!r} is past its deadline already"
