@@ -36,7 +36,7 @@ def add(site: Path, package: str, group: str, **points: str) -> None:
 
 def python(site: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """In the folder, which stands for site-packages."""
-    path = [site, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    path = [str(site), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     # Relative entries of the path are meant from where the tests run.
     return subprocess.run(
         [sys.executable, *words],

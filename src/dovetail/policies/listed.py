@@ -16,7 +16,7 @@ from dovetail.core.view import View
 from dovetail.policies.listing import LineScheduler, ListScheduler
 from dovetail.policies.placement import consolidated
 from dovetail.policies.precedence import Ahead, Lineup
-from dovetail.text.times import span
+from dovetail.text.durations import duration_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,9 @@ class Listed:
         level = [t for equal, _, t in before if equal == own]
         detail = ""
         if better and self.in_seconds:
-            detail = f"{span(before[0][0])} against {span(own)}, by {self._basis()}"
+            detail = (
+                f"{duration_text(before[0][0])} against {duration_text(own)}, by {self._basis()}"
+            )
         return [Ahead(better, self.better, detail), Ahead(level, self.level)]
 
     def _basis(self) -> str:

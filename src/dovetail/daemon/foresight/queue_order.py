@@ -11,9 +11,9 @@ from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Likeness, said
 from dovetail.daemon.foresight.forecast import Forecast
-from dovetail.daemon.foresight.wording import number_of
 from dovetail.policies.fairness import study_of
 from dovetail.policies.precedence import Ahead
+from dovetail.text.counting import counted
 
 _EXPECTED = "that the policy is expected to start before"
 
@@ -40,7 +40,7 @@ def standing(
     if likeness.is_exact and track.job.id in likeness.line:  # all of them, where some were left out
         ahead = _as_entities(likeness.line[: likeness.line.index(track.job.id)], state)
         why = f", {groups[0].why}" if groups else ""
-        because = f"{number_of(len(ahead), 'job')}{why}" if ahead else ""
+        because = f"{counted(len(ahead), 'job')}{why}" if ahead else ""
     return Standing(ahead, because, bool(getattr(policy, "blocks", False)))
 
 
@@ -76,7 +76,7 @@ def _counted(tracks: Sequence[Track]) -> str:
     """3 jobs; 1 job and 1 study."""
     studies = sum(1 for track in tracks if study_of(track.job))
     jobs = len(tracks) - studies
-    told = [number_of(jobs, "job")] if jobs else []
+    told = [counted(jobs, "job")] if jobs else []
     if studies:
         told.append("1 study" if studies == 1 else f"{studies:,} studies")
     return " and ".join(told)
