@@ -108,7 +108,7 @@ def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
     assert found["low"] <= found["seconds"] == found["high"] == 40.0
     said = asked(tmp_path, ROWS, *words, "40s")
     assert said.startswith("40 s: its time limit ends it then, before it is done.\n")
-    assert "it would need about 2 min" in said
+    assert "it would need about 1 min 40 s" in said
     assert "between" not in said
     assert "wide" not in said
     tight = asked(tmp_path, ROWS, *words, "101s")
