@@ -29,7 +29,7 @@ from dovetail.daemon.active_policy import Chosen
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.forecast import Forecast, shown
 from dovetail.models.workload import Arrival
-from dovetail.policies.fairness import owner
+from dovetail.policies.between_users import owner
 from dovetail.worlds.simulated import SimulatedCluster
 
 POLICIES = ("fifo", "fair-share")

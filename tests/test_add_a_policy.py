@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from added_packages import add, install, python
 
 PAGE = Path(__file__).parents[1] / "docs" / "howto" / "add-a-policy.md"
 JOBS = "job_id,submit_s,duration_s,gpus\na,0,10,3\nb,1,10,2\nc,2,10,4\nd,3,10,2\n"
@@ -35,40 +34,20 @@ def blocks(language: str) -> list[str]:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that looks like site-packages after the reader has installed the package."""
     site = tmp_path_factory.mktemp("site")
-    policy, contract, preemptive, key = blocks("python")
+    policy, contract, preemptive, key, told = blocks("python")
     (project,) = (tomllib.loads(block) for block in blocks("toml"))
     (site / "widest_first.py").write_text(policy)
     (site / "test_widest_first.py").write_text(contract)
     (site / "least_served.py").write_text(preemptive)
     (site / "widest.py").write_text(key)
-    about = project["project"]
-    info = site / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n"
-    )
-    points = dict(about["entry-points"]["dovetail.policies"])
+    (site / "told.py").write_text(told)
+    points = project["project"]["entry-points"]["dovetail.policies"]
     points |= {"least-served": "least_served:LeastServed", "widest": "widest:Widest"}
-    points["lazy"] = "lazy:Lazy"
+    points |= {"lazy": "lazy:Lazy", "told": "told:WidestFirstTold"}
     (site / "lazy.py").write_text(LAZY)
-    lines = "".join(f"{name} = {where}\n" for name, where in points.items())
-    (info / "entry_points.txt").write_text(f"[dovetail.policies]\n{lines}")
+    install(site, project)
     (site / "jobs.csv").write_text(JOBS)
     return site
-
-
-def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
-    # Relative entries of the path are meant from where the tests run.
-    path = os.pathsep.join(str(Path(part).absolute()) for part in path.split(os.pathsep))
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=site,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def dovetail(site: Path, *words: str) -> str:
@@ -157,10 +136,7 @@ def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told_in_one_line(installe
 )
 def test_a_broken_package_spoils_only_its_own_policy(tmp_path: Path, where: str, told: str) -> None:
     (tmp_path / "broken_policy.py").write_text("class NotADataclass:\n    pass\n")
-    info = tmp_path / "broken_policy-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken_policy\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(f"[dovetail.policies]\nbroken = {where}\n")
+    add(tmp_path, "broken_policy", "dovetail.policies", broken=where)
     (tmp_path / "jobs.csv").write_text(JOBS)
     listed = python(tmp_path, "-m", "dovetail.cli.main", "policies")
     assert listed.returncode == 0

@@ -24,7 +24,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.journal import read
 from dovetail.core.model import Interruption, Job, Node, Option, Tenant
-from dovetail.experiments.experiment import PREDICTORS, Experiment, simulate, with_interruption_cost
+from dovetail.experiments.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
@@ -32,6 +32,7 @@ from dovetail.models.power import Limited, PowerTable
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.learned import LEARNED
+from dovetail.predict.registry import DURATIONS
 from dovetail.testing import Audit, arrival, nodes, run_trace
 from dovetail.testing.audit_work import check_work
 
@@ -51,7 +52,7 @@ POWER = PowerTable(
 # Every option of `simulate` that changes what happens, with the values it is tried with.
 OPTIONS: Mapping[str, Sequence[Any]] = {
     "placement": sorted(PLACEMENTS),
-    "predictor": [name for name in PREDICTORS if name not in LEARNED or name == "recent-mean"],
+    "predictor": [name for name in DURATIONS if name not in LEARNED or name == "recent-mean"],
     "kind_speeds": [{}, {"A": 2.0, "B": 0.4}],
     "across": [(1.0, 1.0), (0.8, 0.9)],
     "pair_speed": [None, 0.6, 0.4],

@@ -149,7 +149,7 @@ def test_a_policy_that_wants_speeds_without_a_table_is_told_what_there_is(
     files: tuple[str, str],
 ) -> None:
     asked = ["simulate", files[1], "--cluster", "1x1", "--policy", "model-similarity:speeds=oracle"]
-    with pytest.raises(BadInput, match="there is no speeds 'oracle'; choose from none"):
+    with pytest.raises(BadInput, match="'oracle' needs a table of true speeds"):
         CliRunner().invoke(cli, asked, catch_exceptions=False)
 
 

@@ -44,7 +44,9 @@ class StandIn(socketserver.UnixStreamServer):
         return {"study": "s1", "name": spec.title, "trials": [own["job"] for own in trials]}
 
     def _trial(self, spec: StudySpec, asked: dict[str, Any], number: int) -> dict[str, Any]:
-        settings = sampling.make(spec.sampler, spec.seed, spec.trials)(spec.space, number, ())
+        settings = sampling.make(spec.sampler, spec.seed, spec.trials).suggest(
+            spec.space, number, ()
+        )
         job = expand(spec, settings, number)
         reports = self.folder / f"reports-{number}"
         reports.unlink(missing_ok=True)  # of an earlier study

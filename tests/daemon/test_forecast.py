@@ -16,7 +16,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
-from dovetail.daemon.foresight.copy import Likeness
+from dovetail.daemon.foresight.copy import Likeness, said
 from dovetail.daemon.foresight.forecast import Forecast, made_of
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.workload import Arrival
@@ -268,8 +268,7 @@ def _world(chance: Random) -> World:
 
 def _likeness_of(state: State, policy: Any, again: Any) -> Likeness:
     taken = still.take(state, state.now, state.tracks.values())
-    usage = policy.usage(state) if hasattr(policy, "usage") else {}
-    return Likeness(taken, lambda _: again(), "test", usage=usage)
+    return Likeness(taken, lambda _: again(), "test", remembered=said(policy, "remembered", state))
 
 
 # ------------------------------------------------------------------------------- asking changes nothing

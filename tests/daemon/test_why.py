@@ -193,9 +193,7 @@ def test_under_srtf_those_with_less_time_left_are_ahead() -> None:
     jobs = [lasting("2", 600), lasting("3", 60), lasting("4", 3600)]
     found = _ahead("srtf:predictor=user-estimate", *jobs, of="4")
     assert found["first"] == ["3", "2"]
-    assert found["why"] == (
-        "2 jobs with less time left (1 min against 1 h, by their users' estimates)"
-    )
+    assert found["why"] == ("2 jobs with less time left (1 min against 1 h, by what users said)")
 
 
 def test_under_fair_share_users_who_have_had_less_are_ahead() -> None:

@@ -131,7 +131,7 @@ def test_a_study_survives_being_sent_as_json() -> None:
         (14, "metric_pattern: '(?P<a>x)'", "metric_pattern: it has no group (?P<val_loss>…) for"),
         (15, "steps: 0", "steps: '0' is out of range; give 1 to 1,000,000,000"),
         (16, "report_every: 28", "report_every: 28 is more than all 27 steps"),
-        (19, "sampler: sobl", "sampler: there is no sampler 'sobl'; did you mean sobol?"),
+        (19, "sampler: sobl", "sampler: there is no sampler 'sobl'; did you mean 'sobol'?"),
         (22, "target: low", "target: 'low' is not a number"),
         (25, "budget: {gpu_hours: 0}", "budget.gpu_hours: '0' is out of range; give more"),
         (
@@ -352,7 +352,7 @@ def test_a_validator_agrees_with_the_schema() -> None:
     for example in (*schema.STUDY_EXAMPLES, LEAST, yaml.safe_load(WHOLE)):
         validator.validate(example)
     wrong: Any
-    for wrong in ({"run": 3}, {"array": "0-3"}, {"steps": 0}, {"space": {}}, {"sampler": "x"}):
+    for wrong in ({"run": 3}, {"array": "0-3"}, {"steps": 0}, {"space": {}}, {"sampler": 3}):
         assert not validator.is_valid({**LEAST, **wrong})
     assert not validator.is_valid({**LEAST, "space": {"lr": {"floet": [0, 1]}}})
 

@@ -8,11 +8,13 @@ from statistics import mean, median
 import pytest
 from benchmarks.similarity import unseen_scales
 
+from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.predict.known_models import known_models
 from dovetail.predict.left_out import choices, left_out, same_type
+from dovetail.predict.registry import SPEED_PREDICTORS
 from dovetail.predict.similarity import Scales, guess, same_model
-from dovetail.predict.speed import SameEverywhere, SimilarModels, explained, predictors
+from dovetail.predict.speed import SameEverywhere, SimilarModels, explained
 from dovetail.testing import job
 from dovetail.traces.clusters.speed_tables import read_speed_table
 from speed_samples import GAVEL, made_up_table
@@ -127,7 +129,8 @@ def test_a_model_of_which_nothing_is_known_is_taken_for_the_median_of_all() -> N
 
 
 def test_a_study_hides_the_type_or_the_whole_model_from_the_policy() -> None:
-    told = predictors(TABLE)
+    facts = {"table": lambda: TABLE, "true_speeds": lambda: TABLE}
+    told = {name: SPEED_PREDICTORS.make(name, facts) for name in SPEED_PREDICTORS.names()}
     own = job(model="resnet18@64")
     truth = TABLE.ratio(ModelType("resnet18", 64), K80, V100)
     speeds = {name: told[name].speed(own, "K80", 1) for name in told}
@@ -145,7 +148,8 @@ def test_without_a_table_a_model_or_a_known_kind_nothing_is_believed() -> None:
     assert SameEverywhere().speed(job(model="resnet50@64"), "k80", 1) == 1.0
     assert speeds.speed(job(), "k80", 1) == 1.0
     assert speeds.speed(job(model="resnet50@64"), "T4", 1) == 1.0
-    assert set(predictors(None)) == {"none"}
+    with pytest.raises(BadInput, match="'similar' needs a table of speeds"):
+        SPEED_PREDICTORS.make("similar")
 
 
 def test_an_explanation_names_speeds_neighbours_and_errors() -> None:

@@ -119,7 +119,7 @@ def test_a_pollux_file_with_a_duration_column_needs_nothing_else(tmp_path: Path)
 
 
 def test_only_pollux_files_have_parts(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="only Pollux workloads have parts"):
+    with pytest.raises(BadInput, match="a trace of philly has no parts"):
         traces.read(f"{saved(tmp_path, PHILLY)}#1")
 
 
@@ -158,5 +158,5 @@ def test_a_format_asked_for_by_name_says_which_column_is_missing(
 
 
 def test_a_format_that_does_not_exist_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no trace format 'slurm'; known are muri, tiresias"):
+    with pytest.raises(BadInput, match="no trace format 'slurm'; there is muri, tiresias"):
         traces.read(saved(tmp_path, PHILLY), format="slurm")

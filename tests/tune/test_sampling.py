@@ -26,7 +26,7 @@ SPACE = Space(
 
 
 def trials(name: str, count: int, seed: int = 0, space: Space = SPACE) -> list[Settings]:
-    suggest = sampling.make(name, seed, count)
+    suggest = sampling.make(name, seed, count).suggest
     return [suggest(space, number, ()) for number in range(count)]
 
 
@@ -124,14 +124,14 @@ def test_a_grid_that_is_too_large_or_too_small_is_told() -> None:
     with pytest.raises(BadInput, match="more than 10,000 trials"):
         sampling.planned("grid", Space({"n": Integer(1, 10**9)}), None)
     with pytest.raises(BadInput, match="the grid has no trial 6; it has 6"):
-        sampling.make("grid")(Space({"n": Integer(1, 6)}), 6, ())
+        sampling.make("grid").suggest(Space({"n": Integer(1, 6)}), 6, ())
 
 
 # ------------------------------------------------------------------------------------------- by name
 
 
 def test_a_sampler_that_is_not_there_is_told_by_name() -> None:
-    with pytest.raises(BadInput, match="there is no sampler 'sobl'; did you mean sobol"):
+    with pytest.raises(BadInput, match="there is no sampler 'sobl'; did you mean 'sobol'"):
         sampling.make("sobl")
     with pytest.raises(
         BadInput, match="there is no sampler 'x'; there is random, grid, sobol, tpe"

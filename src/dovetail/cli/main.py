@@ -75,6 +75,11 @@ _SECTIONS = {
         "bound": ("dovetail.cli.bound", "bound", "How cheap could it be at all?"),
         "speeds": ("dovetail.cli.speeds", "speeds", "How fast a model is on which GPUs."),
         "policies": ("dovetail.cli.policies", "policies", "List policies and parameters."),
+        "catalogue": (
+            "dovetail.cli.policies",
+            "catalogue",
+            "List all that can be named, also what packages add.",
+        ),
         "trace": ("dovetail.cli.trace", "trace", "Describe or generate traces."),
     },
 }

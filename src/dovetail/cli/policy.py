@@ -19,13 +19,19 @@ from dovetail.client.connection import Client
 from dovetail.text.tables import Column, table
 
 predictor = click.option(
-    "--predictor", metavar="NAME", help="That tells the policy durations, such as mixture."
+    "--predictor",
+    metavar="NAME",
+    help="That tells the policy durations, such as mixture; see dovetail catalogue predictors.",
 )
 
 
 def with_predictor(policy: str, predictor: str | None) -> str:
     """It is a parameter of policies that need durations."""
-    return f"{policy}:predictor={predictor}" if predictor else policy
+    if not predictor:
+        return policy
+    from dovetail.catalogue import within
+
+    return f"{policy}:predictor={within(predictor)}"
 
 
 @click.group(invoke_without_command=True)

@@ -13,11 +13,9 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.policies import registry
-from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge
-from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
-from dovetail.predict.learned import LEARNED, Learned, Told
-from dovetail.predict.speed import SameEverywhere, SpeedPredictor
+from dovetail.predict.speed import SpeedPredictor
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -39,17 +37,16 @@ def make(
 
     `told`: what a predictor that learns has said; it stands for it where nothing is to be learned.
     """
-    predictors: dict[str, Predictor] = {
-        "history-mean": HistoryMean(),
-        "user-estimate": UserEstimate(),
-    }
-    predictors |= {way: Told(told) if told else Learned(way) for way in LEARNED}
-    known: dict[str, SpeedPredictor] = {"none": SameEverywhere()}
-    if speeds is not None:
-        known["similar"] = speeds
-    usual = "none" if speeds is None else "similar"
-    knowledge = Knowledge(predictors, PREDICTOR, services, costs, known, usual)
-    return registry.make(text, PLACEMENTS["consolidated"], knowledge)
+    known = {} if speeds is None else {"similar": speeds}
+    knowledge = Knowledge(
+        predictor=PREDICTOR,
+        services=services,
+        costs=costs,
+        speeds=known,
+        speed="similar" if known else "none",
+        told=told or {},
+    )
+    return registry.make(text, consolidated, knowledge)
 
 
 def services_of(view: View) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from time import process_time
 from traceback import extract_tb
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -21,31 +21,16 @@ from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
-from dovetail.experiments.search_passes import counting
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
-from dovetail.policies.placement import PLACEMENTS
-from dovetail.policies.registry import Knowledge, make
-from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
-from dovetail.predict.learned import LEARNED, Learned
-from dovetail.predict.speed import predictors as speed_predictors
+from dovetail.policies.registry import Knowledge, make, place_named
 from dovetail.results.charges import Charges
 from dovetail.results.outcomes import Outcomes, summarise
 from dovetail.results.record import RunRecord
 from dovetail.worlds.simulated import NodeEvent, SimulatedCluster
-
-PREDICTORS: Mapping[str, str] = {
-    "oracle": "the truth",
-    "noisy-oracle": "the truth with errors",
-    "history-mean": "what similar jobs took before",
-    "user-estimate": "what users said",
-    "recent-mean": "what similar jobs took lately",
-    "boosted": "trees fitted to the past, every week anew",
-    "mixture": "what similar jobs took lately, and trees for what that misses",
-}
 
 
 @dataclass(frozen=True)
@@ -74,27 +59,22 @@ class Experiment:
         return Costs(rates_of(self.nodes)) if self.costs is None else self.costs
 
     def policy(self, text: str) -> Policy:
-        return make(text, PLACEMENTS[self.placement], self.knowledge())
+        return make(text, place_named(self.placement), self.knowledge())
 
     def knowledge(self) -> Knowledge:
         """What policies may ask for. The truth goes in here and nowhere else."""
         durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
-        predictors: dict[str, Predictor] = {
-            "oracle": Oracle(durations),
-            "noisy-oracle": NoisyOracle(durations, self.seed),
-            "history-mean": HistoryMean(),
-            "user-estimate": UserEstimate(),
-        }
-        predictors |= {way: Learned(way) for way in LEARNED}
+        facts: dict[str, Any] = {"durations": durations, "seed": self.seed}
+        if self.speed_table is not None:
+            facts |= {"table": self.speed_table, "true_speeds": self.speed_table}
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
         believed = self.charged() if self.believed is None else self.believed
         return Knowledge(
-            predictors,
-            self.predictor,
-            _thinned(services),
-            believed,
-            speed_predictors(self.speed_table),
-            self.speeds if self.speed_table else "none",
+            predictor=self.predictor,
+            services=_thinned(services),
+            costs=believed,
+            speed=self.speeds if self.speed_table else "none",
+            facts=facts,
         )
 
     def world(self) -> SimulatedCluster:
@@ -183,7 +163,8 @@ def simulate(
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
-    counted = counting(decider)
+    counting = getattr(decider, "counting", None)
+    counted = counting() if callable(counting) else None
     outcomes = Outcomes(rows, progress)
     charges = Charges(experiment.charged())
     state.index(outcomes)

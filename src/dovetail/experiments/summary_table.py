@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dovetail.experiments.experiment import PREDICTORS
 from dovetail.experiments.files import Failed
 from dovetail.experiments.pareto import Objective
 from dovetail.policies import registry
-from dovetail.predict.speed import SPEEDS
+from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.text.counting import counted
 from dovetail.text.durations import in_one_unit
 from dovetail.text.tables import figures_table, wrapped
@@ -77,7 +76,8 @@ def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[
         for source in registry.sources(text, predictor):
             knowing.setdefault(_source(source), []).append(text)
         if (asked := registry.speeds_of(text, speeds)) is not None:
-            knowing.setdefault(f"speeds: {asked} ({SPEEDS[asked]})", []).append(text)
+            rests_on = source_of(SPEED_PREDICTORS, asked)
+            knowing.setdefault(f"speeds: {asked} ({rests_on})", []).append(text)
     return [
         line
         for source, names in knowing.items()
@@ -88,7 +88,7 @@ def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[
 def _source(name: str) -> str:
     if name == "services":
         return "service: the distribution over the whole trace"
-    return f"durations: {name} ({PREDICTORS[name]})"
+    return f"durations: {name} ({source_of(PREDICTORS, name)})"
 
 
 def _other_ends(summaries: Sequence[Summary]) -> list[str]:

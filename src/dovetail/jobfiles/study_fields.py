@@ -141,7 +141,9 @@ Name = Annotated[
 Function = Annotated[str, BeforeValidator(function), _TEXT]
 Metric = Annotated[str, BeforeValidator(metric), _TEXT]
 Direction = Annotated[str, BeforeValidator(direction), WithJsonSchema({"enum": ["min", "max"]})]
-Sampler = Annotated[str, BeforeValidator(sampler), WithJsonSchema({"enum": list(sampling.NAMES)})]
+# Ours, with or without parameters, or somebody else's.
+_SAMPLERS = {"anyOf": [{"enum": list(sampling.NAMES)}, {"type": "string", "minLength": 1}]}
+Sampler = Annotated[str, BeforeValidator(sampler), WithJsonSchema(_SAMPLERS)]
 Target = Annotated[float, BeforeValidator(quantities.number), WithJsonSchema(_NUMBER)]
 GpuHours = Annotated[
     float, BeforeValidator(hours), WithJsonSchema({**_NUMBER, "exclusiveMinimum": 0})

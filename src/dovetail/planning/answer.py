@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from typing import Any, Final
@@ -12,13 +12,10 @@ from dovetail.core.entries import Action, NodeJoined, Occupied, Start, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.loop import Policy
 from dovetail.core.model import Seconds
-from dovetail.core.plan import Plan
 from dovetail.core.state import State
 from dovetail.models.hourly import HOUR_S
 from dovetail.planning.request import NO_ANSWER, TIME_FORMAT, BadRequest, Request, Wanted
-from dovetail.policies.andreas.drafting import Draft, actions_of
-from dovetail.policies.andreas.policies import AndreasRandomGreedy
-from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import Oracle
 
@@ -57,8 +54,8 @@ def planned(request: Request, policy: str | None = None, limit_s: Seconds = inf)
     """What to run where, by the policy, else by the method that the request names; a search ends
     after that long."""
     decider = _policy(request, policy)
-    if isinstance(decider, AndreasRandomGreedy):
-        decider = replace(decider, limit_s=min(limit_s, decider.limit_s))
+    if callable(within := getattr(decider, "within", None)):  # one that searches
+        decider = within(limit_s)
     state = _state(request)
     notes = [
         f"job {wanted.job.id!r} is past its deadline already"
@@ -84,7 +81,7 @@ def _policy(request: Request, text: str | None) -> Policy:
             text += f":seed={request.seed}"
     durations = {wanted.job.id: wanted.job.options[0].seconds for wanted in request.jobs}
     knowledge = Knowledge({"oracle": Oracle(durations)}, "oracle", costs=request.costs)
-    return make(text, PLACEMENTS["consolidated"], knowledge)
+    return make(text, consolidated, knowledge)
 
 
 def _state(request: Request) -> State:
@@ -112,12 +109,11 @@ def _state(request: Request) -> State:
 
 
 def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]:
-    if not isinstance(policy, AndreasRandomGreedy):
+    if not hasattr(policy, "decide_and_tell"):
         return list(policy.decide(state))
-    draft = Draft(state, policy.books.of(state), movable=True)
-    found = policy.search(draft.problem)
-    notes.append(str(found))
-    return actions_of(draft, found.best, Plan(state, policy.place))
+    actions, note = policy.decide_and_tell(state)
+    notes.append(note)
+    return list(actions)
 
 
 def _placed(request: Request, state: State) -> list[Placed]:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import exp, inf, log
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, cast, final
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Job, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
+from dovetail.policies import between_users
+from dovetail.policies.between_users import owner
 from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import Ahead, Lineup
 
 # Of one user's jobs those of the highest priority go first, then in order of submission. A study is one
 # in that line, whatever the number of its trials: whenever one of them was given a slot it goes behind
@@ -27,10 +30,6 @@ class Usage(NamedTuple):
     as_of: Seconds
     gpus: float  # held now
     weight: float
-
-
-def owner(job: Job) -> str:
-    return job.user or job.tenant
 
 
 def study_of(job: Job) -> str:
@@ -253,17 +252,30 @@ class FairShare:
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _used)
 
-    def account(self, view: View, job: Job) -> Account:
-        return _account(view, self._accounts, job)
+    def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
+        usage = self.remembered(view)
 
-    def usage(self, view: View) -> dict[str, Usage]:
+        def had(who: str) -> float:
+            return usage[who].gpu_s / usage[who].weight if who in usage else 0.0
+
+        def told(who: str, gpu_s: float) -> str:
+            return f"{who} has used {between_users.gpu_time(gpu_s)} lately"
+
+        place = _account(view, self._accounts, track.job).place
+        return between_users.ahead(track, waiting, place, had, told)
+
+    def lineup(self, view: View) -> Lineup:
+        return between_users.lineup(view)
+
+    def remembered(self, view: View) -> dict[str, Usage]:
         """What every user has used lately, as far as anybody has asked for it."""
         accounts = view.index(self._accounts)
         assert isinstance(accounts, Accounts)
         return {who: Usage(a.used, a.as_of, a.gpus, a.weight) for who, a in accounts.of.items()}
 
-    def begin_with(self, view: View, usage: Mapping[str, Usage]) -> None:
+    def begin_with(self, view: View, remembered: object) -> None:
         """In a copy of a view: users have used what they had used in the original."""
+        usage = cast(Mapping[str, Usage], remembered)
         accounts = view.index(self._accounts)
         assert isinstance(accounts, Accounts)
         for who, account in accounts.of.items():
@@ -285,8 +297,15 @@ class Drf:
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _dominant_share)
 
-    def account(self, view: View, job: Job) -> Account:
-        return _account(view, self._accounts, job)
+    def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
+        def told(who: str, gpus: float) -> str:
+            return f"{who} holds {gpus:g} GPUs"
+
+        place = _account(view, self._accounts, track.job).place
+        return between_users.ahead(track, waiting, place, between_users.holding(view), told)
+
+    def lineup(self, view: View) -> Lineup:
+        return between_users.lineup(view)
 
 
 def _account(view: View, spec: AccountsSpec, job: Job) -> Account:

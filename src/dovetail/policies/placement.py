@@ -1,9 +1,4 @@
-"""Where a job goes. A gang stays on one GPU kind; every rule places whenever the GPUs are there.
-
-`count` takes any free GPUs; `consolidated` the fewest nodes and of those the tightest; `spread` the
-emptiest nodes, one GPU each; `topology` is `consolidated` that also keeps a gang inside one rack and
-one island of fast links where it can.
-"""
+"""Where a job goes. A gang stays on one GPU kind; every rule places whenever the GPUs are there."""
 
 from __future__ import annotations
 
@@ -17,10 +12,12 @@ _Choose = Callable[[Room, Pool, int], Placement]
 
 
 def count(room: Room, shape: Shape) -> Placement | None:
+    """Any free GPUs."""
     return _place(room, shape, _any_nodes)
 
 
 def consolidated(room: Room, shape: Shape) -> Placement | None:
+    """The fewest nodes, and of those the tightest."""
     # The usual rule for the usual job, written out: it is asked for several times a decision.
     if not shape.plain or room.tenants:
         return _place(room, shape, _fewest_nodes)
@@ -41,10 +38,12 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
 
 
 def spread(room: Room, shape: Shape) -> Placement | None:
+    """The emptiest nodes, one GPU each."""
     return _place(room, shape, _most_nodes)
 
 
 def topology(room: Room, shape: Shape) -> Placement | None:
+    """As consolidated, and inside one rack and one island of fast links where it can."""
     return _place(room, shape, _nearest_nodes)
 
 

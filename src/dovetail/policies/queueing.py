@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, log10
@@ -26,8 +26,9 @@ from dovetail.policies.keys import (
     Queues,
     late_demotion,
 )
+from dovetail.policies.listed import Listed
 from dovetail.policies.listing import LineScheduler, ListScheduler
-from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import EARLIER
 from dovetail.policies.starving import Starving
 from dovetail.predict.duration import Predictor
 
@@ -37,23 +38,11 @@ _LONGEST_LOG10 = 300.0  # of seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
-    """What all of these share: a list scheduler, made once."""
-
-    place: Place = consolidated
-
-    @cached_property
-    def scheduler(self) -> ListScheduler | LineScheduler:
-        raise NotImplementedError(f"{type(self).__name__} names no scheduler")
-
-    @cached_property
-    def decide(self) -> Callable[[View], Iterable[Action]]:
-        return self.scheduler.decide  # without a detour, since it is called at every event
-
-
-@dataclass(frozen=True, kw_only=True)
 class Fifo(Listed):
     """First come, first served; a head that does not fit blocks everyone behind it."""
+
+    better = EARLIER
+    level = EARLIER
 
     @cached_property
     def scheduler(self) -> LineScheduler:
@@ -64,6 +53,9 @@ class Fifo(Listed):
 class FifoSkip(Listed):
     """First come, first served; jobs that do not fit are skipped (and may starve)."""
 
+    better = EARLIER
+    level = EARLIER
+
     @cached_property
     def scheduler(self) -> ListScheduler:
         return ListScheduler(BySubmission(), self.place)
@@ -73,6 +65,9 @@ class FifoSkip(Listed):
 class Sjf(Listed):
     """Shortest job first, never preempted; a head that does not fit blocks."""
 
+    better = "expected to be shorter"
+    level = "as short that came earlier"
+    in_seconds = True
     predictor: Predictor
 
     @cached_property
@@ -84,6 +79,9 @@ class Sjf(Listed):
 class SjfSkip(Listed):
     """Shortest job first, never preempted; jobs that do not fit are skipped."""
 
+    better = "expected to be shorter"
+    level = "as short that came earlier"
+    in_seconds = True
     predictor: Predictor
 
     @cached_property
@@ -95,6 +93,9 @@ class SjfSkip(Listed):
 class Psjf(Listed):
     """Preemptive shortest job first: by the whole duration, whatever has been done of it."""
 
+    better = "expected to be shorter"
+    level = "as short that came earlier"
+    in_seconds = True
     predictor: Predictor
 
     @cached_property
@@ -106,6 +107,9 @@ class Psjf(Listed):
 class Srtf(Listed):
     """Shortest remaining time first, preemptive. `gain_s`: preempt only for at least that much."""
 
+    better = "with less time left"
+    level = "with as little time left that came earlier"
+    in_seconds = True
     predictor: Predictor
     gain_s: Seconds = 0.0
 
@@ -123,6 +127,8 @@ class Srtf(Listed):
 class Srsf(Listed):
     """Shortest remaining service (time times GPUs) first, preemptive."""
 
+    better = "with fewer GPU-seconds left"
+    level = "with as few GPU-seconds left that came earlier"
     predictor: Predictor
     gain_gpu_s: float = 0.0
 
@@ -139,6 +145,8 @@ class Srsf(Listed):
 class Qssf(Listed):
     """Helios' quasi-shortest-service-first: predicted GPU-time, never preempted, the head blocks."""
 
+    better = "expected to need fewer GPU-seconds"
+    level = "that need as few and came earlier"
     predictor: Predictor
 
     @cached_property
@@ -150,6 +158,8 @@ class Qssf(Listed):
 class Priority(Listed):
     """The highest priority first; `preempt=false` lets running jobs finish."""
 
+    better = "with a higher priority"
+    level = "with the same priority that came earlier"
     preempt: bool = True
 
     @cached_property
@@ -161,6 +171,8 @@ class Priority(Listed):
 class Edf(Listed):
     """The earliest deadline first, preemptive; jobs without a deadline come last."""
 
+    better = "with an earlier deadline"
+    level = "with no earlier a deadline that came earlier"
     preempt: bool = True
 
     @cached_property
@@ -172,6 +184,8 @@ class Edf(Listed):
 class LeastLaxity(Listed):
     """The least slack before its deadline first. `quantum_s`: who preempts has that much less of it."""
 
+    better = "with less slack before their deadline"
+    level = "with as little slack"
     predictor: Predictor
     quantum_s: Seconds = 30.0
 
@@ -193,6 +207,8 @@ class LeastLaxity(Listed):
 class Las(Listed):
     """Least attained service (GPU-seconds) first, exact up to `quantum`. Needs no estimates."""
 
+    better = "that have had fewer GPU-seconds"
+    level = "that have had no more and came earlier"
     quantum: float = 1800.0
 
     def __post_init__(self) -> None:
@@ -212,6 +228,8 @@ class Tiresias(Listed):
     `late`: look for demotions when the original simulator does, which is too late.
     """
 
+    better = "in a higher queue"
+    level = "before it in the same queue"
     queues: int = 3
     limits: tuple[float, ...] = _USUAL_LIMITS
     promote: float = 0.0
@@ -255,6 +273,8 @@ class Gittins(Listed):
     `horizon=0` takes the best horizon (the definition); Tiresias fixes it at 3250 GPU-seconds.
     """
 
+    better = "more likely to finish soon"
+    level = "as likely to finish soon that came earlier"
     services: tuple[float, ...]
     quantum: float = 3250.0
     horizon: float = 0.0
@@ -274,6 +294,8 @@ class Gittins(Listed):
 class RoundRobin(Listed):
     """Time slices: every job runs for `quantum_s`, then the longest-waiting one has its turn."""
 
+    better = "whose turn is before"
+    level = "that have waited longer for their turn"
     quantum_s: Seconds = 600.0
 
     def __post_init__(self) -> None:
@@ -288,6 +310,8 @@ class RoundRobin(Listed):
 class MultilevelFeedback(Listed):
     """Queues with ever longer slices: a job that uses up its slice sinks; round-robin at the bottom."""
 
+    better = "in a higher queue"
+    level = "that have waited longer for their turn"
     levels: int = 4
     quantum_s: Seconds = 600.0
     factor: float = 2.0

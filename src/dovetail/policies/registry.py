@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dovetail.catalogue import Catalogue, settable
-from dovetail.core.errors import BadInput
+from dovetail.catalogue import Catalogue, settable, unwrapped
 from dovetail.core.loop import Policy
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.plan import Place
 from dovetail.models.cost import Costs
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
-from dovetail.predict.learned import Learned
-from dovetail.predict.speed import SameEverywhere, SpeedPredictor
+from dovetail.predict.learned import Told, learns
+from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
+from dovetail.predict.speed import SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
 _ANDREAS = "dovetail.policies.andreas.policies"
@@ -51,46 +52,91 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "frugal": ("dovetail.policies.frugal.policy", "Frugal"),
     "model-similarity": ("dovetail.policies.mixed.similar", "ModelSimilarity"),
 }
-_GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
-_ASKED = ("predictor", "speeds")  # filled in, unless the text names another by its name
 CATALOGUE = Catalogue(
-    "policy", "dovetail policies", "dovetail.policies", BUILTIN, "decide", unlisted=_GIVEN
+    "policy",
+    "dovetail policies",
+    "dovetail.policies",
+    BUILTIN,
+    "decide",
+    filled={
+        "place": "",
+        "predictor": "durations (--predictor)",
+        "speeds": "speeds by GPU kind (--speed-table)",
+        "services": "the distribution of service, which it is given for the whole trace",
+        "costs": "",
+    },
+    nested=("place", "predictor", "speeds"),
+)
+PLACES = Catalogue(
+    "placement",
+    "dovetail catalogue placements",
+    "dovetail.placements",
+    {name: ("dovetail.policies.placement", name) for name in PLACEMENTS},
+    "__call__",
 )
 names = CATALOGUE.names
 find = CATALOGUE.find
 manual = CATALOGUE.manual
+describe = CATALOGUE.describe
+
+
+def place_named(text: str) -> Place:
+    place: Place = PLACES.make(text)
+    return place
 
 
 @dataclass(frozen=True)
 class Knowledge:
     """What a policy may be given beyond the view, by the name of the field that asks for it."""
 
-    predictors: Mapping[str, Predictor]
-    predictor: str  # the one to use unless the policy's text names another
+    predictors: Mapping[str, Predictor] = field(default_factory=dict)  # beside the catalogue's
+    predictor: str = "history-mean"  # the one to use unless the policy's text names another
     services: tuple[float, ...] = ()  # the distribution of service, in GPU-seconds
     costs: Costs = Costs()  # what energy and lateness are believed to cost
-    speeds: Mapping[str, SpeedPredictor] = field(default_factory=lambda: {"none": SameEverywhere()})
+    speeds: Mapping[str, SpeedPredictor] = field(default_factory=dict)  # beside the catalogue's
     speed: str = "none"  # the one of them to use unless the policy's text names another
+    facts: Mapping[str, Any] = field(default_factory=dict)  # that predictors may ask for, by field
+    told: Mapping[JobId, Seconds] = field(default_factory=dict)  # by one that would have to learn
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def predictor_named(self, name: str) -> Predictor:
-        predictor: Predictor = _choose("predictor", self.predictors, name)
-        if isinstance(predictor, Learned):
-            predictor.require()
+    def predictor_named(self, text: str) -> Predictor:
+        if text in self.predictors:
+            return self.predictors[text]
+        predictor: Predictor = self._make(PREDICTORS, text)
+        if self.told and learns(predictor):
+            return Told(self.told, partial(source_of, PREDICTORS, text))
         return predictor
+
+    def speeds_named(self, text: str) -> SpeedPredictor:
+        if text in self.speeds:
+            return self.speeds[text]
+        speeds: SpeedPredictor = self._make(SPEED_PREDICTORS, text)
+        return speeds
+
+    def _make(self, catalogue: Catalogue, text: str) -> Any:
+        """Once: policies that name the same are told by the same."""
+        key = f"{catalogue.noun} {text}"
+        if key not in self._made:
+            facts = {name: (lambda fact=fact: fact) for name, fact in self.facts.items()}
+            self._made[key] = catalogue.make(text, facts)
+        return self._made[key]
 
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     """The policy that the text describes: its name, then `field=value` parts joined by colons."""
-    readers: dict[str, Callable[[str], Any]] = {
-        "place": partial(_choose, "placement", PLACEMENTS),
-        "predictor": knowledge.predictor_named,
-        "speeds": partial(_choose, "speeds", knowledge.speeds),
+    given = {
+        "place": lambda: place,
+        "predictor": lambda: knowledge.predictor_named(knowledge.predictor),
+        "speeds": lambda: knowledge.speeds_named(knowledge.speed),
+        "services": lambda: knowledge.services,
+        "costs": lambda: knowledge.costs,
     }
-    values = CATALOGUE.values(text, readers)
-    for key in settable(find(text.partition(":")[0])):
-        if key not in values:
-            _provide(values, key, place, knowledge)
-    policy: Policy = CATALOGUE.build(text, values)
+    readers = {
+        "place": lambda value: place_named(unwrapped(value)),
+        "predictor": lambda value: knowledge.predictor_named(unwrapped(value)),
+        "speeds": lambda value: knowledge.speeds_named(unwrapped(value)),
+    }
+    policy: Policy = CATALOGUE.make(text, given, readers)
     return policy
 
 
@@ -98,7 +144,7 @@ def sources(text: str, predictor: str) -> list[str]:
     """What a policy learns of jobs before they end: the name of its predictor, or `services`."""
     known = settable(find(text.partition(":")[0]))
     given = CATALOGUE.given(text, known)
-    found = [given.get("predictor", predictor)] if "predictor" in known else []
+    found = [unwrapped(given.get("predictor", predictor))] if "predictor" in known else []
     if "services" in known and "services" not in given:
         found.append("services")
     return found
@@ -107,40 +153,6 @@ def sources(text: str, predictor: str) -> list[str]:
 def speeds_of(text: str, usual: str) -> str | None:
     """What the policy is told of speeds; None: it does not ask."""
     known = settable(find(text.partition(":")[0]))
-    return CATALOGUE.given(text, known).get("speeds", usual) if "speeds" in known else None
-
-
-def _provide(values: dict[str, Any], key: str, place: Place, knowledge: Knowledge) -> None:
-    if key == "place":
-        values[key] = place
-    elif key == "predictor":
-        values[key] = knowledge.predictor_named(knowledge.predictor)
-    elif key == "services":
-        values[key] = knowledge.services
-    elif key == "costs":
-        values[key] = knowledge.costs
-    elif key == "speeds":
-        values[key] = knowledge.speeds[knowledge.speed]
-
-
-def _choose(what: str, choices: Mapping[str, Any], value: str) -> Any:
-    if value not in choices:
-        raise BadInput(f"there is no {what} {value!r}; choose from {', '.join(choices)}")
-    return choices[value]
-
-
-@dataclass(frozen=True)
-class Description:
-    name: str
-    summary: str
-    parameters: Mapping[str, str]
-    needs: tuple[str, ...]
-
-
-def describe(name: str) -> Description:
-    """The name, the first sentence and the parameters with their defaults."""
-    parameters = CATALOGUE.parameters(name)
-    for key in ("place", *_ASKED, *_GIVEN):
-        parameters.pop(key, None)
-    needs = tuple(key for key in settable(find(name)) if key in (*_ASKED, "services"))
-    return Description(name, CATALOGUE.summary(name), parameters, needs)
+    if "speeds" not in known:
+        return None
+    return unwrapped(CATALOGUE.given(text, known).get("speeds", usual))

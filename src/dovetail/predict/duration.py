@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol, final
 
@@ -13,18 +14,26 @@ from dovetail.predict.lore import Lore
 
 
 class Predictor(Protocol):
+    """A frozen dataclass; its fields are its parameters. It may have a static method `source()`: on
+    what it rests, in words that follow "by". One that learns at some cost has `belief` and `knows`
+    besides (see `predict.learned`): it is then asked once for all that looks ahead."""
+
     def duration_s(self, job: Job, view: View) -> Seconds: ...
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class Oracle:
     """Knows every duration. What other simulators assume silently stands here at the call site."""
 
-    def __init__(self, durations: Mapping[JobId, Seconds]) -> None:
-        self._durations: Final = durations
+    durations: Mapping[JobId, Seconds]
+
+    @staticmethod
+    def source() -> str:
+        return "the truth"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
-        return self._durations[job.id]
+        return self.durations[job.id]
 
 
 # How far Helios' predictions were off on Philly: that part of the jobs within that factor.
@@ -32,21 +41,25 @@ _HELIOS = ((0.1, 1.0, 1.1), (0.5, 1.1, 1.5), (0.7, 1.5, 2.0), (0.9, 2.0, 10.0), 
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class NoisyOracle:
     """The truth times an error drawn from the distribution of Helios' artifact: a tenth of the jobs
     within 10 %, half within 50 %, 70 % within a factor of 2, 90 % within 10, the rest within 100."""
 
-    def __init__(self, durations: Mapping[JobId, Seconds], seed: int = 0) -> None:
-        self._durations: Final = durations
-        self._seed: Final = seed
+    durations: Mapping[JobId, Seconds]
+    seed: int = 0
+
+    @staticmethod
+    def source() -> str:
+        return "the truth with errors"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
         # Seeded by the job, so that the error does not depend on who is asked for first.
-        chance = Random(f"{self._seed}/{job.id}")
+        chance = Random(f"{self.seed}/{job.id}")
         part = chance.random()
         _, low, high = next(row for row in _HELIOS if part <= row[0])
         factor: float = low * (high / low) ** chance.random()
-        duration = self._durations[job.id]
+        duration = self.durations[job.id]
         return duration * factor if chance.random() < 0.5 else duration / factor
 
 
@@ -76,14 +89,18 @@ class _History:
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class HistoryMean:
     """The mean of what finished before: the same command, else the same with other numbers of epochs
     or other values; where no command is known the same user, name and size, else user and name; else
     the user's own estimate; else what is coarser, up to everyone's jobs, else `guess_s`. Trials go by
     their study instead of their name; other work says nothing about how long they are."""
 
-    def __init__(self, guess_s: Seconds = 3600.0) -> None:
-        self._guess_s: Final = guess_s
+    guess_s: Seconds = 3600.0
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took before"
 
     def build(self, view: View) -> _History:
         return _History()
@@ -92,15 +109,19 @@ class HistoryMean:
         history = view.index(self)
         assert isinstance(history, _History)
         mean = history.lore.mean(job)
-        return self._guess_s if mean is None else mean
+        return self.guess_s if mean is None else mean
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class UserEstimate:
     """What the user said, else `guess_s`."""
 
-    def __init__(self, guess_s: Seconds = 3600.0) -> None:
-        self._guess_s: Final = guess_s
+    guess_s: Seconds = 3600.0
+
+    @staticmethod
+    def source() -> str:
+        return "what users said"
 
     def duration_s(self, job: Job, view: View) -> Seconds:
-        return job.estimate.seconds if job.estimate is not None else self._guess_s
+        return job.estimate.seconds if job.estimate is not None else self.guess_s

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import expm1, inf
-from typing import Final, final
+from typing import Final, Protocol, TypeGuard, final
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
@@ -21,18 +22,28 @@ from dovetail.predict.reasons import belief_of
 LEARNED: Final = (RECENT_MEAN, BOOSTED, MIXTURE)
 
 
-@final
+class Learns(Protocol):
+    """A predictor that is asked once for all that looks ahead: to learn takes a while."""
+
+    def duration_s(self, job: Job, view: View) -> Seconds: ...
+
+    def belief(self, job: Job, view: View) -> Belief:
+        """How long it takes in all."""
+
+    def knows(self, job: Job, view: View) -> bool:
+        """Is that more than a guess?"""
+
+
+def learns(predictor: object) -> TypeGuard[Learns]:
+    return hasattr(predictor, "belief") and hasattr(predictor, "knows")
+
+
+@dataclass(frozen=True, eq=False)
 class Learned:
     """Answers in one of the ways of `Learner`. The trees of a policy's answers are fitted by the
     thread that asks; those of intervals only when somebody wants one."""
 
-    def __init__(self, way: str) -> None:
-        self.way: Final = way
-
-    def require(self) -> None:
-        """Say what is missing before anything runs."""
-        if self.way in (BOOSTED, MIXTURE) and missing():
-            raise BadInput(missing())
+    way: str
 
     def build(self, view: View) -> Followed:
         return Followed(self.way)
@@ -57,13 +68,62 @@ class Learned:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class RecentMean(Learned):
+    """The mean of what similar jobs took lately: what is older counts for less."""
+
+    way: str = field(default=RECENT_MEAN, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took lately"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Boosted(Learned):
+    """Trees fitted to the past, every week anew."""
+
+    way: str = field(default=BOOSTED, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "trees fitted to the past, every week anew"
+
+    def __post_init__(self) -> None:
+        _need_trees()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Mixture(Learned):
+    """What similar jobs took lately, and trees for what that misses."""
+
+    way: str = field(default=MIXTURE, init=False)
+
+    @staticmethod
+    def source() -> str:
+        return "what similar jobs took lately, and trees for what that misses"
+
+    def __post_init__(self) -> None:
+        _need_trees()
+
+
+def _need_trees() -> None:
+    """Say what is missing before anything runs."""
+    if missing():
+        raise BadInput(missing())
+
+
+@final
 class Told:
     """What one that learns has said, where nothing is to be learned; of other jobs, what history
     says."""
 
-    def __init__(self, seconds: Mapping[JobId, Seconds]) -> None:
+    def __init__(self, seconds: Mapping[JobId, Seconds], source: Callable[[], str]) -> None:
         self._seconds: Final = seconds
         self._otherwise: Final = HistoryMean()
+        self.source: Final = source  # that of the one that has said it
 
     def duration_s(self, job: Job, view: View) -> Seconds:
         found = self._seconds.get(job.id)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from math import isfinite
 from statistics import median
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.predict.left_out import Hides, left_out, same_type
 from dovetail.predict.similarity import Guess, describe, guess, same_model
+
+Speed: TypeAlias = Callable[[Job, str, int], float]
 
 
 class SpeedPredictor(Protocol):
@@ -20,8 +23,13 @@ class SpeedPredictor(Protocol):
 
 
 @final
+@dataclass(frozen=True)
 class SameEverywhere:
     """Takes no notice of GPU kinds, but for jobs that were timed on them."""
+
+    @staticmethod
+    def source() -> str:
+        return "the same on every GPU kind"
 
     def speed(self, job: Job, kind: str, nodes: int) -> float:
         return _as_timed(job, kind)
@@ -79,24 +87,49 @@ class SimilarModels:
         return self._tables[wanted]
 
 
-SPEEDS: Final = {
-    "oracle": "as measured, which is the truth here",
-    "similar": "as other models, its own measurements hidden",
-    "strangers": "as other models, all measurements of its model hidden",
-    "none": "the same on every GPU kind",
-}
+@dataclass(frozen=True, eq=False)
+class AsMeasured:
+    """As measured, which is the truth in a simulation."""
+
+    true_speeds: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as measured, which is the truth here"
+
+    @cached_property
+    def speed(self) -> Speed:
+        return SimilarModels(self.true_speeds).speed
 
 
-def predictors(table: SpeedTable | None) -> dict[str, SpeedPredictor]:
-    """Everything that policies of a simulation may be told of speeds, by name."""
-    if table is None:
-        return {"none": SameEverywhere()}
-    return {
-        "oracle": SimilarModels(table),
-        "similar": SimilarModels(table, same_type),
-        "strangers": SimilarModels(table, same_model),
-        "none": SameEverywhere(),
-    }
+@dataclass(frozen=True, eq=False)
+class AsSimilar:
+    """As other models are, its own measurements hidden."""
+
+    table: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as other models, its own measurements hidden"
+
+    @cached_property
+    def speed(self) -> Speed:
+        return SimilarModels(self.table, same_type).speed
+
+
+@dataclass(frozen=True, eq=False)
+class AsStrangers:
+    """As other models are, all measurements of its model hidden."""
+
+    table: SpeedTable
+
+    @staticmethod
+    def source() -> str:
+        return "as other models, all measurements of its model hidden"
+
+    @cached_property
+    def speed(self) -> Speed:
+        return SimilarModels(self.table, same_model).speed
 
 
 # ---------------------------------------------------------------------------------------- explained

@@ -30,8 +30,7 @@ from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
-from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
-from dovetail.predict.learned import LEARNED, Learned
+from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
 from dovetail.worlds.simulated import Interference, NodeEvent, SimulatedCluster, Speed
 
 
@@ -64,16 +63,13 @@ class World:
 
 def knowledge(world: World) -> Knowledge:
     """Everything a policy may be told of this world, the truth included."""
-    durations = world.durations()
-    predictors: dict[str, Predictor] = {
-        "oracle": Oracle(durations),
-        "noisy-oracle": NoisyOracle(durations),
+    guesses: dict[str, Predictor] = {
         "history-mean": HistoryMean(10.0),
         "user-estimate": UserEstimate(10.0),
     }
-    predictors |= {way: Learned(way) for way in LEARNED}
     services = tuple(sorted(a.work_s * a.job.gpus for a in world.arrivals))
-    return Knowledge(predictors, "oracle", services)
+    facts = {"durations": world.durations(), "seed": 0}
+    return Knowledge(guesses, "oracle", services, facts=facts)
 
 
 def policy_for(world: World, text: str, place: str = "consolidated") -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dovetail.traces.readers.formats import FORMATS, read, read_durations
+from dovetail.traces.readers.formats import read, read_durations
 from dovetail.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dovetail.traces.writing import write
 
 __all__ = [
-    "FORMATS",
     "Description",
     "Recipe",
     "Trace",

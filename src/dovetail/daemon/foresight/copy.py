@@ -5,9 +5,9 @@ Of a long queue only the part is taken that can matter soon, in the order of the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,6 @@ from dovetail.core import still as stills
 from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
 from dovetail.core.model import Interruption, Job, JobId, Seconds
-from dovetail.core.orders import WaitingRow
 from dovetail.core.state import State
 from dovetail.core.still import Still
 from dovetail.core.track import Track
@@ -25,10 +24,11 @@ from dovetail.daemon.clock import Clock
 from dovetail.daemon.foresight.calibration import Record
 from dovetail.models.cost import Costs
 from dovetail.models.power import NO_LIMITS, PowerTable
-from dovetail.policies.fairness import Drf, FairShare, Usage, owner
-from dovetail.policies.listing import LineScheduler, ListScheduler
+from dovetail.policies.precedence import Lineup
 from dovetail.predict.intervals import Belief, Experience
-from dovetail.predict.learned import Learned
+from dovetail.predict.learned import learns
+
+log = logging.getLogger("dovetail.daemon")
 
 MOST_WAITING = 2_000  # jobs that are taken
 _OF_EACH_SHAPE = 8  # at least, if there are as many: what is small may slip past what is large
@@ -59,7 +59,8 @@ class Likeness:
     policy: str
     left_out: int = 0  # waiting jobs that are not in it
     line: tuple[JobId, ...] = ()  # all that wait in the policy's order, where some were left out
-    usage: Mapping[str, Usage] = field(default_factory=dict)
+    is_exact: bool = True  # is that their real order?
+    remembered: object = None  # by the policy, beyond what the state tells
     told: Mapping[JobId, Belief] = field(default_factory=dict)  # by a predictor that learns
     held_until: Mapping[JobId, Seconds] = field(default_factory=dict)  # held jobs let go later
     power: PowerTable = NO_LIMITS  # how much slower jobs are under power limits
@@ -83,9 +84,20 @@ class Likeness:
     def policy_on(self, state: State) -> Policy:
         """A new one of the same kind; what it is to know of the past is taken over."""
         policy = self.make_policy(state)
-        if isinstance(policy, FairShare) and self.usage:
-            policy.begin_with(state, self.usage)
+        if self.remembered is not None:
+            said(policy, "begin_with", state, self.remembered)
         return policy
+
+
+def said(policy: Policy, method: str, *given: Any) -> Any:
+    """What the policy says of itself (`policies.precedence`). None: it does not, or, being somebody
+    else's, cannot."""
+    ask = getattr(policy, method, None)
+    try:
+        return ask(*given) if callable(ask) else None
+    except Exception:
+        log.exception("`%s` of the policy %r failed", method, policy)
+        return None
 
 
 def take(service: Asked, also: JobId | None = None) -> Likeness:
@@ -93,16 +105,16 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
     chosen = service.chosen
     policy, text, costs = chosen.policy, chosen.text, chosen.costs
 
-    def small(view: View, now: Seconds) -> Likeness | Sequence[WaitingRow | Track]:
+    def small(view: View, now: Seconds) -> Likeness | Lineup:
         if len(view.tracks) - len(view.running) <= MOST_WAITING:
             return _likeness(view, now, policy, text, costs, view.tracks.values())
-        return _as_it_lies(view, policy)
+        return _lineup(view, policy)
 
     found = service.look(small)
     experience, record = _learned_by(service)
     if isinstance(found, Likeness):
         return replace(found, experience=experience, record=record)
-    line = _in_order(found, policy)
+    line = [t for t in found.order() if t.placement is None and not t.held]
     picked = _picked(line, also)
 
     def large(view: View, now: Seconds) -> Likeness:
@@ -116,7 +128,8 @@ def take(service: Asked, also: JobId | None = None) -> Likeness:
         return replace(likeness, left_out=left_out)
 
     ids = tuple([track.job.id for track in line])
-    return replace(service.look(large), line=ids, experience=experience, record=record)
+    likeness = replace(service.look(large), line=ids, is_exact=found.exact)
+    return replace(likeness, experience=experience, record=record)
 
 
 _learned: WeakKeyDictionary[Any, tuple[Experience, Record]] = WeakKeyDictionary()
@@ -135,7 +148,6 @@ def _learned_by(service: Asked) -> tuple[Experience, Record]:
 def _likeness(
     view: View, now: Seconds, policy: Policy, text: str, costs: Costs, tracks: Iterable[Track]
 ) -> Likeness:
-    usage = policy.usage(view) if isinstance(policy, FairShare) else {}
     tracks = list(tracks)
     learned = _learned_of(policy, view, tracks)
     seconds = {job_id: belief.seconds for job_id, (belief, _) in learned.items()}
@@ -146,7 +158,7 @@ def _likeness(
         still,
         lambda state: make(text, services_of(state), costs, speeds, seconds),
         text,
-        usage=usage,
+        remembered=said(policy, "remembered", view),
         told=told,
         power=costs.power,
     )
@@ -158,7 +170,7 @@ def _learned_of(
     """What a predictor that learns says, and whether it is more than a guess. Asked here, once: in a
     likeness it would have to learn everything anew."""
     predictor = getattr(policy, "predictor", None)
-    if not isinstance(predictor, Learned):
+    if not learns(predictor):
         return {}
     return {
         track.job.id: (predictor.belief(track.job, view), predictor.knows(track.job, view))
@@ -166,39 +178,14 @@ def _learned_of(
     }
 
 
-def scheduler_of(policy: Policy) -> ListScheduler | LineScheduler | None:
-    """The list scheduler behind most policies."""
-    scheduler = getattr(policy, "scheduler", None)
-    return scheduler if isinstance(scheduler, ListScheduler | LineScheduler) else None
-
-
 # ------------------------------------------------------------------------------------ a long queue
 
 
-def _as_it_lies(view: View, policy: Policy) -> Sequence[WaitingRow | Track]:
+def _lineup(view: View, policy: Policy) -> Lineup:
     """Brief, since the loop waits: sorting comes later."""
-    scheduler = scheduler_of(policy)
-    return list(view.tracks.values()) if scheduler is None else scheduler.line(view)
-
-
-def _in_order(found: Iterable[WaitingRow | Track], policy: Policy) -> list[Track]:
-    """Who waits, the first first. On the caller's thread; the state may move on meanwhile."""
-    rows = [row for row in found if isinstance(row, tuple) and row[3].turn == row[2]]
-    line = [track for track in found if isinstance(track, Track)]
-    line += [row[3] for row in sorted(rows, key=itemgetter(0, 1))]
-    line = [track for track in line if track.placement is None and not track.held]
-    return _by_turns(line) if isinstance(policy, FairShare | Drf) else line
-
-
-def _by_turns(line: Sequence[Track]) -> list[Track]:
-    """Where users take turns: the first of each, then the second of each."""
-    number: dict[str, int] = {}
-    rows = []
-    for track in line:
-        who = owner(track.job)
-        number[who] = number.get(who, 0) + 1
-        rows.append((number[who], track.sequence, track))
-    return [row[2] for row in sorted(rows, key=itemgetter(0, 1))]
+    found: Lineup | None = said(policy, "lineup", view)
+    tracks = list(view.tracks.values()) if found is None else []
+    return found or Lineup(lambda: tracks, exact=False)
 
 
 def _picked(line: Sequence[Track], also: JobId | None) -> list[Track]:

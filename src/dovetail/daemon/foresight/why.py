@@ -33,9 +33,6 @@ from dovetail.text.times import clock_near
 from dovetail.workloads.study.kind import studies_of
 
 MOST_LINES = 24
-_HAS_TIME = (
-    "there is room, but it has time: it waits for company on the machine, or for a cheaper hour"
-)
 _SHOWN = 3  # jobs ahead that are named
 _MOST_METRICS = 4
 
@@ -179,8 +176,9 @@ class _Case:
             )
         place = getattr(self._policy, "place", consolidated)
         if place(room, shape) is not None:
-            if not line.ahead and self._likeness.policy.partition(":")[0] == "frugal":
-                return Reason(BEHIND, _HAS_TIME)
+            holds_back = getattr(self._policy, "holds_back", "")
+            if not line.ahead and holds_back:
+                return Reason(BEHIND, f"there is room, but {holds_back}")
             first = f"job {line.ahead[0]}" if line.ahead else "who is to run first"
             how = f"{first} goes first" + (" and does not fit" if line.blocks else "")
             return Reason(BEHIND, f"there is room for it, but {how}")

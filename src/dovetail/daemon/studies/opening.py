@@ -71,7 +71,7 @@ def _check_rule(text: str) -> None:
 
 def _begins_from_others(spec: StudySpec) -> str:
     """What in it makes trials begin with a copy of what others have saved; "" if nothing does."""
-    if spec.policy.partition(":")[0] == "pbt":
+    if getattr(make_rule(spec.policy), "copies", False):
         return f"policy {spec.policy}"
     return "from_step in the space" if shares(spec) else ""
 
@@ -99,12 +99,19 @@ def first_turns(spec: StudySpec, number: int) -> list[Turn]:
 
 def learns(spec: StudySpec) -> bool:
     """Does its sampler look at the trials so far?"""
-    return spec.sampler in sampling.LEARNING
+    return sampling.learns(spec.sampler)
 
 
 def settings_for(spec: StudySpec, number: int, past: Sequence[Trial] = ()) -> Settings:
-    suggest = sampling.make(spec.sampler, spec.seed, spec.trials)
-    return tuple(suggest(spec.space, number, past).items())
+    sampler = sampling.make(spec.sampler, spec.seed, spec.trials)
+    try:
+        found = sampler.suggest(spec.space, number, past)
+    except DovetailError:
+        raise
+    except Exception as error:  # somebody else's mistake
+        told = f"{type(error).__name__}: {error}"
+        raise BadInput(f"sampler: {spec.sampler} failed ({told}); choose another") from None
+    return tuple(found.items())
 
 
 def by_chance(spec: StudySpec, number: int) -> Settings:

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from random import Random
+from typing import Self
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Seconds
-from dovetail.core.plan import Place
+from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
-from dovetail.policies.andreas.drafting import BooksSpec, replanned
+from dovetail.policies.andreas.drafting import BooksSpec, Draft, actions_of, replanned
 from dovetail.policies.andreas.filling import greedy
 from dovetail.policies.andreas.improving import local_search, path_relinking
 from dovetail.policies.andreas.problem import Assignment, Problem
 from dovetail.policies.andreas.random_greedy import MOST_PASSES, Search, random_greedy
+from dovetail.policies.andreas.search_passes import Counting
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
 
@@ -63,6 +65,20 @@ class AndreasRandomGreedy(Replanning):
 
     def decide(self, view: View) -> Sequence[Action]:
         return replanned(view, self.books, self.solve, self.place)
+
+    def decide_and_tell(self, view: View) -> tuple[Sequence[Action], str]:
+        """Once, all anew; and how much was searched, in a sentence."""
+        draft = Draft(view, self.books.of(view), movable=True)
+        found = self.search(draft.problem)
+        return actions_of(draft, found.best, Plan(view, self.place)), str(found)
+
+    def within(self, limit_s: Seconds) -> Self:
+        """The same, that takes no longer for a decision."""
+        return replace(self, limit_s=min(limit_s, self.limit_s))
+
+    def counting(self) -> Counting:
+        """The same, that counts."""
+        return Counting(self)
 
     def solve(self, problem: Problem) -> Assignment:
         return self.search(problem).best

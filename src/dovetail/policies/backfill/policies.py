@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import ClassVar
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import JobId, Placement, Seconds
@@ -20,14 +21,16 @@ from dovetail.policies.backfill.first_blocked import Shadows, ShadowsBy, Spare
 from dovetail.policies.backfill.reservations import Due, Reservations, ReservationsBy
 from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import InOrderOfSubmission
 from dovetail.predict.duration import Predictor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Easy:
+class Easy(InOrderOfSubmission):
     """First come, first served. Behind a job that does not fit, others may start if, by the
     estimates, they end before it could start (the shadow time) or leave it enough GPUs then."""
 
+    blocks: ClassVar[bool] = True
     place: Place = consolidated
     predictor: Predictor
 
@@ -97,7 +100,7 @@ def _worth_a_try(lanes: list[Lane], now: Seconds, spare: Spare) -> list[Lane]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conservative:
+class Conservative(InOrderOfSubmission):
     """First come, first served, and every job has a start reserved: one that came later may start
     before it only if, by the estimates, that delays nobody who came before."""
 

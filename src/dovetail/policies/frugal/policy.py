@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import inf
-from typing import Final
+from typing import ClassVar, Final
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import WHOLE_GPU, JobId, Seconds
@@ -49,6 +49,9 @@ class Frugal:
     energy that its GPUs draw without one.
     """
 
+    holds_back: ClassVar[str] = (
+        "it has time: it waits for company on the machine, or for a cheaper hour"
+    )
     costs: Costs = Costs()
     predictor: Predictor = UserEstimate()
     place: Place = consolidated

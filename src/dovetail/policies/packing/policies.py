@@ -8,16 +8,16 @@ from functools import cached_property
 
 from dovetail.core.entries import Action
 from dovetail.core.model import Seconds
-from dovetail.core.plan import Place
 from dovetail.core.view import View
+from dovetail.policies.listed import Listed
+from dovetail.policies.listing import ListScheduler
 from dovetail.policies.packing.pairing import PairScheduler
 from dovetail.policies.packing.partners import PartnersBy
-from dovetail.policies.placement import consolidated
 from dovetail.policies.queueing import in_turns
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gandiva:
+class Gandiva(Listed):
     """Time slices; pairs of equal gangs packed on the same GPUs while that pays; migration.
 
     `threshold`: a pair stays packed while its two speeds, as parts of the speed that one job alone has
@@ -25,7 +25,8 @@ class Gandiva:
     `trials`: after so many pairs that did not pay a job is left alone; each costs it its place in line.
     """
 
-    place: Place = consolidated
+    better = "whose turn is before"
+    level = "that have waited longer for their turn"
     quantum_s: Seconds = 60.0
     threshold: float = 1.0
     trials: int = 1
@@ -42,9 +43,13 @@ class Gandiva:
             raise ValueError(f"trials={self.trials}: give 1 or more")
 
     @cached_property
+    def scheduler(self) -> ListScheduler:
+        return in_turns(self.quantum_s, self.place, pairs=True)
+
+    @cached_property
     def decide(self) -> Callable[[View], Sequence[Action]]:
         return PairScheduler(
-            in_turns(self.quantum_s, self.place, pairs=True),
+            self.scheduler,
             self.place,
             PartnersBy(self.threshold, self.trials),
             pack=self.pack,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
 from dovetail.models.workload import Arrival
@@ -27,31 +29,37 @@ CPU_UNIT = 1000.0  # cpu_milli
 MEMORY_UNIT = 1024.0  # memory_mib
 
 
-def alibaba(header: Header, context: Context) -> MakeArrival:
-    """How a pod ended (`pod_phase`) is left out: most were stopped from outside."""
-    del context  # its times are plain seconds
-    job_id = distinct_column(header, "name", given)
-    gpus = column(header, "num_gpu", whole)
-    share = column(header, "gpu_milli", blank_or(whole))
-    kinds = column(header, "gpu_spec", labels) if "gpu_spec" in header else None
-    cpus = _optional(header, "cpu_milli")
-    memory = _optional(header, "memory_mib")
-    created = distinct_column(header, "creation_time", seconds)
-    duration = _duration(header, created)
+@dataclass(frozen=True)
+class AlibabaTrace:
+    """Alibaba's GPU trace of 2023: pods that ask for GPUs, for a part of one, or for none."""
 
-    def arrival(row: Row, _: int) -> Arrival:
-        count = gpus(row)
-        job = Job(
-            JobId(job_id(row)),
-            count,
-            (share(row) or WHOLE_GPU) if count == 1 else WHOLE_GPU,
-            kinds(row) if kinds else (),
-            (cpus(row) or 0.0) / CPU_UNIT,
-            (memory(row) or 0.0) / MEMORY_UNIT,
-        )
-        return Arrival(created(row), job, duration(row))
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
 
-    return arrival
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        """How a pod ended (`pod_phase`) is left out: most were stopped from outside."""
+        del context  # its times are plain seconds
+        job_id = distinct_column(header, "name", given)
+        gpus = column(header, "num_gpu", whole)
+        share = column(header, "gpu_milli", blank_or(whole))
+        kinds = column(header, "gpu_spec", labels) if "gpu_spec" in header else None
+        cpus = _optional(header, "cpu_milli")
+        memory = _optional(header, "memory_mib")
+        created = distinct_column(header, "creation_time", seconds)
+        duration = _duration(header, created)
+
+        def arrival(row: Row, _: int) -> Arrival:
+            count = gpus(row)
+            job = Job(
+                JobId(job_id(row)),
+                count,
+                (share(row) or WHOLE_GPU) if count == 1 else WHOLE_GPU,
+                kinds(row) if kinds else (),
+                (cpus(row) or 0.0) / CPU_UNIT,
+                (memory(row) or 0.0) / MEMORY_UNIT,
+            )
+            return Arrival(created(row), job, duration(row))
+
+        return arrival
 
 
 def _optional(

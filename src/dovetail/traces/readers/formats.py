@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from os import PathLike, fspath
 from os.path import exists
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
-from dovetail.core.errors import BadInput
+from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Seconds
 from dovetail.models.speed_table import SpeedTable
-from dovetail.traces.readers import alibaba, columns, gavel, native, philly, pollux, tiresias
-from dovetail.traces.readers.cells import Header, Read, column, duration, label
+from dovetail.models.workload import Arrival
+from dovetail.traces.readers import columns, gavel
+from dovetail.traces.readers.cells import Header, Read, Row, column, duration, label
+from dovetail.traces.readers.registry import READERS, make
 from dovetail.traces.readers.rows import (
     Complaints,
     Context,
     CsvTable,
-    Format,
+    MakeArrival,
     Table,
+    TraceReader,
     collect,
     each,
     first_line,
@@ -26,24 +30,7 @@ from dovetail.traces.readers.rows import (
 from dovetail.traces.readers.text_files import STDIN, opened
 from dovetail.traces.trace import Trace, count_from_first, put_in_order, steps_back
 
-
-class Known(NamedTuple):
-    """A format: the columns by which it is recognised, and how its rows are read."""
-
-    columns: tuple[str, ...]
-    read: Format
-
-
-# The first whose columns are all there is taken, so the more particular come first.
-FORMATS: Mapping[str, Known] = {
-    "muri": Known(tiresias.MURI_COLUMNS, tiresias.tiresias),
-    "tiresias": Known(tiresias.COLUMNS, tiresias.tiresias),
-    "philly": Known(philly.COLUMNS, philly.philly),
-    "gavel": Known(gavel.COLUMNS, gavel.gavel),
-    "pollux": Known(pollux.COLUMNS, pollux.pollux),
-    "alibaba-2023": Known(alibaba.COLUMNS, alibaba.alibaba),
-    "dovetail": Known(columns.REQUIRED, native.native),
-}
+_OWN = "dovetail"
 
 
 def read(
@@ -62,18 +49,18 @@ def read(
     """
     source = fspath(path)
     file, part = _file_and_part(source)
-    if format is not None and format not in FORMATS:
-        raise BadInput(f"there is no trace format {format!r}; known are {', '.join(FORMATS)}")
+    reader = None if format is None else make(format)
     complaints = Complaints(source, skip_bad_rows)
     context = Context(durations=durations, part=part, speeds=speeds, lacking=lacking)
     with opened(file) as text:
         table = _table(file, text)
-        format = format or ("dovetail" if lacking else recognised(table.header))
-        if part is not None and format != "pollux":
-            raise BadInput(f"{source!r}: only Pollux workloads have parts; name {file!r} alone")
-        make = FORMATS[format].read(table.header, context)
-        arrivals = collect(table, make, complaints)
-        notes = context.notes + (table.notes() if format == "dovetail" else [])
+        format = format or (_OWN if lacking else recognised(table.header))
+        reader = reader or make(format)
+        if part is not None and not getattr(reader, "has_parts", False):
+            raise BadInput(f"{source!r}: a trace of {format} has no parts; name {file!r} alone")
+        read_row = _rows_of(reader, format, table.header, context)
+        arrivals = collect(table, read_row, complaints)
+        told = table.notes() if getattr(reader, "tells_of_columns", False) else []
     if not arrivals:
         raise BadInput(_nothing(source, complaints.messages))
     began_at = count_from_first(arrivals) if context.clock.dated else None
@@ -84,7 +71,7 @@ def read(
         source,
         format,
         bad_rows=tuple(complaints.messages),
-        notes=tuple(notes),
+        notes=(*context.notes, *told),
         began_at=began_at,
         steps_back=back,
         columns=table.header.names,
@@ -104,16 +91,53 @@ def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:
 
 
 def recognised(header: Header) -> str:
-    """The name of the format that has these columns."""
-    for name, known in FORMATS.items():
-        if all(needed in header for needed in known.columns):
+    """The name of the format that has these columns. Added ones come last: a package changes nothing
+    about files that could be read without it."""
+    for name in READERS.builtin:
+        if _has(header, READERS.find(name).columns):
             return name
     if not columns.missing(header):
-        return "dovetail"
+        return _OWN
+    for name in READERS.added():
+        try:
+            known = tuple(getattr(READERS.find(name), "columns", ()))
+        except BadInput:  # it is told by `dovetail catalogue readers`
+            continue
+        if known and _has(header, known):
+            return name
     raise BadInput(
         f"{columns.refusal(header)}; give your jobs the columns job_id,submit_s,duration_s,gpus, "
-        f"or name the format with --format: {', '.join(FORMATS)}"
+        f"or name the format with --format: {', '.join(READERS.names())}"
     )
+
+
+def _has(header: Header, columns: tuple[str, ...]) -> bool:
+    return all(needed in header for needed in columns)
+
+
+def _rows_of(reader: TraceReader, format: str, header: Header, context: Context) -> MakeArrival:
+    """How it makes arrivals of rows. If it is somebody else's and breaks, that is told in one line."""
+    if format.partition(":")[0] in READERS.builtin:
+        return reader.read(header, context)
+    with _blaming(format, header.source):
+        make_arrival = reader.read(header, context)
+
+    def arrival(row: Row, number: int) -> Arrival | None:
+        with _blaming(format, header.source):
+            return make_arrival(row, number)
+
+    return arrival
+
+
+@contextmanager
+def _blaming(format: str, source: str) -> Iterator[None]:
+    try:
+        yield
+    except (DovetailError, ValueError):  # of the file, of a row
+        raise
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BadInput(f"{source}: the trace format {format!r} failed: {what}") from error
 
 
 def _file_and_part(source: str) -> tuple[str, str | None]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Seconds
@@ -26,6 +27,7 @@ from dovetail.traces.readers.columns import (
     ASKED,
     ESTIMATE,
     INTERRUPTION,
+    REQUIRED,
     in_own_unit,
     missing,
     notes,
@@ -38,41 +40,48 @@ from dovetail.traces.readers.rows import Context, MakeArrival
 Fields = Sequence[tuple[str, Read[Any]]]
 
 
-def native(header: Header, context: Context) -> MakeArrival:
-    if set(missing(header)) - set(context.lacking):
-        raise BadInput(
-            f"{refusal(header)}; submit_s and duration_s are needed, job_id and gpus are usual"
-        )
-    spelled, header = header, resolved(header)
-    context.notes.extend(notes(spelled, header))
-    job_id = distinct_column(header, "job_id", own_text) if "job_id" in header else None
-    submitted, lasting = _times(header, context)
-    asked = _asked(header, context)
-    fate = _fate(header, context)
+@dataclass(frozen=True)
+class NativeTrace:
+    """Our own: few columns are needed and many more understood."""
 
-    def arrival(row: Row, row_number: int) -> Arrival:
-        own_id = (job_id and job_id(row)) or str(row_number)
-        try:
-            return made(row, own_id)
-        except CellError as error:
-            if job_id is None:
-                raise
-            raise CellError(f"job {clipped(own_id)!r}: {error}") from None
+    columns: ClassVar[tuple[str, ...]] = REQUIRED
+    tells_of_columns: ClassVar[bool] = True
 
-    def made(row: Row, own_id: str) -> Arrival:
-        at = submitted(row)  # first, so that it decides whether the file has dates
-        wishes = {field: value for field, read in asked if (value := read(row)) is not None}
-        if "options" in wishes:
-            wishes = _with_usual_option(wishes)
-        job = Job(JobId(own_id), **wishes)
-        if job.deadline is not None and job.deadline < at:
-            raise CellError(f"it is due at {job.deadline:g}, before it comes at {at:g}")
-        if not fate:
-            return Arrival(at, job, lasting(row))
-        told = {field: value for field, read in fate if (value := read(row)) is not None}
-        return Arrival(at, job, lasting(row), **told)
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        if set(missing(header)) - set(context.lacking):
+            raise BadInput(
+                f"{refusal(header)}; submit_s and duration_s are needed, job_id and gpus are usual"
+            )
+        spelled, header = header, resolved(header)
+        context.notes.extend(notes(spelled, header))
+        job_id = distinct_column(header, "job_id", own_text) if "job_id" in header else None
+        submitted, lasting = _times(header, context)
+        asked = _asked(header, context)
+        fate = _fate(header, context)
 
-    return arrival
+        def arrival(row: Row, row_number: int) -> Arrival:
+            own_id = (job_id and job_id(row)) or str(row_number)
+            try:
+                return made(row, own_id)
+            except CellError as error:
+                if job_id is None:
+                    raise
+                raise CellError(f"job {clipped(own_id)!r}: {error}") from None
+
+        def made(row: Row, own_id: str) -> Arrival:
+            at = submitted(row)  # first, so that it decides whether the file has dates
+            wishes = {field: value for field, read in asked if (value := read(row)) is not None}
+            if "options" in wishes:
+                wishes = _with_usual_option(wishes)
+            job = Job(JobId(own_id), **wishes)
+            if job.deadline is not None and job.deadline < at:
+                raise CellError(f"it is due at {job.deadline:g}, before it comes at {at:g}")
+            if not fate:
+                return Arrival(at, job, lasting(row))
+            told = {field: value for field, read in fate if (value := read(row)) is not None}
+            return Arrival(at, job, lasting(row), **told)
+
+        return arrival
 
 
 def _times(header: Header, context: Context) -> tuple[Read[Seconds], Read[Seconds]]:

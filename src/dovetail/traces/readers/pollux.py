@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
@@ -23,21 +25,28 @@ from dovetail.traces.readers.rows import Context, MakeArrival
 COLUMNS = ("name", "time", "application", "num_replicas")
 
 
-def pollux(header: Header, context: Context) -> MakeArrival:
-    wanted = _of_part(header, context.part)
-    submitted = distinct_column(header, "time", context.clock)
-    job_id = distinct_column(header, "name", given)
-    gpus = column(header, "num_replicas", whole)
-    model = column(header, "application", label)
-    lasting = _duration(header, context.durations)
+@dataclass(frozen=True)
+class PolluxTrace:
+    """A workload of Pollux, which needs --durations; `file.csv#2` is the second of a file."""
 
-    def arrival(row: Row, _: int) -> Arrival | None:
-        if not wanted(row):
-            return None
-        job = Job(JobId(job_id(row)), gpus(row), model=model(row))
-        return Arrival(submitted(row), job, lasting(row))
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    has_parts: ClassVar[bool] = True
 
-    return arrival
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        wanted = _of_part(header, context.part)
+        submitted = distinct_column(header, "time", context.clock)
+        job_id = distinct_column(header, "name", given)
+        gpus = column(header, "num_replicas", whole)
+        model = column(header, "application", label)
+        lasting = _duration(header, context.durations)
+
+        def arrival(row: Row, _: int) -> Arrival | None:
+            if not wanted(row):
+                return None
+            job = Job(JobId(job_id(row)), gpus(row), model=model(row))
+            return Arrival(submitted(row), job, lasting(row))
+
+        return arrival
 
 
 def _of_part(header: Header, part: str | None) -> Callable[[Row], bool]:

@@ -36,7 +36,22 @@ class Context:
 
 
 MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file
-Format = Callable[[Header, Context], MakeArrival]
+
+
+class TraceReader(Protocol):
+    """A trace format: a frozen dataclass whose fields are its parameters.
+
+    It may have `has_parts` (`file.csv#2` names a part of a file) and `tells_of_columns` (what the
+    table says of keys that it cannot make sense of is told).
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those by which it is recognised."""
+
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        """What makes an arrival of a row (its cells, its number from 1). It raises ValueError for a
+        bad row, and BadInput for a file that it cannot read at all."""
 
 
 @dataclass(slots=True)

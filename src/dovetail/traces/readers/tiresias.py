@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers.cells import (
@@ -21,18 +24,31 @@ COLUMNS = ("job_id", "num_gpu", "submit_time", "duration", "iterations")
 MURI_COLUMNS = (*COLUMNS, "iteration_time")
 
 
-def tiresias(header: Header, context: Context) -> MakeArrival:
-    """Muri's `priority` is left alone: it marks AntMan's two classes, not an order."""
-    del context  # its times are plain seconds
-    read = counted_in(1.0, 1000.0) if "iteration_time" in header else duration
-    job_id = distinct_column(header, "job_id", given)
-    gpus = column(header, "num_gpu", whole)
-    submitted = distinct_column(header, "submit_time", read)
-    lasting = distinct_column(header, "duration", read)
-    model = column(header, "model_name", label) if "model_name" in header else None
+@dataclass(frozen=True)
+class TiresiasTrace:
+    """The trace of Tiresias: times in seconds."""
 
-    def arrival(row: Row, _: int) -> Arrival:
-        job = Job(JobId(job_id(row)), gpus(row), model=model(row) if model else "")
-        return Arrival(submitted(row), job, lasting(row))
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
 
-    return arrival
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        """Muri's `priority` is left alone: it marks AntMan's two classes, not an order."""
+        del context  # its times are plain seconds
+        read = counted_in(1.0, 1000.0) if "iteration_time" in header else duration
+        job_id = distinct_column(header, "job_id", given)
+        gpus = column(header, "num_gpu", whole)
+        submitted = distinct_column(header, "submit_time", read)
+        lasting = distinct_column(header, "duration", read)
+        model = column(header, "model_name", label) if "model_name" in header else None
+
+        def arrival(row: Row, _: int) -> Arrival:
+            job = Job(JobId(job_id(row)), gpus(row), model=model(row) if model else "")
+            return Arrival(submitted(row), job, lasting(row))
+
+        return arrival
+
+
+@dataclass(frozen=True)
+class MuriTrace(TiresiasTrace):
+    """The trace of Muri: the columns of Tiresias, and times in milliseconds."""
+
+    columns: ClassVar[tuple[str, ...]] = MURI_COLUMNS

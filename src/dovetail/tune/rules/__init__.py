@@ -40,6 +40,8 @@ Verdict: TypeAlias = GiveUp | Cull | Copy | None  # None: it goes on, now or lat
 
 
 class Rule(Protocol):
+    """One that answers with `Copy` says so by `copies = True`: its studies must save checkpoints."""
+
     def verdict(self, study: Study, trial: Trial) -> Verdict:
         """Asked once after every step of a trial that is not done, before `pick`."""
 

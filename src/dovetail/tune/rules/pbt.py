@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from dovetail.tune.rules import Copy, Verdict
 from dovetail.tune.rules.rungs import arrived
@@ -18,6 +19,7 @@ class Pbt:
     a fifth. The population takes turns of `every` steps. Trials must save checkpoints.
     """
 
+    copies: ClassVar[bool] = True
     every: int = 5
     part: float = 0.25
     anew: float = 0.25

@@ -6,49 +6,64 @@ asking again after a restart gives the same one. Nothing else is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+from dovetail.catalogue import Catalogue
 from dovetail.core.errors import BadInput
-from dovetail.tune.sampling import gridded, learned, randomly, sobol
 from dovetail.tune.space import Settings, Space
 from dovetail.tune.study import Trial
 
-Suggest: TypeAlias = Callable[[Space, int, Sequence[Trial]], Settings]
-
-BLIND = ("random", "grid", "sobol")  # ask for no results: all trials can be named at once
-LEARNING = ("tpe", "gp", "cma-es")  # look at the trials so far
-NAMES = (*BLIND, *LEARNING)
-
-
-def make(name: str, seed: int = 0, trials: int | None = None) -> Suggest:
-    """The way to choose settings that has this name; `trials` is how many a grid may have."""
-    check(name)
-    if name == "random":
-        return partial(randomly.suggest, seed)
-    if name == "sobol":
-        return partial(sobol.suggest, seed)
-    if name == "grid":
-        return partial(gridded.suggest, trials)
-    learned.check_installed(name)
-    return partial(learned.suggest, name, seed)
-
-
-def check(name: str) -> None:
-    if name not in NAMES:
-        close = get_close_matches(name, NAMES, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(NAMES)}"
-        raise BadInput(f"there is no sampler {name!r}; {hint}")
+_HERE = "dovetail.tune.sampling"
+BUILTIN: Mapping[str, tuple[str, str]] = {
+    "random": (f"{_HERE}.randomly", "Randomly"),
+    "grid": (f"{_HERE}.gridded", "Gridded"),
+    "sobol": (f"{_HERE}.sobol", "Sobol"),
+    "tpe": (f"{_HERE}.learned", "Tpe"),
+    "gp": (f"{_HERE}.learned", "Gp"),
+    "cma-es": (f"{_HERE}.learned", "CmaEs"),
+}
+NAMES = tuple(BUILTIN)
+SAMPLERS = Catalogue(
+    "sampler",
+    "dovetail catalogue samplers",
+    "dovetail.samplers",
+    BUILTIN,
+    "suggest",
+    filled={"seed": "", "trials": ""},
+)
 
 
-def planned(name: str, space: Space, trials: int | None) -> int:
+class Sampler(Protocol):
+    """A frozen dataclass whose fields are its parameters; `seed` and `trials`, how many the study may
+    have, are filled in. It may have `learns` (it looks at the trials so far; all others can name
+    every trial at once) and `planned(space)`, how many trials there will be (None: for ever)."""
+
+    def suggest(self, space: Space, number: int, past: Sequence[Trial]) -> Settings: ...
+
+
+def make(text: str, seed: int = 0, trials: int | None = None) -> Sampler:
+    """The sampler that the text describes: its name, then `field=value` parts joined by colons."""
+    sampler: Sampler = SAMPLERS.make(text, {"seed": lambda: seed, "trials": lambda: trials})
+    return sampler
+
+
+def check(text: str) -> None:
+    """Is there such a sampler, with such parameters? Not: is all installed that it needs?"""
+    SAMPLERS.values(text, {})
+
+
+def learns(text: str) -> bool:
+    """Does it look at the trials so far?"""
+    return bool(getattr(SAMPLERS.find(text.partition(":")[0]), "learns", False))
+
+
+def planned(text: str, space: Space, trials: int | None) -> int:
     """How many trials a study has, or what is wrong with this sampler for this space."""
-    if name == "grid":
-        return gridded.size(space, trials)
-    if name == "sobol":
-        sobol.check(space)
-    if trials is None:
-        raise BadInput(f"the sampler {name} goes on for ever; say how many trials")
-    return trials
+    found = trials
+    if hasattr(SAMPLERS.find(text.partition(":")[0]), "planned"):
+        sampler: Any = make(text, trials=trials)
+        found = sampler.planned(space)
+    if found is None:
+        raise BadInput(f"the sampler {text} goes on for ever; say how many trials")
+    return found

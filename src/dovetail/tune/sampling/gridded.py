@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from dovetail.core.errors import BadInput
@@ -10,21 +11,26 @@ from dovetail.tune.space import LARGEST_GRID, Settings, Space, is_countable
 from dovetail.tune.study import Trial
 
 
-def suggest(trials: int | None, space: Space, number: int, past: Sequence[Trial] = ()) -> Settings:
-    found = next(islice(space.grid(_values_each(space, trials)), number, None), None)
-    if found is None:
-        raise BadInput(f"the grid has no trial {number}; it has {size(space, trials)}")
-    return found
+@dataclass(frozen=True)
+class Gridded:
+    """Every combination once. Ranges that cannot be counted get as many values as the trials allow."""
 
+    trials: int | None = None
 
-def size(space: Space, trials: int | None) -> int:
-    """How many trials the grid has, at most as many as were asked for."""
-    found = space.grid_size(_values_each(space, trials))
-    if found > LARGEST_GRID and trials is None:
-        raise BadInput(
-            f"the grid has more than {LARGEST_GRID:,} trials; say how many, or use sobol"
-        )
-    return found if trials is None else min(found, trials)
+    def suggest(self, space: Space, number: int, past: Sequence[Trial]) -> Settings:
+        found = next(islice(space.grid(_values_each(space, self.trials)), number, None), None)
+        if found is None:
+            raise BadInput(f"the grid has no trial {number}; it has {self.planned(space)}")
+        return found
+
+    def planned(self, space: Space) -> int:
+        """How many trials the grid has, at most as many as were asked for."""
+        found = space.grid_size(_values_each(space, self.trials))
+        if found > LARGEST_GRID and self.trials is None:
+            raise BadInput(
+                f"the grid has more than {LARGEST_GRID:,} trials; say how many, or use sobol"
+            )
+        return found if self.trials is None else min(found, self.trials)
 
 
 def _values_each(space: Space, trials: int | None) -> int:

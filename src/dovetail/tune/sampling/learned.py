@@ -10,9 +10,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from dovetail.core.errors import BadInput
 from dovetail.tune.parameters import Choice, Float, Integer, Log, Parameter
@@ -21,6 +22,37 @@ from dovetail.tune.study import DONE, FAILED, Setting, Trial
 
 NEEDS = {"tpe": ("optuna",), "gp": ("optuna", "scipy", "torch"), "cma-es": ("optuna", "cmaes")}
 EXTRA = "pip install 'dovetail[optuna]'"
+
+
+@dataclass(frozen=True)
+class _OfOptuna:
+    learns: ClassVar[bool] = True
+    kind: ClassVar[str]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_installed(self.kind)
+
+    def suggest(self, space: Space, number: int, past: Sequence[Trial]) -> Settings:
+        return suggest(self.kind, self.seed, space, number, past)
+
+
+class Tpe(_OfOptuna):
+    """Optuna's tree-structured Parzen estimator, of all parameters together."""
+
+    kind = "tpe"
+
+
+class Gp(_OfOptuna):
+    """Optuna's Gaussian process."""
+
+    kind = "gp"
+
+
+class CmaEs(_OfOptuna):
+    """Optuna's evolution strategy with an adapted covariance matrix."""
+
+    kind = "cma-es"
 
 
 def check_installed(kind: str) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dovetail.core.entries import Action
-from dovetail.core.loop import Policy
 from dovetail.core.view import View
 from dovetail.policies.andreas.drafting import replanned
-from dovetail.policies.andreas.policies import AndreasRandomGreedy
 from dovetail.policies.andreas.problem import Assignment, Problem
+
+if TYPE_CHECKING:
+    from dovetail.policies.andreas.policies import AndreasRandomGreedy
 
 
 class Counting:
@@ -38,8 +39,3 @@ class Counting:
             "search_passes": self._passes,
             "searches_cut": self._cut,
         }
-
-
-def counting(policy: Policy) -> Counting | None:
-    """For policies that search; None for all others."""
-    return Counting(policy) if isinstance(policy, AndreasRandomGreedy) else None

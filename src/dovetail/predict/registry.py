@@ -1,0 +1,56 @@
+"""Predictors by name, made from text such as `history-mean:guess_s=600`: of durations, of speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.catalogue import Catalogue
+
+_DURATION = "dovetail.predict.duration"
+_LEARNED = "dovetail.predict.learned"
+_SPEED = "dovetail.predict.speed"
+DURATIONS: Mapping[str, tuple[str, str]] = {
+    "oracle": (_DURATION, "Oracle"),
+    "noisy-oracle": (_DURATION, "NoisyOracle"),
+    "history-mean": (_DURATION, "HistoryMean"),
+    "user-estimate": (_DURATION, "UserEstimate"),
+    "recent-mean": (_LEARNED, "RecentMean"),
+    "boosted": (_LEARNED, "Boosted"),
+    "mixture": (_LEARNED, "Mixture"),
+}
+SPEEDS: Mapping[str, tuple[str, str]] = {
+    "oracle": (_SPEED, "AsMeasured"),
+    "similar": (_SPEED, "AsSimilar"),
+    "strangers": (_SPEED, "AsStrangers"),
+    "none": (_SPEED, "SameEverywhere"),
+}
+PREDICTORS = Catalogue(
+    "predictor",
+    "dovetail catalogue predictors",
+    "dovetail.predictors",
+    DURATIONS,
+    "duration_s",
+    filled={
+        "durations": "the true durations, which only a simulation knows",
+        "seed": "",
+    },
+    nested=("seed",),
+)
+SPEED_PREDICTORS = Catalogue(
+    "speed predictor",
+    "dovetail catalogue speeds",
+    "dovetail.speed_predictors",
+    SPEEDS,
+    "speed",
+    filled={
+        "table": "a table of speeds (--speed-table)",
+        "true_speeds": "a table of true speeds, which only a simulation knows (--speed-table)",
+    },
+)
+
+
+def source_of(catalogue: Catalogue, text: str) -> str:
+    """On what its answers rest, in few words."""
+    name = text.partition(":")[0]
+    found = catalogue.find(name)
+    return str(found.source()) if hasattr(found, "source") else catalogue.summary(name)
