@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     decisions,
+    large_plans as plans,
     forecasts,
     frugal_families,
     live,
@@ -258,7 +259,7 @@ def large_plans() -> Iterator[Line]:
     """Policies that plan the whole queue at once, on the cluster of ANDREAS."""
     for policy in ("andreas-greedy", "frugal"):
         for nodes, jobs, limit_s in ((100, 450, 0.05), (1000, 10_000, 1.0)):
-            seconds = min(decisions.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
+            seconds = min(plans.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
             yield Line(
                 f"a decision of {policy}, {nodes:,} nodes, {jobs:,} jobs",
                 f"{1000 * seconds:.1f} ms",
@@ -266,7 +267,7 @@ def large_plans() -> Iterator[Line]:
                 seconds < limit_s,
             )
     for nodes, jobs, limit_s in ((100, 450, 0.5), (1000, 10_000, 1.0)):
-        seconds, found, no_worse = decisions.limited(nodes, jobs, limit_s)
+        seconds, found, no_worse = plans.limited(nodes, jobs, limit_s)
         yield Line(
             f"random greedy, {limit_s:g} s for {nodes:,} nodes, {jobs:,} jobs",
             f"{seconds:.2f} s, {found.passes:,} of {found.wanted:,} passes",

@@ -81,7 +81,7 @@ ROOM_DERIVED: Final = (
 )
 ROOM_PASSING: Final = (  # of one decision, or for speed
     *("changes", "_asked", "_draft", "_confirmed", "drafted", "unsettled", "found", "found_for"),
-    *("_lowest", "_single", "first"),
+    *("_lowest", "_single", "first", "watched"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
 STATE_PARTS: Final = ("room", "_tracks", "_running", "past", "studies", "unplaceable", "limits")

@@ -294,6 +294,7 @@ class Shape:
         )
         self.anyhow: Final = self.plain and not self.kinds  # any GPUs will do (none has options)
         self.pools: Any = None  # kept here by the room, see Room.eligible
+        self.searches: Any = None  # likewise, see Room.search
 
     def __str__(self) -> str:
         parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []

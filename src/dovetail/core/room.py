@@ -14,6 +14,7 @@ from typing import Final, final
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
 
+_RETURNED_KEPT = 1000  # and twice the nodes of the pool
 _ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
 
 
@@ -31,6 +32,25 @@ class Pool:
         # by_count[k]: the open nodes with exactly k free GPUs; those with none are not looked for.
         self.by_count: list[int] = [0]
         self.members: list[int] = []
+        self.opened = 0  # the open nodes
+        # Nodes on which more is free than before, in that order, if anybody wants to know.
+        self.returned: list[int] = []
+        self.forgotten = 0  # how often that was forgotten
+
+
+@final
+class Search:
+    """What is known of the places that a pool has for a shape, as of a number of its `returned`.
+
+    What did not fit a node does not fit it until something is given back there.
+    """
+
+    def __init__(self, forgotten: int, upto: int) -> None:
+        self.forgotten = forgotten
+        self.upto = upto
+        self.lacking = 0  # nodes without the CPUs and memory for all of its GPUs
+        self.barren = 0  # nodes without those for even one of them
+        self.failed = False  # was there no place, all nodes together?
 
 
 @final
@@ -62,6 +82,7 @@ class Room:
             "tenants",
             "tenants_matter",
             "unsettled",
+            "watched",
         ),
     )
 
@@ -104,6 +125,7 @@ class Room:
         # What was last found for a job of which shape, as long as nothing has changed since:
         self.found: Placement | None = None
         self.found_for: Shape | None = None
+        self.watched = False  # does anybody want to know where more is free than before?
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: list[dict[int, Placement]] = []  # per node: by the mask
         # Per node and number of GPUs: the placement on the first of those that are free.
@@ -160,9 +182,12 @@ class Room:
         self.found = None
         pool, count, bit = self.pool_of[n], self.count[n], self.bit[n]
         self._sites[n] = (pool, pool.by_count, bit) if is_open else None
+        pool.opened ^= bit
         if count:
             pool.by_count[count] ^= bit
         pool.free += count if is_open else -count
+        if is_open:
+            self._note_returned(n)
 
     def remove(self, n: int) -> None:
         self.set_open(n, False)
@@ -194,6 +219,7 @@ class Room:
         mask, before = self.strangers[n], self.occupied.get(n, 0)
         taken = mask & self.free[n]
         self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
+        self._note_returned(n)
         self.occupied[n] = before & mask | taken
         self.changes += 1
 
@@ -303,6 +329,12 @@ class Room:
             self.cpus[n] + _ROUNDING >= shape.cpus * part
             and self.memory_gb[n] + _ROUNDING >= shape.memory_gb * part
         )
+
+    def most_with_host(self, n: int, shape: Shape, most: int) -> int:
+        """For how many of the shape's GPUs, `most` at the most, the node has CPUs and memory."""
+        while most and not self.host_has(n, shape, most):
+            most -= 1
+        return most
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
@@ -414,6 +446,38 @@ class Room:
             self._charge_host(placement, shape, 1.0)
         if self.held:
             self._charge_quota(placement, shape, -1.0)
+        if self.watched:
+            for n, _ in placement.slices:
+                self._note_returned(n)
+
+    def _note_returned(self, n: int) -> None:
+        if not self.watched or not self.open[n]:
+            return
+        pool = self.pool_of[n]
+        pool.returned.append(n)
+        if len(pool.returned) > 2 * len(pool.members) + _RETURNED_KEPT:
+            pool.returned.clear()
+            pool.forgotten += 1
+
+    def search(self, pool: Pool, shape: Shape) -> Search:
+        """What is known of the pool's places for the shape, brought up to date."""
+        searches: dict[int, Search] | None = shape.searches
+        if searches is None:
+            searches = shape.searches = {}
+            self.watched = True
+        search = searches.get(pool.index)
+        returned = pool.returned
+        if search is None or search.forgotten != pool.forgotten:
+            search = searches[pool.index] = Search(pool.forgotten, len(returned))
+        elif search.upto < len(returned):
+            nodes = 0
+            for n in returned[search.upto :]:
+                nodes |= self.bit[n]
+            search.upto = len(returned)
+            search.lacking &= ~nodes
+            search.barren &= ~nodes
+            search.failed = False
+        return search
 
     def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
