@@ -14,8 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import (
-    decisions,
-    large_plans as plans,
     forecasts,
     frugal_families,
     live,
@@ -27,6 +25,9 @@ from benchmarks import (
     study_families,
     tune_live,
     tune_vs_peers,
+)
+from benchmarks import (
+    large_plans as plans,
 )
 from benchmarks.lines import Line
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import NodeJoined, Start, Started, Submitted
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Node
 from dovetail.core.state import State
 from dovetail.models.speed import same_for_all_pairs
 from dovetail.models.workload import Arrival, Going
 from dovetail.policies.placement import consolidated
+from dovetail.worlds.simulated import SimulatedCluster
 
 USERS = 200
 _GANGS = ((1, 0.5), (2, 0.2), (4, 0.15), (8, 0.1), (16, 0.05))
