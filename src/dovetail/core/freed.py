@@ -1,11 +1,11 @@
-"""How many whole GPUs some jobs would leave free if they were stopped, without stopping them."""
+"""What some jobs would leave free if they were stopped, without stopping them."""
 
 from __future__ import annotations
 
 from typing import Final, final
 
-from dovetail.core.model import WHOLE_GPU, gpus_of
-from dovetail.core.room import Room
+from dovetail.core.model import WHOLE_GPU, Shape, gpus_of
+from dovetail.core.room import Pool, Room, most_beside
 from dovetail.core.track import Track
 
 
@@ -50,3 +50,45 @@ class Freed:
         if placement.share != WHOLE_GPU:
             for gpu in gpus_of(placement):
                 self._left[gpu] -= placement.share
+
+
+@final
+class FreedHosts:
+    """How many GPUs of a pool a job of the shape could have, with the CPUs and memory beside them."""
+
+    def __init__(self, room: Room, pool: Pool, shape: Shape) -> None:
+        self._room: Final = room
+        self._shape: Final = shape
+        self._could: Final[dict[int, int]] = {}  # by node: GPUs that it could have there
+        # By node: the GPUs, CPUs and memory that would be free.
+        self._free: Final[dict[int, tuple[int, float, float]]] = {}
+        self.gpus = 0
+        nodes = room.able(pool, shape)
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            n = low.bit_length() - 1
+            self._set(n, room.count[n], room.cpus[n], room.memory_gb[n])
+
+    def _set(self, n: int, gpus: int, cpus: float, memory_gb: float) -> None:
+        self._free[n] = (gpus, cpus, memory_gb)
+        could = most_beside(cpus, memory_gb, self._shape, min(gpus, self._shape.gpus))
+        self.gpus += could - self._could.get(n, 0)
+        self._could[n] = could
+
+    def add(self, track: Track) -> None:
+        """Stop this one too. None of them is on a shared GPU."""
+        room, placement, shape = self._room, track.placement, track.shape
+        assert placement is not None
+        for n, mask in placement.slices:
+            if not room.open[n]:
+                continue
+            number = mask.bit_count()
+            free = self._free.get(n)
+            gpus, cpus, memory_gb = (
+                free if free is not None else (room.count[n], room.cpus[n], room.memory_gb[n])
+            )
+            part = number / placement.gpus if placement.gpus else 1.0
+            self._set(
+                n, gpus + number, cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
+            )

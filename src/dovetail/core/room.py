@@ -14,7 +14,7 @@ from typing import Final, final
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
 
-_RETURNED_KEPT = 1000  # and twice the nodes of the pool
+_RETURNED_KEPT = 4000  # nodes: who has not looked for longer looks everywhere
 _ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
 
 
@@ -35,18 +35,17 @@ class Pool:
         self.opened = 0  # the open nodes
         # Nodes on which more is free than before, in that order, if anybody wants to know.
         self.returned: list[int] = []
-        self.forgotten = 0  # how often that was forgotten
+        self.forgotten = 0  # how many before these are no longer known
 
 
 @final
 class Search:
-    """What is known of the places that a pool has for a shape, as of a number of its `returned`.
+    """What is known of the places that a pool has for a shape, once so many nodes were `returned`.
 
     What did not fit a node does not fit it until something is given back there.
     """
 
-    def __init__(self, forgotten: int, upto: int) -> None:
-        self.forgotten = forgotten
+    def __init__(self, upto: int) -> None:
         self.upto = upto
         self.lacking = 0  # nodes without the CPUs and memory for all of its GPUs
         self.barren = 0  # nodes without those for even one of them
@@ -324,17 +323,11 @@ class Room:
 
     def host_has(self, n: int, shape: Shape, gpus: int) -> bool:
         """Are there CPUs and memory on the node for that many of the shape's GPUs?"""
-        part = gpus / shape.gpus if shape.gpus else 1.0
-        return (
-            self.cpus[n] + _ROUNDING >= shape.cpus * part
-            and self.memory_gb[n] + _ROUNDING >= shape.memory_gb * part
-        )
+        return is_enough(self.cpus[n], self.memory_gb[n], shape, gpus)
 
     def most_with_host(self, n: int, shape: Shape, most: int) -> int:
         """For how many of the shape's GPUs, `most` at the most, the node has CPUs and memory."""
-        while most and not self.host_has(n, shape, most):
-            most -= 1
-        return most
+        return most_beside(self.cpus[n], self.memory_gb[n], shape, most)
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
@@ -454,10 +447,11 @@ class Room:
         if not self.watched or not self.open[n]:
             return
         pool = self.pool_of[n]
-        pool.returned.append(n)
-        if len(pool.returned) > 2 * len(pool.members) + _RETURNED_KEPT:
-            pool.returned.clear()
-            pool.forgotten += 1
+        returned = pool.returned
+        returned.append(n)
+        if len(returned) > 2 * _RETURNED_KEPT:
+            del returned[:_RETURNED_KEPT]
+            pool.forgotten += _RETURNED_KEPT
 
     def search(self, pool: Pool, shape: Shape) -> Search:
         """What is known of the pool's places for the shape, brought up to date."""
@@ -466,18 +460,25 @@ class Room:
             searches = shape.searches = {}
             self.watched = True
         search = searches.get(pool.index)
-        returned = pool.returned
-        if search is None or search.forgotten != pool.forgotten:
-            search = searches[pool.index] = Search(pool.forgotten, len(returned))
-        elif search.upto < len(returned):
+        upto = pool.forgotten + len(pool.returned)
+        if search is None or search.upto < pool.forgotten:
+            search = searches[pool.index] = Search(upto)
+        elif search.upto < upto:
             nodes = 0
-            for n in returned[search.upto :]:
+            for n in pool.returned[search.upto - pool.forgotten :]:
                 nodes |= self.bit[n]
-            search.upto = len(returned)
+            search.upto = upto
             search.lacking &= ~nodes
             search.barren &= ~nodes
             search.failed = False
         return search
+
+    def able(self, pool: Pool, shape: Shape) -> int:
+        """The nodes that may have room for some of the shape's GPUs; the others have none."""
+        search, nodes = self.search(pool, shape), 0
+        for some in pool.by_count[1:]:
+            nodes |= some
+        return nodes & ~search.barren
 
     def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
@@ -619,6 +620,26 @@ class Room:
         self._draft.clear()
         self._confirmed = 0
         self.drafted = False
+
+
+def is_enough(cpus: float, memory_gb: float, shape: Shape, gpus: int) -> bool:
+    """Is that enough for so many of the shape's GPUs?"""
+    part = gpus / shape.gpus if shape.gpus else 1.0
+    return cpus + _ROUNDING >= shape.cpus * part and memory_gb + _ROUNDING >= shape.memory_gb * part
+
+
+def most_beside(cpus: float, memory_gb: float, shape: Shape, most: int) -> int:
+    """For how many of the shape's GPUs that is enough, `most` at the most."""
+    if is_enough(cpus, memory_gb, shape, most):
+        return most
+    fits = 0  # a bisection: where there is enough for some there is enough for fewer
+    while most - fits > 1:
+        middle = (fits + most) // 2
+        if is_enough(cpus, memory_gb, shape, middle):
+            fits = middle
+        else:
+            most = middle
+    return fits
 
 
 def _gpus_counted(shape: Shape) -> float:

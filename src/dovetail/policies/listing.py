@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.freed import Freed
+from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
 from dovetail.core.model import WHOLE_GPU, Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
@@ -199,17 +199,24 @@ class ListScheduler:
     def _take_over_tried(
         self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
     ) -> list[RunningRow]:
-        """Stop one after the other until there is a place."""
-        track, found = row[3], list[RunningRow]()
+        """Stop one after the other until there is a place; not before there may be one."""
+        track, found, stopped = row[3], list[RunningRow](), 0
+        shape, whole = track.shape, not view.room.shares and track.shape.gpus > 0
+        hosts = FreedHosts(view.room, pool, shape) if whole else None
         while (worst := self._next_victim(view, order, pool, row)) is not None:
             found.append(worst)
-            plan.stop(worst[4])
-            placement = plan.place(track)
-            if placement is not None:
-                plan.start_at(track, placement)
-                return found
+            if hosts is not None:
+                hosts.add(worst[4])
+            if hosts is None or hosts.gpus >= shape.gpus:
+                for victim in found[stopped:]:
+                    plan.stop(victim[4])
+                stopped = len(found)
+                placement = plan.place(track)
+                if placement is not None:
+                    plan.start_at(track, placement)
+                    return found
             plan.was_in_vain()
-        for victim in found:
+        for victim in found[:stopped]:
             plan.keep(victim[4])
         order.take_back(len(found))
         return []
