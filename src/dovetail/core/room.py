@@ -14,8 +14,8 @@ from typing import Final, final
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
 
-_RETURNED_KEPT = 4000  # nodes: who has not looked for longer looks everywhere
-_ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
+_RETURNED_KEPT: Final = 4000  # nodes: who has not looked for longer looks everywhere
+ROUNDING: Final = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
 
 
 @final
@@ -268,7 +268,7 @@ class Room:
 
     def _quota_has(self, name: str, gpus: float) -> bool:
         tenant = self.tenants.get(name)
-        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + _ROUNDING
+        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + ROUNDING
 
     def shaped(
         self, lane: int, job: Job, tenant: str, settled: tuple[str, int] | None = None
@@ -314,9 +314,9 @@ class Room:
             return int(shape.cpus <= node.cpus and shape.memory_gb <= node.memory_gb)
         most = float(node.gpus)
         if shape.cpus:
-            most = min(most, node.cpus * shape.gpus / shape.cpus + _ROUNDING)
+            most = min(most, node.cpus * shape.gpus / shape.cpus + ROUNDING)
         if shape.memory_gb:
-            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + _ROUNDING)
+            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + ROUNDING)
         return int(most)
 
     # ------------------------------------------------------------------------------- finding room
@@ -558,7 +558,7 @@ class Room:
                 f"{self.free[n].bit_count()} free"
             )
         tenant = self.tenants.get(shape.tenant)
-        if tenant and self.held[shape.tenant] + placement.holds > tenant.gpu_quota + _ROUNDING:
+        if tenant and self.held[shape.tenant] + placement.holds > tenant.gpu_quota + ROUNDING:
             raise IllegalEntry(
                 f"it needs {shape}, and the tenant holds {self.held[shape.tenant]:g} of its quota "
                 f"of {tenant.gpu_quota:g} GPUs"
@@ -625,7 +625,7 @@ class Room:
 def is_enough(cpus: float, memory_gb: float, shape: Shape, gpus: int) -> bool:
     """Is that enough for so many of the shape's GPUs?"""
     part = gpus / shape.gpus if shape.gpus else 1.0
-    return cpus + _ROUNDING >= shape.cpus * part and memory_gb + _ROUNDING >= shape.memory_gb * part
+    return cpus + ROUNDING >= shape.cpus * part and memory_gb + ROUNDING >= shape.memory_gb * part
 
 
 def most_beside(cpus: float, memory_gb: float, shape: Shape, most: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
 from dovetail.core.plan import Place
-from dovetail.core.room import Pool, Room, Search
+from dovetail.core.room import ROUNDING, Pool, Room, Search
 
 _Choose = Callable[[Room, Pool, int], Placement]
 
@@ -203,24 +203,29 @@ def _fewest_free(room: Room, pool: Pool, shape: Shape) -> tuple[int, int] | None
         some_free |= nodes
     for k in range(pool.width + 1):
         nodes = pool.by_count[k] if k else pool.opened & ~some_free
-        n = _first_with_host(room, search, shape, nodes, 0)
+        n = _first_with_host(room, search, shape, nodes)
         if n >= 0:
             return k, n
     return None
 
 
-def _first_with_host(room: Room, search: Search, shape: Shape, nodes: int, gpus: int) -> int:
-    """The first of the nodes with CPUs and memory for that many of its GPUs; -1: none of them. Those
-    that have not are remembered."""
+def _first_with_host(room: Room, search: Search, shape: Shape, nodes: int) -> int:
+    """The first of the nodes with CPUs and memory for all of the shape; -1: none of them. Those that
+    have not are remembered."""
     nodes &= ~search.lacking
+    if not nodes:
+        return -1
+    # As in `Room.host_has`, written out: a crowded cluster has many nodes without CPUs.
+    room_cpus, room_gb, bit = room.cpus, room.memory_gb, room.bit
+    cpus, memory_gb, found = shape.cpus, shape.memory_gb, -1
     while nodes:
-        low = nodes & -nodes
-        n = low.bit_length() - 1
-        if room.host_has(n, shape, gpus):
-            return n
-        search.lacking |= low
-        nodes ^= low
-    return -1
+        n = (nodes & -nodes).bit_length() - 1
+        if room_cpus[n] + ROUNDING >= cpus and room_gb[n] + ROUNDING >= memory_gb:
+            found = n
+            break
+        search.lacking |= bit[n]
+        nodes ^= bit[n]
+    return found
 
 
 def _place_share(room: Room, shape: Shape) -> Placement | None:
@@ -243,7 +248,7 @@ def _place_share(room: Room, shape: Shape) -> Placement | None:
         return Placement((Slice(n, 1 << gpu),), shape.share)
     for pool, search in zip(pools, searches, strict=True):
         for k in range(1, pool.width + 1):
-            n = _first_with_host(room, search, shape, pool.by_count[k], 1)
+            n = _first_with_host(room, search, shape, pool.by_count[k])
             if n >= 0:
                 return Placement((Slice(n, room.lowest(n, 1)),), shape.share)
     for search in searches:
@@ -258,7 +263,7 @@ def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
         return None
     gpus = shape.gpus
     for k in range(gpus, pool.width + 1):
-        n = _first_with_host(room, search, shape, pool.by_count[k], gpus)
+        n = _first_with_host(room, search, shape, pool.by_count[k])
         if n >= 0:
             return room.first_gpus(n, gpus)
     placement = _spread_with_host(room, pool, shape, search)
@@ -269,17 +274,18 @@ def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
 def _spread_with_host(room: Room, pool: Pool, shape: Shape, search: Search) -> Placement | None:
     """From the nodes with the most free GPUs, of each as many as its CPUs and memory allow."""
     slices: list[Slice] = []
-    gpus = shape.gpus
+    gpus, part, bit = shape.gpus, 1 / shape.gpus, room.bit
+    room_cpus, room_gb = room.cpus, room.memory_gb
+    cpus, memory_gb = shape.cpus * part, shape.memory_gb * part  # for one of them
     for k in range(pool.width, 0, -1):
         nodes = pool.by_count[k] & ~search.barren
         while nodes:
-            low = nodes & -nodes
-            nodes ^= low
-            n = low.bit_length() - 1
-            taken = room.most_with_host(n, shape, min(gpus, k))
-            if not taken:
-                search.barren |= low
+            n = (nodes & -nodes).bit_length() - 1
+            nodes ^= bit[n]
+            if room_cpus[n] + ROUNDING < cpus or room_gb[n] + ROUNDING < memory_gb:
+                search.barren |= bit[n]
                 continue
+            taken = room.most_with_host(n, shape, min(gpus, k))
             slices.append(Slice(n, room.lowest(n, taken)))
             gpus -= taken
             if not gpus:
