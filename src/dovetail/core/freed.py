@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from dovetail.core.model import WHOLE_GPU, Shape, gpus_of
-from dovetail.core.room import Pool, Room, most_beside
+from dovetail.core.room import ROUNDING, Pool, Room, most_beside
 from dovetail.core.track import Track
 
 
@@ -62,6 +62,8 @@ class FreedHosts:
         self._could: Final[dict[int, int]] = {}  # by node: GPUs that it could have there
         # By node: the GPUs, CPUs and memory that would be free.
         self._free: Final[dict[int, tuple[int, float, float]]] = {}
+        self._cpus: Final = shape.cpus * (1 / shape.gpus)  # for one GPU
+        self._memory_gb: Final = shape.memory_gb * (1 / shape.gpus)
         self.gpus = 0
         nodes = room.able(pool, shape)
         while nodes:
@@ -72,6 +74,8 @@ class FreedHosts:
 
     def _set(self, n: int, gpus: int, cpus: float, memory_gb: float) -> None:
         self._free[n] = (gpus, cpus, memory_gb)
+        if cpus + ROUNDING < self._cpus or memory_gb + ROUNDING < self._memory_gb:
+            return  # not even for one
         could = most_beside(cpus, memory_gb, self._shape, min(gpus, self._shape.gpus))
         self.gpus += could - self._could.get(n, 0)
         self._could[n] = could
@@ -81,14 +85,11 @@ class FreedHosts:
         room, placement, shape = self._room, track.placement, track.shape
         assert placement is not None
         for n, mask in placement.slices:
-            if not room.open[n]:
-                continue
-            number = mask.bit_count()
-            free = self._free.get(n)
-            gpus, cpus, memory_gb = (
-                free if free is not None else (room.count[n], room.cpus[n], room.memory_gb[n])
-            )
-            part = number / placement.gpus if placement.gpus else 1.0
-            self._set(
-                n, gpus + number, cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
-            )
+            if room.open[n]:
+                number, free = mask.bit_count(), self._free.get(n)
+                if free is None:
+                    free = (room.count[n], room.cpus[n], room.memory_gb[n])
+                gpus, cpus, memory_gb = free
+                part = number / placement.gpus if placement.gpus else 1.0
+                cpus, memory_gb = cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
+                self._set(n, gpus + number, cpus, memory_gb)

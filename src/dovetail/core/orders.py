@@ -315,7 +315,10 @@ class Order:
 
 def _first_crossing(levels: list[float], slope: float, edge: float, now: Seconds) -> Seconds:
     """When the first of these rising levels, in order, passes the edge, of those that have not yet."""
-    low, high = 0, len(levels)  # the higher a level the sooner: look for the last that is yet to pass
+    low, high = (
+        0,
+        len(levels),
+    )  # the higher a level the sooner: look for the last that is yet to pass
     while low < high:
         middle = (low + high) // 2
         if (edge - levels[middle]) / slope + _PAST > now:
