@@ -9,6 +9,7 @@ from statistics import median
 from time import process_time
 from typing import Final
 
+from benchmarks import snapshots
 from benchmarks.crowd import Crowd
 from benchmarks.lines import Line
 from dovetail.core.entries import Action, Event
@@ -21,6 +22,7 @@ NODES, QUEUED = 1250, 16_000
 TURNS, BEFORE = 400, 60  # measured, and before that: from one policy's order to another's
 MEDIAN_MS, WORST_MS, SOLVER_MS = 5.0, 50.0, 250.0
 TWICE = 2.3
+SNAPSHOT_MS = 20.0
 SOLVERS = ("frugal",)
 _SERVICES = tuple(60.0 * 1.3**i for i in range(40))
 
@@ -94,6 +96,13 @@ def measured() -> Iterator[Line]:
             once = measure(policy, Crowd(NODES, QUEUED, asking))
             twice = measure(policy, Crowd(2 * NODES, 2 * QUEUED, asking))
             yield from _lines(f"{policy}, {what}", once, twice, policy in SOLVERS)
+    longest, usual = snapshots.longest_turn_ms()
+    yield Line(
+        f"the longest turn of the loop, {snapshots.TRACKS:,} tracks",
+        f"{longest:.1f} ms ({usual:.1f} ms without)",
+        f"at most {SNAPSHOT_MS:g} ms with a snapshot",
+        longest <= SNAPSHOT_MS,
+    )
 
 
 def _lines(what: str, once: Took, twice: Took, solves: bool) -> Iterator[Line]:

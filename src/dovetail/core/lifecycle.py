@@ -377,7 +377,7 @@ class Lifecycle(View):
         if not room.drafted or not room.confirm(False, placement, track.shape):
             room.give(placement, track.shape)
             if room.strangers:
-                room.keep_off_strangers()
+                room.keep_off_strangers(placement)
         self._settle_stint(track, placement.holds, lost_s)
         track.left = placement
         track.placement = None

@@ -57,7 +57,7 @@ class Room:
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
-        *("_asked", "_confirmed", "_draft", "_lowest", "_single", "_sites", "bit"),
+        *("_asked", "_confirmed", "_draft", "_given", "_lowest", "_single", "_sites", "bit"),
         *(
             "changes",
             "count",
@@ -107,6 +107,7 @@ class Room:
         self.occupied: Final[
             dict[int, int]
         ] = {}  # of these: those that are not free for that reason
+        self._given: Final[set[int]] = set()  # nodes to be looked at for strangers
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
         self.tenants: Final[dict[str, Tenant]] = {}
@@ -209,10 +210,14 @@ class Room:
         self.strangers[n] = mask
         self._keep_off_strangers(n)
 
-    def keep_off_strangers(self) -> None:
-        """GPUs were given back; somebody else may be on them."""
-        for n in self.strangers:
-            self._keep_off_strangers(n)
+    def keep_off_strangers(self, placement: Placement) -> None:
+        """These GPUs were given back, and nothing is drafted; somebody else may be on them, or on some
+        that were given back in a draft."""
+        self._given.update([n for n, _ in placement.slices])
+        for n in self._given:
+            if n in self.strangers:
+                self._keep_off_strangers(n)
+        self._given.clear()
 
     def _keep_off_strangers(self, n: int) -> None:
         mask, before = self.strangers[n], self.occupied.get(n, 0)
@@ -592,6 +597,8 @@ class Room:
         if where is not placement or was_taken is not taken or whose is not shape or not trusted:
             self.rollback()
             return False
+        if self.strangers and not taken:
+            self._given.update([n for n, _ in placement.slices])
         self._confirmed += 1
         if self._confirmed == len(self._draft):
             self._draft.clear()

@@ -65,10 +65,11 @@ class Parking(Index, Protocol):
 
 
 class Reporting(Index, Protocol):
-    """An index that follows what jobs tell of themselves; it watches `REPORTS`."""
+    """An index that follows what jobs tell of themselves; it watches `REPORTS`. Nothing is decided
+    for reports alone unless one of these wants it."""
 
-    def reports(self, track: Track, entry: Reported) -> None:
-        """The job has told how far it is."""
+    def reports(self, track: Track, entry: Reported) -> bool | None:
+        """The job has told how far it is. False: no decision can depend on that."""
 
 
 class Closing(Index, Protocol):
@@ -112,7 +113,7 @@ class View:
             "policy",
             "room",
         ),
-        *("studies", "suspended_count", "unplaceable", "waiting_count"),
+        *("studies", "suspended_count", "unheeded", "unplaceable", "waiting_count"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -140,6 +141,7 @@ class View:
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
+        self.unheeded = 0  # reports, of this turn, on which no decision depends
         self.studies: Final = Studies()
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
