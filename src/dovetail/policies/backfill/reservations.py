@@ -87,6 +87,10 @@ class Reservations:
 
     def due(self) -> list[tuple[Track, int]]:
         """The jobs to start now, in order of submission, and the pools that are reserved for them."""
+        if self._outlook.extend() or self._changes != self._view.room.changes:
+            self._stale = True
+        if self._stale and not self._some_fit_now():
+            return []  # they are made anew when it matters
         self._refresh()
         if self._reserved_up_to < 0:
             self._reserve_at_once()
@@ -137,6 +141,16 @@ class Reservations:
             profile.advance(now)
         for profile in self._quotas.values():
             profile.advance(now)
+
+    def _some_fit_now(self) -> bool:
+        """Is as much free, whatever is to be reserved, as any job needs?"""
+        room = self._view.room
+        free = [free_in(room, pool) for pool in room.pools]
+        for lane in self._backlog.lanes.values():
+            amount = lane.shape.gpus * lane.shape.share
+            if any([free[pool.index] >= amount for pool in room.eligible(lane.shape)]):
+                return True
+        return False
 
     def _make_anew(self, room: Room, now: Seconds) -> None:
         self._stale = False
