@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dovetail.core.model import WHOLE_GPU, Shape, gpus_of
+from dovetail.core.model import WHOLE_GPU, Shape
 from dovetail.core.room import ROUNDING, Pool, Room, most_beside
 from dovetail.core.track import Track
 
@@ -28,11 +28,12 @@ class Freed:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return track.holds
-        more = 0
-        for gpu in gpus_of(placement):
-            left = self._left.get(gpu, self._shares[gpu]) + placement.share
-            self._left[gpu] = left
-            more += left >= WHOLE_GPU
+        more, known, share = 0, self._left, placement.share
+        for gpu in placement.shared:
+            left = (known[gpu] if gpu in known else self._shares[gpu]) + share
+            known[gpu] = left
+            if left >= WHOLE_GPU:
+                more += 1
         return float(more)
 
     def loses(self, track: Track) -> float:
@@ -41,14 +42,18 @@ class Freed:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return track.holds
-        return float(sum([self._left[gpu] >= WHOLE_GPU for gpu in gpus_of(placement)]))
+        lost = 0
+        for gpu in placement.shared:
+            if self._left[gpu] >= WHOLE_GPU:
+                lost += 1
+        return float(lost)
 
     def remove(self, track: Track) -> None:
         """Spare this one."""
         placement = track.placement
         assert placement is not None
         if placement.share != WHOLE_GPU:
-            for gpu in gpus_of(placement):
+            for gpu in placement.shared:
                 self._left[gpu] -= placement.share
 
 
