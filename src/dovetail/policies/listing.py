@@ -43,7 +43,8 @@ class LineScheduler:
         line = self._line
         if view is not self._seen or line is None:
             line = self._line_in(view)
-        return line.starts(self._place)
+        first = line.first()
+        return () if first is None else line.starts(first, self._place)
 
     @property
     def key(self) -> Key:
