@@ -17,6 +17,7 @@ from benchmarks import (
     decisions,
     forecasts,
     frugal_families,
+    large_plans,
     live,
     predicted_cost,
     predictors,
@@ -157,7 +158,7 @@ def philly() -> Iterator[Line]:
     )  # fmt: skip
     for name in [one["name"] for one in json.loads(listed.stdout)]:
         if name.startswith(PLANNING):
-            continue  # these look at the whole queue at every event: see `large_plans`
+            continue  # these look at the whole queue at every event: see `plans`
         request = {"policy": SLICED.get(name, name), "trace": str(trace), "cluster": "64x8"}
         limit = PHILLY_LIMIT_S.get(name, 60.0)
         answer = ask(request, limit_s=2 * limit + 10)
@@ -254,11 +255,11 @@ def a_live_daemon() -> Iterator[Line]:
         )
 
 
-def large_plans() -> Iterator[Line]:
+def plans_of_the_whole_queue() -> Iterator[Line]:
     """Policies that plan the whole queue at once, on the cluster of ANDREAS."""
     for policy in ("andreas-greedy", "frugal"):
         for nodes, jobs, limit_s in ((100, 450, 0.05), (1000, 10_000, 1.0)):
-            seconds = min(decisions.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
+            seconds = min(large_plans.slowest_s(policy, nodes, jobs) for _ in range(RUNS))
             yield Line(
                 f"a decision of {policy}, {nodes:,} nodes, {jobs:,} jobs",
                 f"{1000 * seconds:.1f} ms",
@@ -266,7 +267,7 @@ def large_plans() -> Iterator[Line]:
                 seconds < limit_s,
             )
     for nodes, jobs, limit_s in ((100, 450, 0.5), (1000, 10_000, 1.0)):
-        seconds, found, no_worse = decisions.limited(nodes, jobs, limit_s)
+        seconds, found, no_worse = large_plans.limited(nodes, jobs, limit_s)
         yield Line(
             f"random greedy, {limit_s:g} s for {nodes:,} nodes, {jobs:,} jobs",
             f"{seconds:.2f} s, {found.passes:,} of {found.wanted:,} passes",
@@ -280,7 +281,8 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "scaling": scaling,
     "process": whole_process,
     "million": a_million_jobs,
-    "plans": large_plans,
+    "plans": plans_of_the_whole_queue,
+    "decisions": decisions.measured,
     "price_and_power": price_and_power.measured,
     "frugal_families": frugal_families.measured,
     "philly": philly,

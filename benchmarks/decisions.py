@@ -1,74 +1,117 @@
-"""One decision of a policy that plans the whole queue: how long it takes."""
+"""What a decision costs on a large cluster, and how long a snapshot holds the loop."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from time import perf_counter, process_time
+import gc
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import process_time
+from typing import Final
 
-from dovetail.core.entries import NodeJoined, Submitted, Wake
-from dovetail.core.state import State
-from dovetail.policies.andreas.drafting import Draft
-from dovetail.policies.andreas.filling import greedy
-from dovetail.policies.andreas.policies import AndreasRandomGreedy
-from dovetail.policies.andreas.problem import proxy
-from dovetail.policies.andreas.random_greedy import Search
+from benchmarks import snapshots
+from benchmarks.crowd import Crowd
+from benchmarks.lines import Line
+from dovetail.core.entries import Action, Event
+from dovetail.core.loop import Backend, run
 from dovetail.policies.placement import PLACEMENTS
-from dovetail.policies.registry import Knowledge, make
+from dovetail.policies.registry import BUILTIN, Knowledge, make
 from dovetail.predict.duration import UserEstimate
-from dovetail.traces.readers.andreas_folder import Instance
-from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
-TURNS = 5
-NEW_JOBS = 10  # that come before each turn but the first
-BETWEEN_S = 600.0
+NODES, QUEUED = 1250, 16_000
+TURNS, BEFORE = 400, 60  # measured, and before that: from one policy's order to another's
+MEDIAN_MS, WORST_MS, SOLVER_MS = 5.0, 50.0, 250.0
+TWICE = 2.3
+SNAPSHOT_MS = 20.0
+SOLVERS = ("frugal",)
+_SERVICES = tuple(60.0 * 1.3**i for i in range(40))
 
 
-def slowest_s(policy: str, nodes: int, jobs: int) -> float:
-    """CPU time of the longest of a few decisions: all waiting at first, then with nodes full."""
-    instance = _instance(nodes, jobs)
-    arrivals = [arrival.job for arrival in instance.trace.arrivals]
-    state = _crowded(instance, jobs)
-    decider = make(policy, PLACEMENTS["consolidated"], _knowledge(instance))
-    took = []
-    for turn in range(TURNS):
+@dataclass(frozen=True)
+class Took:
+    """Milliseconds an event."""
+
+    turns_ms: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        return median(self.turns_ms)
+
+    @property
+    def mean(self) -> float:
+        return sum(self.turns_ms) / len(self.turns_ms)
+
+    @property
+    def worst(self) -> float:
+        """The 99th percentile."""
+        return sorted(self.turns_ms)[int(0.99 * len(self.turns_ms))]
+
+
+class Timed:
+    """A world whose turns are timed: from what it tells to the next question, its own work apart."""
+
+    def __init__(self, world: Backend, turns: int) -> None:
+        self._world: Final = world
+        self._left = turns
+        self._since = 0.0
+        self.took_s: Final[list[float]] = []
+
+    def observe(self) -> Sequence[Event]:
+        if self._since:
+            self.took_s.append(process_time() - self._since)
+        self._left -= 1
+        events = self._world.observe() if self._left >= 0 else ()
+        self._since = process_time()
+        return events
+
+    def act(self, action: Action) -> None:
         began = process_time()
-        actions = list(decider.decide(state))
-        took.append(process_time() - began)
-        for action in actions:
-            if not isinstance(action, Wake):
-                state.record(action)
-        state.settle()
-        first = jobs + turn * NEW_JOBS
-        for job in arrivals[first : first + NEW_JOBS]:
-            state.record(Submitted((turn + 1) * BETWEEN_S, job))
-    return max(took)
+        self._world.act(action)
+        self._since += process_time() - began
 
 
-def limited(nodes: int, jobs: int, limit_s: float) -> tuple[float, Search, bool]:
-    """A decision of random greedy within a time: seconds, what it says, is it no worse than greedy?"""
-    instance = _instance(nodes, jobs)
-    state = _crowded(instance, jobs)
-    decider = AndreasRandomGreedy(costs=instance.costs, limit_s=limit_s)
-    began = perf_counter()
-    problem = Draft(state, decider.books.of(state), movable=True).problem
-    found = decider.search(problem)
-    took = perf_counter() - began
-    return took, found, proxy(problem, found.best) <= proxy(problem, greedy(problem))
+def measure(policy: str, crowd: Crowd, turns: int = TURNS) -> Took:
+    """Every turn of the loop: recording what happened, deciding, recording what was decided."""
+    state, world = crowd.state_and_world(turns + BEFORE)
+    knowledge = Knowledge({"user": UserEstimate()}, "user", _SERVICES)
+    timed = Timed(world, turns + BEFORE)
+    gc.collect()
+    gc.freeze()
+    try:
+        run(timed, [make(policy, PLACEMENTS["consolidated"], knowledge)], state)
+    finally:
+        gc.unfreeze()
+    return Took([1000.0 * took for took in timed.took_s[BEFORE:]])
 
 
-def _instance(nodes: int, jobs: int) -> Instance:
-    return draw(Scenario(nodes, jobs + NEW_JOBS * TURNS, "exponential:5000", 1))
+def policies() -> list[str]:
+    return [name for name in BUILTIN if not name.startswith("andreas-")]
 
 
-def _crowded(instance: Instance, jobs: int) -> State:
-    """All of the nodes idle, and so many jobs waiting."""
-    state = State()
-    for node in instance.nodes:
-        state.record(NodeJoined(0.0, replace(node, prompt=True)))
-    for arrival in instance.trace.arrivals[:jobs]:
-        state.record(Submitted(0.0, arrival.job))
-    return state
+def measured() -> Iterator[Line]:
+    """1,250 nodes of 8 GPUs, 16,000 queued, 200 users; then twice the nodes and the queue."""
+    for asking in (True, False):
+        what = "GPUs, CPUs and memory" if asking else "GPUs alone"
+        for policy in policies():
+            once = measure(policy, Crowd(NODES, QUEUED, asking))
+            twice = measure(policy, Crowd(2 * NODES, 2 * QUEUED, asking))
+            yield from _lines(f"{policy}, {what}", once, twice, policy in SOLVERS)
+    longest, usual = snapshots.longest_turn_ms()
+    yield Line(
+        f"the longest turn of the loop, {snapshots.TRACKS:,} tracks",
+        f"{longest:.1f} ms ({usual:.1f} ms without)",
+        f"at most {SNAPSHOT_MS:g} ms with a snapshot",
+        longest <= SNAPSHOT_MS,
+    )
 
 
-def _knowledge(instance: Instance) -> Knowledge:
-    return Knowledge({"user": UserEstimate()}, "user", costs=instance.costs)
+def _lines(what: str, once: Took, twice: Took, solves: bool) -> Iterator[Line]:
+    most, worst = (SOLVER_MS, SOLVER_MS) if solves else (MEDIAN_MS, WORST_MS)
+    yield Line(
+        what, f"{once.median:.2f}, {once.worst:.2f} ms", f"median under {most:g}, 99 % {worst:g} ms",
+        once.median < most and once.worst < worst,
+    )  # fmt: skip
+    yield Line(
+        f"{what}: twice the nodes and queue", f"{twice.median / once.median:.2f} x",
+        f"at most {TWICE:g}", twice.median <= TWICE * once.median,
+    )  # fmt: skip

@@ -1,11 +1,11 @@
-"""How many whole GPUs some jobs would leave free if they were stopped, without stopping them."""
+"""What some jobs would leave free if they were stopped, without stopping them."""
 
 from __future__ import annotations
 
 from typing import Final, final
 
-from dovetail.core.model import WHOLE_GPU, gpus_of
-from dovetail.core.room import Room
+from dovetail.core.model import WHOLE_GPU, Shape
+from dovetail.core.room import ROUNDING, Pool, Room, most_beside
 from dovetail.core.track import Track
 
 
@@ -28,11 +28,12 @@ class Freed:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return track.holds
-        more = 0
-        for gpu in gpus_of(placement):
-            left = self._left.get(gpu, self._shares[gpu]) + placement.share
-            self._left[gpu] = left
-            more += left >= WHOLE_GPU
+        more, known, share = 0, self._left, placement.share
+        for gpu in placement.shared:
+            left = (known[gpu] if gpu in known else self._shares[gpu]) + share
+            known[gpu] = left
+            if left >= WHOLE_GPU:
+                more += 1
         return float(more)
 
     def loses(self, track: Track) -> float:
@@ -41,12 +42,59 @@ class Freed:
         assert placement is not None
         if placement.share == WHOLE_GPU:
             return track.holds
-        return float(sum([self._left[gpu] >= WHOLE_GPU for gpu in gpus_of(placement)]))
+        lost = 0
+        for gpu in placement.shared:
+            if self._left[gpu] >= WHOLE_GPU:
+                lost += 1
+        return float(lost)
 
     def remove(self, track: Track) -> None:
         """Spare this one."""
         placement = track.placement
         assert placement is not None
         if placement.share != WHOLE_GPU:
-            for gpu in gpus_of(placement):
+            for gpu in placement.shared:
                 self._left[gpu] -= placement.share
+
+
+@final
+class FreedHosts:
+    """How many GPUs of a pool a job of the shape could have, with the CPUs and memory beside them."""
+
+    def __init__(self, room: Room, pool: Pool, shape: Shape) -> None:
+        self._room: Final = room
+        self._shape: Final = shape
+        self._could: Final[dict[int, int]] = {}  # by node: GPUs that it could have there
+        # By node: the GPUs, CPUs and memory that would be free.
+        self._free: Final[dict[int, tuple[int, float, float]]] = {}
+        self._cpus: Final = shape.cpus * (1 / shape.gpus)  # for one GPU
+        self._memory_gb: Final = shape.memory_gb * (1 / shape.gpus)
+        self.gpus = 0
+        nodes = room.able(pool, shape)
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            n = low.bit_length() - 1
+            self._set(n, room.count[n], room.cpus[n], room.memory_gb[n])
+
+    def _set(self, n: int, gpus: int, cpus: float, memory_gb: float) -> None:
+        self._free[n] = (gpus, cpus, memory_gb)
+        if cpus + ROUNDING < self._cpus or memory_gb + ROUNDING < self._memory_gb:
+            return  # not even for one
+        could = most_beside(cpus, memory_gb, self._shape, min(gpus, self._shape.gpus))
+        self.gpus += could - self._could.get(n, 0)
+        self._could[n] = could
+
+    def add(self, track: Track) -> None:
+        """Stop this one too. None of them is on a shared GPU."""
+        room, placement, shape = self._room, track.placement, track.shape
+        assert placement is not None
+        for n, mask in placement.slices:
+            if room.open[n]:
+                number, free = mask.bit_count(), self._free.get(n)
+                if free is None:
+                    free = (room.count[n], room.cpus[n], room.memory_gb[n])
+                gpus, cpus, memory_gb = free
+                part = number / placement.gpus if placement.gpus else 1.0
+                cpus, memory_gb = cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
+                self._set(n, gpus + number, cpus, memory_gb)

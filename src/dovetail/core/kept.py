@@ -47,8 +47,18 @@ ROOM_DERIVED: Final = (
     *("_sites", "occupied", "gpus_up", "held", "partitioned", "tenants_matter", "prompt"),
 )
 ROOM_PASSING: Final = (  # of one decision, or for speed
-    *("changes", "_asked", "_draft", "_confirmed", "drafted", "unsettled", "found", "found_for"),
-    *("_lowest", "_single", "first"),
+    *(
+        "changes",
+        "_given",
+        "_asked",
+        "_draft",
+        "_confirmed",
+        "drafted",
+        "unsettled",
+        "found",
+        "found_for",
+    ),
+    *("_lowest", "_single", "first", "watched"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
 STATE_PARTS: Final = (
@@ -71,5 +81,5 @@ STATE_OF_LONG_AGO: Final = (  # kept in part
 )
 STATE_INDEXES: Final = (  # made anew by whoever asks for them
     *("_index_by_spec", "_on_settle", "_on_wait", "_on_run", "_on_end", "_on_due", "_on_park"),
-    *("_on_report", "_on_close"),
+    *("_on_report", "_on_close", "unheeded"),
 )

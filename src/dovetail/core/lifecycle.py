@@ -381,8 +381,16 @@ class Lifecycle(View):
         if not room.drafted or not room.confirm(False, placement, track.shape):
             room.give(placement, track.shape)
             if room.strangers:
-                room.keep_off_strangers()
-        self._settle_stint(track, placement.holds, lost_s)
+                room.keep_off_strangers(placement)
+        # As in `_settle_stint`, written out: every job is released once at least.
+        now, since, holds = self.now, track.working_since, placement.holds
+        held = now - track.started_at
+        worked = now - since if since >= 0.0 else 0.0
+        track.held_s += held
+        track.held_gpu_s += holds * held
+        track.executed_s += worked * track.speed
+        if lost_s or worked != held:
+            self._lose_of_stint(track, holds, held - worked, lost_s)
         track.left = placement
         track.placement = None
         track.speed = 1.0
@@ -418,9 +426,13 @@ class Lifecycle(View):
         track.held_gpu_s += holds * held
         track.executed_s += worked * track.speed
         if lost_s or worked != held:
-            lost_s = min(lost_s, track.executed_s)
-            track.executed_s -= lost_s
-            track.lost_gpu_s += holds * (held - worked + lost_s / track.speed)
+            self._lose_of_stint(track, holds, held - worked, lost_s)
+
+    @staticmethod
+    def _lose_of_stint(track: Track, holds: float, idle_s: Seconds, lost_s: Seconds) -> None:
+        lost_s = min(lost_s, track.executed_s)
+        track.executed_s -= lost_s
+        track.lost_gpu_s += holds * (idle_s + lost_s / track.speed)
 
     def _set_stranded(self, track: Track, why: str) -> None:
         """Keep a waiting job out of the queue because no node there is could run it; or no longer."""

@@ -8,7 +8,7 @@ by its old turn, dropped when it surfaces.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final, final
 
 from dovetail.core.entries import Action, Start
@@ -61,12 +61,8 @@ class Line:
         """All that wait, as they stand, stale places among them."""
         return [*self._row, *self._beside]
 
-    def starts(self, place: Place) -> Iterable[Action]:
-        """Whom to start: one after the other, until one does not fit."""
-        first = self._first()
-        return () if first is None else self._starts_from(first, place)
-
-    def _starts_from(self, first: Track | None, place: Place) -> Iterator[Action]:
+    def starts(self, first: Track | None, place: Place) -> Iterator[Action]:
+        """Whom to start: one after the other from the first, until one does not fit."""
         view, room = self._view, self._room
         while first is not None:
             shape = first.shape
@@ -77,9 +73,9 @@ class Line:
             if first.placement is None:  # nobody has recorded it yet: it is only tried out
                 room.draft_take(placement, shape)
                 self._pass_over(first)
-            first = self._first() if view.waiting_count else None
+            first = self.first() if view.waiting_count else None
 
-    def _first(self) -> Track | None:
+    def first(self) -> Track | None:
         """Who is first, unless it asks for more whole GPUs than there are free."""
         row = self._row
         while row:

@@ -39,6 +39,7 @@ def run(
     observe, act, room = backend.observe, backend.act, state.room
     entries, times, at_once = journal.entries, journal.times, journal.at_once
     decide = policies[0].decide if len(policies) == 1 else _one_after_the_other(policies, state)
+    state.unheeded = 0
     while True:
         events = observe()
         if not events:
@@ -51,6 +52,8 @@ def run(
                 journal.flush()
         if state.unplaceable:
             refuse_unplaceable(backend, state, journal)
+        if state.unheeded and _are_all_unheeded(state, len(events)):
+            continue
         wake: Wake | None = None
         for action in decide(state):
             if isinstance(action, Wake):
@@ -66,6 +69,12 @@ def run(
             state.settle()
         if wake is not None:
             act(wake)
+
+
+def _are_all_unheeded(state: State, events: int) -> bool:
+    """Were all of them reports on which no decision depends? The wake-up asked for before holds."""
+    unheeded, state.unheeded = state.unheeded, 0
+    return unheeded == events
 
 
 def _one_after_the_other(

@@ -263,6 +263,7 @@ class Shape:
             self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
         self.pools: Any = None  # kept here by the room, see Room.eligible
+        self.searches: Any = None  # likewise, see Room.search
 
     def __str__(self) -> str:
         parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []
@@ -324,6 +325,8 @@ class Placement:
         # are taken apart twice as fast as named ones.
         self.uses: Final[tuple[tuple[int, int, int], ...]] = tuple(uses)
         self.pieces: Final[str] = pieces  # the nodes and masks as JSON
+        # Shared GPUs one by one, as pairs of a node and a GPU: they are counted often.
+        self.shared: Final[tuple[tuple[int, int], ...]] = () if self.whole else _one_by_one(slices)
         # As JSON: the share, nodes and masks, then any limit.
         self.text: Final = f"[{share}{pieces},{limit}]" if limit else f"[{share}{pieces}]"
 
@@ -362,14 +365,15 @@ def joined(parts: Sequence[Placement]) -> Placement:
     return Placement(tuple(slices), WHOLE_GPU, 0, parts)
 
 
-def gpus_of(placement: Placement) -> list[tuple[int, int]]:
+def gpus_of(placement: Placement) -> Sequence[tuple[int, int]]:
     """Its GPUs one by one, as pairs of a node and a GPU."""
-    return [
-        (n, gpu)
-        for n, mask in placement.slices
-        for gpu in range(mask.bit_length())
-        if mask >> gpu & 1
-    ]
+    return _one_by_one(placement.slices) if placement.whole else placement.shared
+
+
+def _one_by_one(slices: tuple[Slice, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        [(n, gpu) for n, mask in slices for gpu in range(mask.bit_length()) if mask >> gpu & 1]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,17 +268,15 @@ class Order:
 
     def next_crossing(self, gain: float) -> Seconds:
         """When the next running job's rising key passes that of a waiting one by more than the gain."""
-        levels = [
-            (slope, -row[0])
-            for by_slope in self._running.values()
-            for slope, heap in by_slope.items()
-            if slope > 0
-            for row in heap
-            if not self._is_stale(row)
-        ]
         edges = [row[0] + gain for row in self.heads()]
-        times = [(edge - level) / slope + _PAST for edge in edges for slope, level in levels]
-        return min([at for at in times if at > self._view.now], default=inf)
+        at = inf
+        for by_slope in self._running.values():
+            for slope, heap in by_slope.items():
+                if slope > 0:
+                    levels = sorted([-row[0] for row in heap if not self._is_stale(row)])
+                    for edge in edges:
+                        at = min(at, _first_crossing(levels, slope, edge, self._view.now))
+        return at
 
     def worst(self, pool: Pool) -> RunningRow | None:
         """The running job of the pool that should give way first."""
@@ -313,6 +311,21 @@ class Order:
             else:
                 heappush(heap, row)
         self._lent_running.extend(kept)
+
+
+def _first_crossing(levels: list[float], slope: float, edge: float, now: Seconds) -> Seconds:
+    """When the first of these rising levels, in order, passes the edge, of those that have not yet."""
+    low, high = (
+        0,
+        len(levels),
+    )  # the higher a level the sooner: look for the last that is yet to pass
+    while low < high:
+        middle = (low + high) // 2
+        if (edge - levels[middle]) / slope + _PAST > now:
+            low = middle + 1
+        else:
+            high = middle
+    return (edge - levels[low - 1]) / slope + _PAST if low else inf
 
 
 def _first(row: tuple[int, Track]) -> int:

@@ -28,6 +28,7 @@ class Plan:
         self._stop_at: dict[JobId, int] = {}  # which of them stops a job
         self.started: Final[list[Track]] = []
         self.within_reach: Final[dict[int, float]] = {}  # by pool: GPUs, free or to be made free
+        self.in_vain: Final[dict[int, list[Shape]]] = {}  # by pool: no stops make room for these
         self._place: Final = place
 
     def place(self, track: Track) -> Placement | None:
@@ -79,13 +80,17 @@ class Plan:
         self._in_order = self._in_order and not self.started
         return True
 
+    def was_in_vain(self) -> None:
+        """The stops so far make no room yet: others follow, or all of them are taken back."""
+        self._in_order = self._in_order and not self.started
+
     @property
     def actions(self) -> list[Action]:
         """The difference to what runs now. A start that relied on a stop since taken back may rely on
         a later one instead: then all stops come first, which is always right."""
-        if not self._kept:
-            return self._actions
-        actions = [action for i, action in enumerate(self._actions) if i not in self._kept]
+        actions = self._actions
+        if self._kept:
+            actions = [action for i, action in enumerate(actions) if i not in self._kept]
         return actions if self._in_order else sorted(actions, key=_starts_last)
 
     @property

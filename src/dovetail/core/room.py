@@ -14,7 +14,8 @@ from typing import Final, final
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
 
-_ROUNDING = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
+_RETURNED_KEPT: Final = 4000  # nodes: who has not looked for longer looks everywhere
+ROUNDING: Final = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
 
 
 @final
@@ -31,6 +32,24 @@ class Pool:
         # by_count[k]: the open nodes with exactly k free GPUs; those with none are not looked for.
         self.by_count: list[int] = [0]
         self.members: list[int] = []
+        self.opened = 0  # the open nodes
+        # Nodes on which more is free than before, in that order, if anybody wants to know.
+        self.returned: list[int] = []
+        self.forgotten = 0  # how many before these are no longer known
+
+
+@final
+class Search:
+    """What is known of the places that a pool has for a shape, once so many nodes were `returned`.
+
+    What did not fit a node does not fit it until something is given back there.
+    """
+
+    def __init__(self, upto: int) -> None:
+        self.upto = upto
+        self.lacking = 0  # nodes without the CPUs and memory for all of its GPUs
+        self.barren = 0  # nodes without those for even one of them
+        self.failed = False  # was there no place, all nodes together?
 
 
 @final
@@ -38,7 +57,7 @@ class Room:
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
-        *("_asked", "_confirmed", "_draft", "_lowest", "_single", "_sites", "bit"),
+        *("_asked", "_confirmed", "_draft", "_given", "_lowest", "_single", "_sites", "bit"),
         *(
             "changes",
             "count",
@@ -62,6 +81,7 @@ class Room:
             "tenants",
             "tenants_matter",
             "unsettled",
+            "watched",
         ),
     )
 
@@ -87,6 +107,7 @@ class Room:
         self.occupied: Final[
             dict[int, int]
         ] = {}  # of these: those that are not free for that reason
+        self._given: Final[set[int]] = set()  # nodes to be looked at for strangers
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
         self.tenants: Final[dict[str, Tenant]] = {}
@@ -104,6 +125,7 @@ class Room:
         # What was last found for a job of which shape, as long as nothing has changed since:
         self.found: Placement | None = None
         self.found_for: Shape | None = None
+        self.watched = False  # does anybody want to know where more is free than before?
         self._lowest: dict[tuple[int, int], int] = {}
         self._single: list[dict[int, Placement]] = []  # per node: by the mask
         # Per node and number of GPUs: the placement on the first of those that are free.
@@ -160,9 +182,12 @@ class Room:
         self.found = None
         pool, count, bit = self.pool_of[n], self.count[n], self.bit[n]
         self._sites[n] = (pool, pool.by_count, bit) if is_open else None
+        pool.opened ^= bit
         if count:
             pool.by_count[count] ^= bit
         pool.free += count if is_open else -count
+        if is_open:
+            self._note_returned(n)
 
     def remove(self, n: int) -> None:
         self.set_open(n, False)
@@ -185,15 +210,20 @@ class Room:
         self.strangers[n] = mask
         self._keep_off_strangers(n)
 
-    def keep_off_strangers(self) -> None:
-        """GPUs were given back; somebody else may be on them."""
-        for n in self.strangers:
-            self._keep_off_strangers(n)
+    def keep_off_strangers(self, placement: Placement) -> None:
+        """These GPUs were given back, and nothing is drafted; somebody else may be on them, or on some
+        that were given back in a draft."""
+        self._given.update([n for n, _ in placement.slices])
+        for n in self._given:
+            if n in self.strangers:
+                self._keep_off_strangers(n)
+        self._given.clear()
 
     def _keep_off_strangers(self, n: int) -> None:
         mask, before = self.strangers[n], self.occupied.get(n, 0)
         taken = mask & self.free[n]
         self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
+        self._note_returned(n)
         self.occupied[n] = before & mask | taken
         self.changes += 1
 
@@ -243,7 +273,7 @@ class Room:
 
     def _quota_has(self, name: str, gpus: float) -> bool:
         tenant = self.tenants.get(name)
-        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + _ROUNDING
+        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + ROUNDING
 
     def shaped(
         self, lane: int, job: Job, tenant: str, settled: tuple[str, int] | None = None
@@ -289,20 +319,20 @@ class Room:
             return int(shape.cpus <= node.cpus and shape.memory_gb <= node.memory_gb)
         most = float(node.gpus)
         if shape.cpus:
-            most = min(most, node.cpus * shape.gpus / shape.cpus + _ROUNDING)
+            most = min(most, node.cpus * shape.gpus / shape.cpus + ROUNDING)
         if shape.memory_gb:
-            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + _ROUNDING)
+            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + ROUNDING)
         return int(most)
 
     # ------------------------------------------------------------------------------- finding room
 
     def host_has(self, n: int, shape: Shape, gpus: int) -> bool:
         """Are there CPUs and memory on the node for that many of the shape's GPUs?"""
-        part = gpus / shape.gpus if shape.gpus else 1.0
-        return (
-            self.cpus[n] + _ROUNDING >= shape.cpus * part
-            and self.memory_gb[n] + _ROUNDING >= shape.memory_gb * part
-        )
+        return is_enough(self.cpus[n], self.memory_gb[n], shape, gpus)
+
+    def most_with_host(self, n: int, shape: Shape, most: int) -> int:
+        """For how many of the shape's GPUs, `most` at the most, the node has CPUs and memory."""
+        return most_beside(self.cpus[n], self.memory_gb[n], shape, most)
 
     def allows(self, placement: Placement, shape: Shape) -> bool:
         """Are the quota, the CPUs and the memory there that this placement needs beside its GPUs?"""
@@ -414,6 +444,46 @@ class Room:
             self._charge_host(placement, shape, 1.0)
         if self.held:
             self._charge_quota(placement, shape, -1.0)
+        if self.watched:
+            for n, _ in placement.slices:
+                self._note_returned(n)
+
+    def _note_returned(self, n: int) -> None:
+        if not self.watched or not self.open[n]:
+            return
+        pool = self.pool_of[n]
+        returned = pool.returned
+        returned.append(n)
+        if len(returned) > 2 * _RETURNED_KEPT:
+            del returned[:_RETURNED_KEPT]
+            pool.forgotten += _RETURNED_KEPT
+
+    def search(self, pool: Pool, shape: Shape) -> Search:
+        """What is known of the pool's places for the shape, brought up to date."""
+        searches: dict[int, Search] | None = shape.searches
+        if searches is None:
+            searches = shape.searches = {}
+            self.watched = True
+        search = searches.get(pool.index)
+        upto = pool.forgotten + len(pool.returned)
+        if search is None or search.upto < pool.forgotten:
+            search = searches[pool.index] = Search(upto)
+        elif search.upto < upto:
+            nodes = 0
+            for n in pool.returned[search.upto - pool.forgotten :]:
+                nodes |= self.bit[n]
+            search.upto = upto
+            search.lacking &= ~nodes
+            search.barren &= ~nodes
+            search.failed = False
+        return search
+
+    def able(self, pool: Pool, shape: Shape) -> int:
+        """The nodes that may have room for some of the shape's GPUs; the others have none."""
+        search, nodes = self.search(pool, shape), 0
+        for some in pool.by_count[1:]:
+            nodes |= some
+        return nodes & ~search.barren
 
     def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
@@ -493,7 +563,7 @@ class Room:
                 f"{self.free[n].bit_count()} free"
             )
         tenant = self.tenants.get(shape.tenant)
-        if tenant and self.held[shape.tenant] + placement.holds > tenant.gpu_quota + _ROUNDING:
+        if tenant and self.held[shape.tenant] + placement.holds > tenant.gpu_quota + ROUNDING:
             raise IllegalEntry(
                 f"it needs {shape}, and the tenant holds {self.held[shape.tenant]:g} of its quota "
                 f"of {tenant.gpu_quota:g} GPUs"
@@ -527,6 +597,8 @@ class Room:
         if where is not placement or was_taken is not taken or whose is not shape or not trusted:
             self.rollback()
             return False
+        if self.strangers and not taken:
+            self._given.update([n for n, _ in placement.slices])
         self._confirmed += 1
         if self._confirmed == len(self._draft):
             self._draft.clear()
@@ -555,6 +627,26 @@ class Room:
         self._draft.clear()
         self._confirmed = 0
         self.drafted = False
+
+
+def is_enough(cpus: float, memory_gb: float, shape: Shape, gpus: int) -> bool:
+    """Is that enough for so many of the shape's GPUs?"""
+    part = gpus / shape.gpus if shape.gpus else 1.0
+    return cpus + ROUNDING >= shape.cpus * part and memory_gb + ROUNDING >= shape.memory_gb * part
+
+
+def most_beside(cpus: float, memory_gb: float, shape: Shape, most: int) -> int:
+    """For how many of the shape's GPUs that is enough, `most` at the most."""
+    if is_enough(cpus, memory_gb, shape, most):
+        return most
+    fits = 0  # a bisection: where there is enough for some there is enough for fewer
+    while most - fits > 1:
+        middle = (fits + most) // 2
+        if is_enough(cpus, memory_gb, shape, middle):
+            fits = middle
+        else:
+            most = middle
+    return fits
 
 
 def _gpus_counted(shape: Shape) -> float:

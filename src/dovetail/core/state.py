@@ -192,8 +192,12 @@ class State(Lifecycle):
         track.reported_at = self.now
         track.reported_upto = entry.upto
         track.reports_left_out += entry.left_out or 0
+        heeded = False
         for index in self._on_report:
-            index.reports(track, entry)
+            if index.reports(track, entry) is not False:
+                heeded = True
+        if not heeded:
+            self.unheeded += 1
 
     def _gave_way(self, entry: Saved | Restored | Pinned | Unpinned | Stayed | Displaced) -> None:
         track = self._track(entry.job_id)

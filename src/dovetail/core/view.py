@@ -65,10 +65,11 @@ class Parking(Index, Protocol):
 
 
 class Reporting(Index, Protocol):
-    """An index that follows what jobs tell of themselves; it watches `REPORTS`."""
+    """An index that follows what jobs tell of themselves; it watches `REPORTS`. Nothing is decided
+    for reports alone unless one of these wants it."""
 
-    def reports(self, track: Track, entry: Reported) -> None:
-        """The job has told how far it is."""
+    def reports(self, track: Track, entry: Reported) -> bool | None:
+        """The job has told how far it is. False: no decision can depend on that."""
 
 
 class Closing(Index, Protocol):
@@ -113,7 +114,7 @@ class View:
             "policy",
             "room",
         ),
-        *("_kinds", "groups", "suspended_count", "unplaceable", "waiting_count"),
+        *("_kinds", "groups", "suspended_count", "unheeded", "unplaceable", "waiting_count"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -142,6 +143,7 @@ class View:
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
+        self.unheeded = 0  # reports, of this turn, on which no decision depends
         self._kinds: Final[dict[str, Kind]] = {}
         self.groups: Final[dict[str, Group]] = {}  # the open ones, of all kinds
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}

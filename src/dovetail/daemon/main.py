@@ -29,11 +29,12 @@ from dovetail.daemon.history.ledger import Ledger
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.retention_settings import Keep, keep_of
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
-from dovetail.daemon.history.running_costs import Account
+from dovetail.daemon.history.running_costs import PAST, Account
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import NO_TABLE, AsSet, settable, table_of
 from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.snapshots import Snapshots
 from dovetail.daemon.studies.archive import Archive
 from dovetail.daemon.studies.errands import Errands
 from dovetail.daemon.studies.service import Studies
@@ -55,7 +56,6 @@ from dovetail.worlds.world import Ground, World
 
 DEFAULT_GROUP = "dovetail"
 NO_ADMINS = "none"
-PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
@@ -158,7 +158,7 @@ class Daemon:
         self.service.recall_arrays(self.state)
         self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
-        self.account: Final = Account(self.store, self.reader, self.costs)
+        self.account: Final = Account(self.reader, self.costs)
         self.keep: Final = self._keep()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = Upkeep(
@@ -167,7 +167,7 @@ class Daemon:
                 *(self._mark_the_hour, self.retention.tend),
             ]
         )
-        self._snapshot_seq = self.store.last_seq
+        self._snapshots: Final = Snapshots(self.store, self.account, self.desk.ask, SNAPSHOT_EVERY)
         self._failures = 0
 
     def _look_at_the_journal(self) -> None:
@@ -281,7 +281,7 @@ class Daemon:
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
         self.upkeep.stop()
-        self._take_snapshot()
+        self._snapshots.take_the_last()
         self.store.close()
 
     def _give_up_the_undescribed(self) -> None:
@@ -335,14 +335,7 @@ class Daemon:
         self.store.commit()
         self.book.settle()
         self.book.sweep()
-        if self.store.last_seq - self._snapshot_seq >= SNAPSHOT_EVERY:
-            self._take_snapshot()
-
-    def _take_snapshot(self) -> None:
-        self.store.commit()
-        self.account.keep(self.store.last_seq, self.state.now)
-        if self.store.save_snapshot(self.store.last_seq, snapshot.take(self.state)):
-            self._snapshot_seq = self.store.last_seq
+        self._snapshots.look()
 
 
 def make_folders(home: Home) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import exp, inf, log
 from typing import Final, NamedTuple, TypeAlias, cast, final
 
 from dovetail.core.entries import Action
-from dovetail.core.model import Job, Seconds
+from dovetail.core.model import Job, Seconds, Shape
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
@@ -22,7 +22,6 @@ from dovetail.policies.precedence import Ahead, Lineup
 # in that line, whatever the number of its trials: whenever one of them was given a slot it goes behind
 # all that wait then.
 _Row: TypeAlias = tuple[float, int, int, Track]  # priority below 0, sequence, turn, track
-_Lane: TypeAlias = tuple[int, str]  # a shape, and the study if they are trials
 
 
 class Usage(NamedTuple):
@@ -37,10 +36,6 @@ def study_of(job: Job) -> str:
     return job.group if job.member is not None else ""
 
 
-def _lane(track: Track) -> _Lane:
-    return track.shape.lane, study_of(track.job)
-
-
 @final
 class Account:
     """What one user holds, has used lately, and waits for."""
@@ -52,20 +47,35 @@ class Account:
         self.memory_gb = 0.0
         self.used = 0.0  # decayed GPU-seconds as of `as_of`
         self.as_of: Seconds = 0.0
-        self.lanes: dict[_Lane, list[_Row]] = {}
+        self.lanes: dict[int, dict[str, list[_Row]]] = {}  # by shape, and by study if any
+        self.waiting = 0  # jobs
         self.served: dict[str, float] = {}  # by study: behind which sequence it stands
 
-    def heads(self) -> list[_Row]:
-        """The first waiting job of each shape and study."""
+    def add(self, row: _Row) -> None:
+        lane = self.lanes.setdefault(row[3].shape.lane, {})
+        heappush(lane.setdefault(study_of(row[3].job), []), row)
+
+    def heads(self, lanes: Iterable[int]) -> list[_Row]:
+        """The first waiting job of each of these shapes and of each study."""
         heads = []
-        for lane, heap in list(self.lanes.items()):
-            while heap and heap[0][3].turn != heap[0][2]:
-                heappop(heap)
-            if heap:
-                heads.append(heap[0])
-            else:
-                del self.lanes[lane]
+        for number in lanes:
+            lane = self.lanes.get(number)
+            if lane is None:
+                continue
+            for study, heap in list(lane.items()):
+                while heap and heap[0][3].turn != heap[0][2]:
+                    heappop(heap)
+                if heap:
+                    heads.append(heap[0])
+                else:
+                    del lane[study]
+            if not lane:
+                del self.lanes[number]
         return heads
+
+    def first(self) -> int:
+        """The sequence of the first of all that wait."""
+        return min(self.heads(list(self.lanes)))[1]
 
     def place(self, job: Job, sequence: int) -> tuple[float, float]:
         """Where it stands among its user's jobs."""
@@ -82,6 +92,9 @@ class Accounts:
         self._decay: Final = log(2.0) / half_life_s
         self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
         self._lent: list[tuple[Account, _Row]] = []
+        self._waits_in: dict[int, tuple[Account, Shape]] = {}  # by sequence
+        self.shapes: Final[dict[int, tuple[Shape, int]]] = {}  # by lane: how many wait
+        self._totals: tuple[int, float, float, float] = (-1, 0.0, 0.0, 0.0)
         self.of: Final[dict[str, Account]] = {}
 
     def account(self, job: Job) -> Account:
@@ -97,10 +110,28 @@ class Accounts:
     def waits(self, track: Track) -> None:
         account = self.account(track.job)
         self._release(account, track)
-        row = (-track.job.priority, track.sequence, track.turn, track)
-        heappush(account.lanes.setdefault(_lane(track), []), row)
+        self._leave(track)
+        account.add((-track.job.priority, track.sequence, track.turn, track))
+        account.waiting += 1
+        shape = track.shape
+        self._waits_in[track.sequence] = (account, shape)
+        self.shapes[shape.lane] = (shape, self.shapes.get(shape.lane, (shape, 0))[1] + 1)
+
+    def _leave(self, track: Track) -> None:
+        """It waits no longer where it did."""
+        found = self._waits_in.pop(track.sequence, None)
+        if found is None:
+            return
+        account, shape = found
+        account.waiting -= 1
+        left = self.shapes[shape.lane][1] - 1
+        if left:
+            self.shapes[shape.lane] = (shape, left)
+        else:
+            del self.shapes[shape.lane]
 
     def runs(self, track: Track) -> None:
+        self._leave(track)
         account = self.account(track.job)
         self._release(account, track)
         self.bring_up_to_date(account)
@@ -110,6 +141,7 @@ class Accounts:
         self.serve(account, track.job)
 
     def ends(self, track: Track) -> None:
+        self._leave(track)
         self._release(self.account(track.job), track)
 
     def parks(self, track: Track) -> None:
@@ -149,16 +181,28 @@ class Accounts:
 
     def pass_over(self, account: Account, row: _Row) -> None:
         """Set a head aside until the decision is over."""
-        heappop(account.lanes[_lane(row[3])])
+        track = row[3]
+        heappop(account.lanes[track.shape.lane][study_of(track.job)])
         self._lent.append((account, row))
         self._view.room.unsettled = True
 
     def settle(self) -> None:
         for account, row in self._lent:
-            track = row[3]
-            if track.turn == row[2]:  # its lane may have been given up meanwhile
-                heappush(account.lanes.setdefault(_lane(track), []), row)
+            if row[3].turn == row[2]:  # its lane may have been given up meanwhile
+                account.add(row)
         self._lent.clear()
+
+    def totals(self) -> tuple[int, float, float, float]:
+        """The nodes there are, their GPUs, CPUs and memory; counted anew when there are more."""
+        nodes = self._view.room.nodes
+        if self._totals[0] != len(nodes):
+            self._totals = (
+                len(nodes),
+                sum(node.gpus for node in nodes) or inf,
+                sum(node.cpus for node in nodes),
+                sum(node.memory_gb for node in nodes),
+            )
+        return self._totals
 
 
 @final
@@ -170,8 +214,25 @@ class AccountsSpec:
         return Accounts(view, self._half_life_s)
 
 
+@final
+class _InLine:
+    """An account in line: among equal shares the one whose first job was submitted first."""
+
+    def __init__(self, account: Account) -> None:
+        self.account: Final = account
+        self._first = -1
+
+    def __lt__(self, other: _InLine) -> bool:
+        return self.first() < other.first()
+
+    def first(self) -> int:
+        if self._first < 0:
+            self._first = self.account.first()
+        return self._first
+
+
 def serve_least(
-    view: View, spec: AccountsSpec, place: Place, share: Callable[[Account, View], float]
+    view: View, spec: AccountsSpec, place: Place, share: Callable[[Account, Accounts], float]
 ) -> Sequence[Action]:
     """Again and again start the first job that fits of the user with the least share."""
     if not view.waiting_count:
@@ -179,17 +240,19 @@ def serve_least(
     accounts = view.index(spec)
     assert isinstance(accounts, Accounts)
     plan = Plan(view, place)
-    line: list[tuple[float, int, Account, list[_Row]]] = []  # among equals the first submitted
+    # What does not fit now will not fit later in this decision.
+    fitting = {lane for lane, (shape, _) in accounts.shapes.items() if place(view.room, shape)}
+    line: list[tuple[float, _InLine]] = []
     for account in accounts.of.values():
-        heads = account.heads()
-        if heads:
+        if account.waiting:
             accounts.bring_up_to_date(account)
-            line.append((share(account, view), min(heads)[1], account, heads))
+            if fitting and not fitting.isdisjoint(account.lanes):
+                line.append((share(account, accounts), _InLine(account)))
     heapify(line)
     promised: list[tuple[Account, tuple[float, float, float], dict[str, float]]] = []  # as before
-    while line:
-        _, _, account, heads = heappop(line)
-        started = _start_first_that_fits(plan, account, heads)
+    while line and fitting:
+        account = heappop(line)[1].account
+        started = _start_first_that_fits(plan, account, fitting)
         if started is None:
             continue
         accounts.pass_over(account, started)
@@ -199,9 +262,8 @@ def serve_least(
         promised.append((account, before, account.served))
         accounts._add(account, held, 1.0)
         accounts.serve(account, job)
-        heads = account.heads()
-        if heads:
-            heappush(line, (share(account, view), min(heads)[1], account, heads))
+        if account.heads(fitting & account.lanes.keys()):
+            heappush(line, (share(account, accounts), _InLine(account)))
     for account, held, served in reversed(promised):
         # Put back, not subtracted: floats would leave a rest.
         account.gpus, account.cpus, account.memory_gb = held
@@ -209,26 +271,30 @@ def serve_least(
     return plan.actions
 
 
-def _start_first_that_fits(plan: Plan, account: Account, heads: list[_Row]) -> _Row | None:
+def _start_first_that_fits(plan: Plan, account: Account, fitting: set[int]) -> _Row | None:
+    """Lanes for which there is no room any more are taken out of those that fit."""
+    heads = account.heads(fitting & account.lanes.keys())
     for row in sorted(heads, key=lambda row: account.place(row[3].job, row[1])):
-        if plan.start(row[3]):
-            return row
+        lane = row[3].shape.lane
+        if lane in fitting:
+            if plan.start(row[3]):
+                return row
+            fitting.discard(lane)
     return None
 
 
-def _used(account: Account, view: View) -> float:
+def _used(account: Account, accounts: Accounts) -> float:
     return account.used / account.weight
 
 
-def _dominant_share(account: Account, view: View) -> float:
+def _dominant_share(account: Account, accounts: Accounts) -> float:
     """The largest of the user's parts of the cluster's GPUs, CPUs and memory."""
-    room = view.room
-    gpus = sum(node.gpus for node in room.nodes) or inf
+    _, gpus, cpus, memory_gb = accounts.totals()
     share = account.gpus / gpus
     if account.cpus:
-        share = max(share, account.cpus / sum(node.cpus for node in room.nodes))
+        share = max(share, account.cpus / cpus)
     if account.memory_gb:
-        share = max(share, account.memory_gb / sum(node.memory_gb for node in room.nodes))
+        share = max(share, account.memory_gb / memory_gb)
     return share / account.weight
 
 

@@ -13,8 +13,9 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.freed import Freed
+from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
+from dovetail.core.model import WHOLE_GPU, Shape
 from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
@@ -42,7 +43,8 @@ class LineScheduler:
         line = self._line
         if view is not self._seen or line is None:
             line = self._line_in(view)
-        return line.starts(self._place)
+        first = line.first()
+        return () if first is None else line.starts(first, self._place)
 
     @property
     def key(self) -> Key:
@@ -149,8 +151,7 @@ class ListScheduler:
     def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
         for pool in view.room.pools:
-            worst = order.worst(pool)
-            if worst is not None and self._gives_way(worst[5] * view.now - worst[0], worst, row):
+            if self._worst_that_gives_way(view, order, pool, row) is not None:
                 return True
         return False
 
@@ -181,27 +182,62 @@ class ListScheduler:
 
         Stopped ones line up again with everybody else: what is left may be enough for them.
         """
-        track, now = row[3], view.now
+        shape = row[3].shape
         # Where all is whole GPUs, counting is enough; else what a stop frees has to be tried out.
-        plain = track.shape.plain and (self._pairs or not view.room.shares)
+        if shape.plain and (self._pairs or not view.room.shares):
+            return self._take_over_counted(view, plan, order, pool, row)
+        in_vain = plan.in_vain.setdefault(pool.index, [])
+        if any([_asks_no_less(shape, other) for other in in_vain]):
+            # One that stands before this one, and asks for no more, has looked in vain.
+            if self._worst_that_gives_way(view, order, pool, row) is not None:
+                plan.was_in_vain()
+            return []
+        found = self._take_over_tried(view, plan, order, pool, row)
+        if not found:
+            in_vain.append(shape)
+        return found
+
+    def _take_over_tried(
+        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+    ) -> list[RunningRow]:
+        """Stop one after the other until there is a place; not before there may be one."""
+        track, found, stopped = row[3], list[RunningRow](), 0
+        shape, whole = track.shape, not view.room.shares and track.shape.gpus > 0
+        hosts = FreedHosts(view.room, pool, shape) if whole else None
+        while (worst := self._next_victim(view, order, pool, row)) is not None:
+            found.append(worst)
+            if hosts is not None:
+                hosts.add(worst[4])
+            if hosts is None or hosts.gpus >= shape.gpus:
+                for victim in found[stopped:]:
+                    plan.stop(victim[4])
+                stopped = len(found)
+                placement = plan.place(track)
+                if placement is not None:
+                    plan.start_at(track, placement)
+                    return found
+            plan.was_in_vain()
+        for victim in found[:stopped]:
+            plan.keep(victim[4])
+        order.take_back(len(found))
+        return []
+
+    def _take_over_counted(
+        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+    ) -> list[RunningRow]:
+        """Stop those that are needed once so many would be free that there may be a place."""
+        track = row[3]
         wanted, promised = track.shape.gpus, float(pool.free)
-        if plain and wanted > plan.within_reach.get(pool.index, inf):
+        if wanted > plan.within_reach.get(pool.index, inf):
             return []  # another that stands before this one has looked in vain for no more
         freed = Freed(view.room)
         found: list[RunningRow] = []
-        while True:
-            worst = order.worst(pool)
-            if worst is None or not self._gives_way(worst[5] * now - worst[0], worst, row):
-                order.take_back(len(found))
-                if plain:
-                    plan.within_reach[pool.index] = promised
-                return []
-            order.lend(pool, worst)
+        while (worst := self._next_victim(view, order, pool, row)) is not None:
             found.append(worst)
             promised += freed.add(worst[4])
-            if plain and promised < wanted:
+            if promised < wanted:
                 continue
-            needed = _needed(found, promised - wanted, freed) if plain else found
+            needed = _needed(found, promised - wanted, freed)
             for victim in needed:
                 plan.stop(victim[4])
             placement = plan.place(track)
@@ -212,6 +248,26 @@ class ListScheduler:
                 return needed
             for victim in needed:
                 plan.keep(victim[4])
+        order.take_back(len(found))
+        plan.within_reach[pool.index] = promised
+        return []
+
+    def _next_victim(
+        self, view: View, order: Order, pool: Pool, row: WaitingRow
+    ) -> RunningRow | None:
+        """The worst running job if it gives way to this one; it is set aside."""
+        worst = self._worst_that_gives_way(view, order, pool, row)
+        if worst is not None:
+            order.lend(pool, worst)
+        return worst
+
+    def _worst_that_gives_way(
+        self, view: View, order: Order, pool: Pool, row: WaitingRow
+    ) -> RunningRow | None:
+        worst = order.worst(pool)
+        if worst is None or not self._gives_way(worst[5] * view.now - worst[0], worst, row):
+            return None
+        return worst
 
     def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:
         edge = waiting[0] + self._gain
@@ -236,6 +292,19 @@ class ListScheduler:
             # What has just been decided changes who may pass whom: look at it once it is done.
             at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
+
+
+def _asks_no_less(shape: Shape, other: Shape) -> bool:
+    """Is there no place for the first wherever there is none for the other?"""
+    if other.share != WHOLE_GPU or not other.gpus:
+        return False
+    part = shape.gpus / other.gpus
+    return (
+        shape.share == WHOLE_GPU
+        and part >= 1.0
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
 
 
 def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:

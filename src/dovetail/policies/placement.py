@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
 from dovetail.core.plan import Place
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import ROUNDING, Pool, Room, Search
 
 _Choose = Callable[[Room, Pool, int], Placement]
 
@@ -186,18 +186,54 @@ def _place_special(room: Room, shape: Shape) -> Placement | None:
 
 def _place_without_gpu(room: Room, shape: Shape) -> Placement | None:
     """CPU-only jobs go where the fewest GPUs are free, to leave the others whole."""
-    fitting = [
-        (room.count[n], n)
-        for pool in room.eligible(shape)
-        for n in pool.members
-        if room.open[n] and room.host_has(n, shape, 0)
-    ]
-    return room.single(min(fitting)[1], 0) if fitting else None
+    best: tuple[int, int] | None = None
+    for pool in room.eligible(shape):
+        found = _fewest_free(room, pool, shape)
+        if found is not None and (best is None or found < best):
+            best = found
+    return None if best is None else room.single(best[1], 0)
+
+
+def _fewest_free(room: Room, pool: Pool, shape: Shape) -> tuple[int, int] | None:
+    """The free GPUs and the number of the first node that has the CPUs and memory."""
+    search = room.search(pool, shape)
+    some_free = 0
+    for nodes in pool.by_count[1:]:
+        some_free |= nodes
+    for k in range(pool.width + 1):
+        nodes = pool.by_count[k] if k else pool.opened & ~some_free
+        n = _first_with_host(room, search, shape, nodes)
+        if n >= 0:
+            return k, n
+    return None
+
+
+def _first_with_host(room: Room, search: Search, shape: Shape, nodes: int) -> int:
+    """The first of the nodes with CPUs and memory for all of the shape; -1: none of them. Those that
+    have not are remembered."""
+    nodes &= ~search.lacking
+    if not nodes:
+        return -1
+    # As in `Room.host_has`, written out: a crowded cluster has many nodes without CPUs.
+    room_cpus, room_gb, bit = room.cpus, room.memory_gb, room.bit
+    cpus, memory_gb, found = shape.cpus, shape.memory_gb, -1
+    while nodes:
+        n = (nodes & -nodes).bit_length() - 1
+        if room_cpus[n] + ROUNDING >= cpus and room_gb[n] + ROUNDING >= memory_gb:
+            found = n
+            break
+        search.lacking |= bit[n]
+        nodes ^= bit[n]
+    return found
 
 
 def _place_share(room: Room, shape: Shape) -> Placement | None:
     """Best fit: the shared GPU with the least left that is enough, else a whole one."""
-    allowed = {pool.index for pool in room.eligible(shape)}
+    pools = room.eligible(shape)
+    searches = [room.search(pool, shape) for pool in pools]
+    if all([search.failed for search in searches]):
+        return None
+    allowed = {pool.index for pool in pools}
     fitting = [
         (left, n, gpu)
         for (n, gpu), left in room.shares.items()
@@ -209,37 +245,51 @@ def _place_share(room: Room, shape: Shape) -> Placement | None:
     if fitting:
         _, n, gpu = min(fitting)
         return Placement((Slice(n, 1 << gpu),), shape.share)
-    for pool in room.eligible(shape):
+    for pool, search in zip(pools, searches, strict=True):
         for k in range(1, pool.width + 1):
-            for n in _bits(pool.by_count[k]):
-                if room.host_has(n, shape, 1):
-                    return Placement((Slice(n, room.lowest(n, 1)),), shape.share)
+            n = _first_with_host(room, search, shape, pool.by_count[k])
+            if n >= 0:
+                return Placement((Slice(n, room.lowest(n, 1)),), shape.share)
+    for search in searches:
+        search.failed = True
     return None
 
 
 def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
     """Whole GPUs where the CPUs and memory that go with them are free too: one node if possible."""
+    search = room.search(pool, shape)
+    if search.failed:
+        return None
     gpus = shape.gpus
     for k in range(gpus, pool.width + 1):
-        for n in _bits(pool.by_count[k]):
-            if room.host_has(n, shape, gpus):
-                return room.first_gpus(n, gpus)
-    slices = []
+        n = _first_with_host(room, search, shape, pool.by_count[k])
+        if n >= 0:
+            return room.first_gpus(n, gpus)
+    placement = _spread_with_host(room, pool, shape, search)
+    search.failed = placement is None
+    return placement
+
+
+def _spread_with_host(room: Room, pool: Pool, shape: Shape, search: Search) -> Placement | None:
+    """From the nodes with the most free GPUs, of each as many as its CPUs and memory allow."""
+    slices: list[Slice] = []
+    gpus, part, bit = shape.gpus, 1 / shape.gpus, room.bit
+    room_cpus, room_gb = room.cpus, room.memory_gb
+    cpus, memory_gb = shape.cpus * part, shape.memory_gb * part  # for one of them
     for k in range(pool.width, 0, -1):
-        for n in _bits(pool.by_count[k]):
-            taken = _most_with_host(room, n, shape, min(gpus, k))
-            if taken:
-                slices.append(Slice(n, room.lowest(n, taken)))
-                gpus -= taken
+        nodes = pool.by_count[k] & ~search.barren
+        while nodes:
+            n = (nodes & -nodes).bit_length() - 1
+            nodes ^= bit[n]
+            if room_cpus[n] + ROUNDING < cpus or room_gb[n] + ROUNDING < memory_gb:
+                search.barren |= bit[n]
+                continue
+            taken = room.most_with_host(n, shape, min(gpus, k))
+            slices.append(Slice(n, room.lowest(n, taken)))
+            gpus -= taken
             if not gpus:
                 return Placement(tuple(slices))
     return None
-
-
-def _most_with_host(room: Room, n: int, shape: Shape, most: int) -> int:
-    while most and not room.host_has(n, shape, most):
-        most -= 1
-    return most
 
 
 def _bits(nodes: int) -> Iterator[int]:

@@ -266,16 +266,17 @@ class Board:
                 found.setdefault(key[0], {})[key[1]] = before
         return found
 
-    def reports(self, track: Track, entry: Reported) -> None:
+    def reports(self, track: Track, entry: Reported) -> bool:
         number, study = track.job.member, None
         if number is not None and self._view is not None:
             study = studies_of(self._view).of(track)
         if study is None or number is None:
-            return
+            return False
         before, steps = self._mirror(study).learn(number)
         if steps > before:
             looked_at, earlier = self._fresh.get((study.id, number), (0.0, before))
             self._fresh[study.id, number] = (-1.0, earlier if looked_at < 0 else before)
+        return True
 
     def closes(self, study: StudyTrack, reason: str) -> None:
         self._known.pop(study.id, None)

@@ -2,17 +2,21 @@
 
 A state of its own follows the journal with the books that simulations are kept with. What they say is
 kept with each snapshot, from where the next daemon goes on, and once an hour, to tell what a stretch of
-time has cost. Each hour is charged by the prices that the daemon had then.
+time has cost. Each hour is charged by the prices that the daemon had then. Snapshots are taken of this
+state too: the loop, which changes the other one, need not wait for them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from time import sleep
+from typing import Any, Final, TypeAlias, TypeVar
 
 from dovetail.core import snapshot
+from dovetail.core.errors import DovetailError
 from dovetail.core.journal import decode
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
@@ -20,19 +24,32 @@ from dovetail.daemon.history.costs import charged
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S
 from dovetail.results.charges import Charges
-from dovetail.store import Reader, Store
+from dovetail.store import Reader
 
 Figures: TypeAlias = Mapping[str, float | int]
 
 EXACT = 20_000  # a journal of so many entries is read as a whole: it knows every instant
+PAST = 5_000  # ended jobs that policies and predictors may learn from
 _KEPT, _MARK = "charged", "mark "  # of meta
+_AT_ONCE = 20  # jobs or entries: less than a millisecond
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A snapshot as of an entry, and what is to be kept in meta with it."""
+
+    seq: int
+    text: str
+    key: str
+    value: str
 
 
 class Account:
     """Any thread may ask; they wait for each other."""
 
-    def __init__(self, store: Store, reader: Reader, costs: Costs) -> None:
-        self._store: Final = store
+    def __init__(self, reader: Reader, costs: Costs) -> None:
         self._reader: Final = reader
         self._costs: Final = costs
         self._lock: Final = Lock()
@@ -47,11 +64,17 @@ class Account:
         before = self._at(since, now, after)
         return {name: value - before.get(name, 0) for name, value in after.items()}
 
-    def keep(self, seq: int, now: Seconds) -> None:
-        """With the snapshot after that entry, which is in the journal already."""
-        figures = self._figures(now)
-        kept = [*json.loads(self._store.meta(_KEPT) or "[]"), {"seq": seq, "figures": figures}]
-        self._store.set_meta(_KEPT, json.dumps(kept[-2:]))
+    def snapshot(self) -> Kept:
+        """Of the state that all committed entries lead to. It may take seconds; others go on."""
+        with self._lock:
+            books = self._up_to_date()
+            figures = books.figures(books.state.now)
+            text = snapshot.packed(_giving_way(snapshot.told(books.state)))
+        rows = [
+            *json.loads(self._reader.meta(_KEPT) or "[]"),
+            {"seq": books.seq, "figures": figures},
+        ]
+        return Kept(books.seq, text, _KEPT, json.dumps(rows[-2:]))
 
     def mark(self, now: Seconds) -> tuple[str, str] | None:
         """The key and value of meta for this hour, if it has none yet."""
@@ -74,30 +97,38 @@ class Account:
 
     def _figures(self, now: Seconds) -> dict[str, float | int]:
         with self._lock:
-            if self._books is None:
-                self._books = self._opened()
-            return self._books.upto(self._reader, now)
+            books = self._up_to_date()
+            return books.figures(max(now, books.state.now))
+
+    def _up_to_date(self) -> _Books:
+        if self._books is None:
+            self._books = self._opened()
+        self._books.follow(self._reader)
+        return self._books
 
     def _opened(self) -> _Books:
-        """From the last snapshot with which figures were kept; else from the first entry there is."""
-        rows = json.loads(self._store.meta(_KEPT) or "[]")
+        """From the last snapshot that can be read, and what was kept with it; else from the first entry
+        there is."""
+        rows = json.loads(self._reader.meta(_KEPT) or "[]")
         kept = {row["seq"]: row["figures"] for row in rows}
-        snapshots = list(self._reader.snapshots())
-        for seq, text in snapshots:
-            if seq in kept:
-                return _Books(snapshot.restore(text, 0), seq, self._costs, kept[seq])
-        if self._reader.first_seq() == 1 or not snapshots:
-            return _Books(State(), 0, self._costs, {})
-        seq, text = snapshots[0]
-        return _Books(
-            snapshot.restore(text, 0), seq, self._costs, rows[-1]["figures"] if rows else {}
-        )
+        found = [(seq, text) for seq, text in self._reader.snapshots()]
+        found.sort(key=lambda row: row[0] in kept, reverse=True)  # those without figures come last
+        if self._reader.first_seq() == 1 and not (found and found[0][0] in kept):
+            return _Books(State(PAST), 0, self._costs, {})
+        for seq, text in found:
+            try:
+                state = snapshot.restore(text, PAST)
+            except DovetailError:
+                continue
+            figures = kept.get(seq, rows[-1]["figures"] if rows else {})
+            return _Books(state, seq, self._costs, figures)
+        return _Books(State(PAST), 0, self._costs, {})
 
 
 class _Books:
     def __init__(self, state: State, seq: int, costs: Costs, before: Figures) -> None:
-        self._state: Final = state
-        self._seq = seq
+        self.state: Final = state
+        self.seq = seq
         self._charges: Final = Charges(costs)
         state.index(self._charges)
         for track in state.running.values():
@@ -105,9 +136,20 @@ class _Books:
         begun = self._charges.figures()
         self._before: Final = {name: before.get(name, 0) - begun[name] for name in begun}
 
-    def upto(self, reader: Reader, now: Seconds) -> dict[str, float | int]:
-        for seq, line in reader.lines_after(self._seq):
-            self._state.record(decode(line))
-            self._seq = seq
-        figures = self._charges.figures(max(now, self._state.now))
+    def follow(self, reader: Reader) -> None:
+        """Take up what was committed since."""
+        for seq, line in _giving_way(reader.lines_after(self.seq)):
+            self.state.record(decode(line))
+            self.seq = seq
+
+    def figures(self, now: Seconds) -> dict[str, float | int]:
+        figures = self._charges.figures(now)
         return {name: value + self._before[name] for name, value in figures.items()}
+
+
+def _giving_way(items: Iterable[Item]) -> Iterator[Item]:
+    """The same one by one, with a chance for other threads now and then."""
+    for i, item in enumerate(items):
+        yield item
+        if i % _AT_ONCE == 0:
+            sleep(0)

@@ -9,41 +9,85 @@ from typing import Final, final
 
 from dovetail.core.model import Seconds
 
+_STEPS = 64  # of a block, when it is made
 _CLASSES = 64  # of lengths: below 1 s, below 2 s, below 4 s and so on
 
 
 @final
+class _Block:
+    """Some steps in a row; what is taken from all of them is noted once."""
+
+    def __init__(self, times: list[Seconds], free: list[int]) -> None:
+        self.times: Final = times
+        self.free: Final = free  # before that was taken
+        self.taken = 0
+        self.low = 0
+        self.high = 0
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        self.low = min(self.free) - self.taken
+        self.high = max(self.free) - self.taken
+
+    def take(self, first: int, last: int, amount: int) -> None:
+        """From the steps between these."""
+        if last - first == len(self.times):
+            self.taken += amount
+            self.low -= amount
+            self.high -= amount
+        elif last > first:
+            self.free[first:last] = [left - amount for left in self.free[first:last]]
+            self.sum_up()
+
+
+@final
 class Profile:
-    """A step function of time, from now on. Only ever taken from: what is free can but shrink."""
+    """A step function of time, from now on. Only ever taken from: what is free can but shrink.
+
+    The steps lie in blocks that know the most and the least that is free in them: most of them are
+    passed over as a whole.
+    """
 
     def __init__(self, now: Seconds, free: int, releases: Iterable[tuple[Seconds, int]]) -> None:
-        self._times: Final = [now]
-        self._free: Final = [free]
         # By amount, then by k: before that time it was not free for 2**(k - 1) seconds or longer.
         self._known: Final[dict[int, list[Seconds]]] = {}
+        self._blocks: list[_Block] = []
+        self._firsts: list[Seconds] = []  # the first time of each
+        times, amounts = [now], [free]
         for at, amount in releases:
-            if at == self._times[-1]:
-                self._free[-1] += amount
+            if at == times[-1]:
+                amounts[-1] += amount
             else:
-                self._times.append(at)
-                self._free.append(self._free[-1] + amount)
+                times.append(at)
+                amounts.append(amounts[-1] + amount)
+        self._cut(times, amounts)
+
+    def _cut(self, times: list[Seconds], free: list[int]) -> None:
+        cuts = range(0, len(times), _STEPS)
+        self._blocks = [_Block(times[i : i + _STEPS], free[i : i + _STEPS]) for i in cuts]
+        self._firsts = [block.times[0] for block in self._blocks]
 
     def advance(self, now: Seconds) -> None:
         """Forget the past."""
-        passed = bisect_right(self._times, now) - 1
+        passed = max(bisect_right(self._firsts, now) - 1, 0)
+        del self._firsts[:passed], self._blocks[:passed]
+        block = self._blocks[0]
+        passed = bisect_right(block.times, now) - 1
         if passed > 0:
-            del self._times[:passed]
-            del self._free[:passed]
-        self._times[0] = now
+            del block.times[:passed], block.free[:passed]
+            block.sum_up()
+        self._firsts[0] = block.times[0] = now
+
+    @property
+    def free_now(self) -> int:
+        return self._blocks[0].free[0] - self._blocks[0].taken
 
     def lasts(self, amount: int) -> Seconds:
         """Until when as much is free from now on without a break; minus infinity: it is not."""
-        if self._free[0] < amount:
+        if self.free_now < amount:
             return -inf
-        for at, free in zip(self._times, self._free, strict=True):
-            if free < amount:
-                return at
-        return inf
+        short = self._first_short(0, 1, amount, inf)
+        return inf if short is None else self._blocks[short[0]].times[short[1]]
 
     def earliest(self, amount: int, length_s: Seconds, not_before: Seconds) -> Seconds:
         """The first time from which as much is free for that long."""
@@ -51,7 +95,7 @@ class Profile:
         if known is None:
             known = self._known[amount] = [-inf] * _CLASSES
         length_class = min(max(frexp(length_s)[1], 0), _CLASSES - 1)
-        hint = max(known[length_class], self._times[0])
+        hint = max(known[length_class], self._firsts[0])
         if not_before > hint:
             return self._search(amount, length_s, not_before)
         start = self._search(amount, length_s, hint)
@@ -62,38 +106,101 @@ class Profile:
         return start
 
     def _search(self, amount: int, length_s: Seconds, not_before: Seconds) -> Seconds:
-        times, free = self._times, self._free
-        number = len(times)
-        i = bisect_right(times, not_before) - 1
+        b = bisect_right(self._firsts, not_before) - 1
+        i = bisect_right(self._blocks[b].times, not_before) - 1
         while True:
-            while free[i] < amount:
-                i += 1
-                if i == number:
-                    return inf
-            start = max(times[i], not_before)
-            end = start + length_s
-            i += 1
-            while i < number and times[i] < end and free[i] >= amount:
-                i += 1
-            if i == number or times[i] >= end:
+            enough = self._first_enough(b, i, amount)
+            if enough is None:
+                return inf
+            b, i = enough
+            start = max(self._blocks[b].times[i], not_before)
+            short = self._first_short(b, i + 1, amount, start + length_s)
+            if short is None:
                 return start
+            b, i = short
+
+    def _first_enough(self, b: int, i: int, amount: int) -> tuple[int, int] | None:
+        """The first step from there on with as much."""
+        for number in range(b, len(self._blocks)):
+            block = self._blocks[number]
+            if block.high >= amount:
+                edge, free = amount + block.taken, block.free
+                for step in range(i, len(free)):
+                    if free[step] >= edge:
+                        return number, step
+            i = 0
+        return None
+
+    def _first_short(self, b: int, i: int, amount: int, end: Seconds) -> tuple[int, int] | None:
+        """The first step from there on, before the end, with less."""
+        for number in range(b, len(self._blocks)):
+            block = self._blocks[number]
+            if number > b and block.times[0] >= end:
+                return None
+            if block.low < amount:
+                edge, free, times = amount + block.taken, block.free, block.times
+                for step in range(i, len(free)):
+                    if free[step] < edge:
+                        return None if times[step] >= end else (number, step)
+            i = 0
+        return None
 
     def take(self, start: Seconds, end: Seconds, amount: int) -> None:
         if start >= end or not amount:
             return
-        first = self._step_at(start)
-        last = self._step_at(end)
-        free = self._free
-        free[first:last] = [left - amount for left in free[first:last]]
+        self._make_step(start)
+        self._make_step(end)
+        first, last = self._step_at(start), self._step_at(end)
+        for number in range(first[0], last[0] + 1):
+            block = self._blocks[number]
+            till = last[1] if number == last[0] else len(block.times)
+            block.take(first[1] if number == first[0] else 0, till, amount)
 
-    def _step_at(self, at: Seconds) -> int:
-        """The step that begins at that time, made if there is none."""
-        times = self._times
-        i = bisect_left(times, at)
-        if i == len(times) or times[i] != at:
-            times.insert(i, at)
-            self._free.insert(i, self._free[i - 1])
-        return i
+    def take_from_now(self, uses: Iterable[tuple[Seconds, int]]) -> None:
+        """Take each of these amounts from now until that time: as `take` does, all in one go."""
+        ends = sorted([(end, amount) for end, amount in uses if end > self._firsts[0] and amount])
+        if not ends:
+            return
+        changes = [*ends]
+        before = 0
+        for block in self._blocks:
+            for at, free in zip(block.times, block.free, strict=True):
+                changes.append((at, free - block.taken - before))
+                before = free - block.taken
+        changes.sort()
+        times, free_then = list[Seconds](), list[int]()
+        left = -sum([amount for _, amount in ends])
+        for at, amount in changes:
+            left += amount
+            if times and times[-1] == at:
+                free_then[-1] = left
+            else:
+                times.append(at)
+                free_then.append(left)
+        self._cut(times, free_then)
+
+    def _step_at(self, at: Seconds) -> tuple[int, int]:
+        b = bisect_right(self._firsts, at) - 1
+        return b, bisect_left(self._blocks[b].times, at)
+
+    def _make_step(self, at: Seconds) -> None:
+        """One that begins at that time, if there is none."""
+        b, i = self._step_at(at)
+        block = self._blocks[b]
+        if i < len(block.times) and block.times[i] == at:
+            return
+        block.times.insert(i, at)
+        block.free.insert(i, block.free[i - 1])
+        if len(block.times) > 2 * _STEPS:
+            self._split(b)
+
+    def _split(self, b: int) -> None:
+        block = self._blocks[b]
+        other = _Block(block.times[_STEPS:], [left - block.taken for left in block.free[_STEPS:]])
+        del block.times[_STEPS:], block.free[_STEPS:]
+        block.sum_up()
+        self._blocks.insert(b + 1, other)
+        self._firsts.insert(b + 1, other.times[0])
 
 
 def earliest_in_all(

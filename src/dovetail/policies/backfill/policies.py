@@ -13,12 +13,13 @@ from math import inf
 from typing import ClassVar
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import JobId, Placement, Seconds
+from dovetail.core.model import JobId, Placement, Seconds, Shape
 from dovetail.core.plan import Place, Plan
+from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.backfill.backlog import Backlog, Lane
 from dovetail.policies.backfill.first_blocked import Shadows, ShadowsBy, Spare
-from dovetail.policies.backfill.reservations import Due, Reservations, ReservationsBy
+from dovetail.policies.backfill.reservations import Reservations, ReservationsBy
 from dovetail.policies.outlook import pool_of
 from dovetail.policies.placement import consolidated
 from dovetail.policies.precedence import InOrderOfSubmission
@@ -125,22 +126,28 @@ class Conservative(InOrderOfSubmission):
             return ()
         reservations = self._reservations(view)
         plan = Plan(view, self.place)
-        for due in reservations.due():
-            placement = self._placement_for(view, due)
+        without: set[tuple[int, int]] = (
+            set()
+        )  # lanes and pools: no place for one, none for the next
+        for track, pool in reservations.due():
+            if (track.shape.lane, pool) in without:
+                continue
+            placement = self._placement_for(view, track, reservations.shape_in(track, pool), pool)
             if placement is None:
+                without.add((track.shape.lane, pool))
                 reservations.is_stuck()
             else:
-                plan.start_at(due.track, placement)
+                plan.start_at(track, placement)
         return self._with_wake(view, reservations, plan)
 
-    def _placement_for(self, view: View, due: Due) -> Placement | None:
+    def _placement_for(self, view: View, track: Track, shape: Shape, pool: int) -> Placement | None:
         """Reservations count GPUs; CPUs, memory and shares may still be in the way."""
         room = view.room
-        if room.tenants and not room.within_quota(due.track.shape):
+        if room.tenants and not room.within_quota(track.shape):
             return None
-        placement = self.place(room, due.shape)
-        elsewhere = placement is not None and pool_of(room, placement).index != due.pool
-        if placement is None or (elsewhere and due.shape.gpus):
+        placement = self.place(room, shape)
+        elsewhere = placement is not None and pool_of(room, placement).index != pool
+        if placement is None or (elsewhere and shape.gpus):
             return None
         return placement
 

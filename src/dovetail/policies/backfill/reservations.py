@@ -29,14 +29,6 @@ class Reservation(NamedTuple):
     pool: int
 
 
-class Due(NamedTuple):
-    """A job whose time has come, and the shape to place so that it goes where it was reserved."""
-
-    track: Track
-    shape: Shape
-    pool: int
-
-
 @final
 class Reservations:
     """The index behind conservative backfilling. Amounts are in thousandths of a GPU."""
@@ -93,16 +85,28 @@ class Reservations:
 
     # ---------------------------------------------------------------------------- asked by policies
 
-    def due(self) -> list[Due]:
-        """The jobs to start now, in order of submission."""
+    def due(self) -> list[tuple[Track, int]]:
+        """The jobs to start now, in order of submission, and the pools that are reserved for them."""
+        if self._outlook.extend() or self._changes != self._view.room.changes:
+            self._stale = True
+        if self._stale and not self._some_fit_now():
+            return []  # they are made anew when it matters
         self._refresh()
+        if self._reserved_up_to < 0:
+            self._reserve_at_once()
         while (sequence := self._first_that_could_start()) >= 0:
             self._reserve_up_to(sequence)
         starts, made, now = self._starts, self._made, self._view.now
         while starts and starts[0][0] <= now:
             self._due.append(heappop(starts)[1])
         self._due = sorted([sequence for sequence in self._due if sequence in made])
-        return [self._due_now(sequence) for sequence in self._due]
+        waiting = self._backlog.waiting
+        return [(waiting[sequence], made[sequence].pool) for sequence in self._due]
+
+    def shape_in(self, track: Track, pool: int) -> Shape:
+        """The shape to place so that the job goes where it was reserved."""
+        room = self._view.room
+        return self._narrowed.to(room, track, room.pools[pool])
 
     def is_stuck(self) -> None:
         """There was no place for one that is due: think again when something has happened."""
@@ -137,6 +141,16 @@ class Reservations:
             profile.advance(now)
         for profile in self._quotas.values():
             profile.advance(now)
+
+    def _some_fit_now(self) -> bool:
+        """Is as much free, whatever is to be reserved, as any job needs?"""
+        room = self._view.room
+        free = [free_in(room, pool) for pool in room.pools]
+        for lane in self._backlog.lanes.values():
+            amount = lane.shape.gpus * lane.shape.share
+            if any([free[pool.index] >= amount for pool in room.eligible(lane.shape)]):
+                return True
+        return False
 
     def _make_anew(self, room: Room, now: Seconds) -> None:
         self._stale = False
@@ -175,27 +189,75 @@ class Reservations:
 
     # --------------------------------------------------------------------------------- reserving
 
+    def _reserve_at_once(self) -> None:
+        """Those in front that can start now. Nothing else is reserved yet, so more and more is free
+        later: who fits now fits for as long as it takes, and nobody need look at the profile."""
+        now, left_s, eligible = self._view.now, self._backlog.left_s, self._view.room.eligible
+        free = [pool.free_now for pool in self._pools]
+        quotas = {name: quota.free_now for name, quota in self._quotas.items()}
+        uses: list[list[tuple[Seconds, int]]] = [[] for _ in free]
+        quota_uses: dict[str, list[tuple[Seconds, int]]] = {name: [] for name in quotas}
+        for track in self._backlog.after(-1):
+            shape = track.shape
+            amount, tenant = shape.gpus * shape.share, shape.tenant
+            if tenant in quotas and quotas[tenant] < amount:
+                break
+            pool = next((pool.index for pool in eligible(shape) if free[pool.index] >= amount), -1)
+            if pool < 0:
+                break
+            made = Reservation(now, now + left_s[track.sequence], pool)
+            self._note(track.sequence, made)
+            if made.end > now:
+                free[pool] -= amount
+                uses[pool].append((made.end, amount))
+                if tenant in quotas:
+                    quotas[tenant] -= amount
+                    quota_uses[tenant].append((made.end, amount))
+        for profile, used in zip(self._pools, uses, strict=True):
+            profile.take_from_now(used)
+        for name, used in quota_uses.items():
+            self._quotas[name].take_from_now(used)
+
+    def _note(self, sequence: int, made: Reservation) -> None:
+        self._reserved_up_to = sequence
+        self._made[sequence] = made
+        heappush(self._starts, (made.start, sequence))
+
     def _first_that_could_start(self) -> int:
         """The first job without a reservation that, by the profile, could start now; -1: none."""
-        first, now, room = -1, self._view.now, self._view.room
+        first, now = -1, self._view.now
+        known: dict[tuple[int, int], Seconds] = {}
         for lane in self._backlog.lanes.values():
-            shape = lane.shape
-            amount = shape.gpus * shape.share
-            pools = [self._pools[pool.index] for pool in room.eligible(shape)]
-            until = max([pool.lasts(amount) for pool in pools], default=-inf)
-            if until > now:
+            until = self._lasts(lane.shape, known)
+            if until > now and now + lane.shortest <= until:
                 sequence = lane.first(self._reserved_up_to, now, until)
                 if sequence >= 0 and (first < 0 or sequence < first):
                     first = sequence
         return first
 
+    def _lasts(self, shape: Shape, known: dict[tuple[int, int], Seconds]) -> Seconds:
+        """Until when what the shape needs is free in one of its pools; `known` by pool and amount."""
+        until, amount = -inf, shape.gpus * shape.share
+        for pool in self._view.room.eligible(shape):
+            lasts = known.get((pool.index, amount))
+            if lasts is None:
+                lasts = known[pool.index, amount] = self._pools[pool.index].lasts(amount)
+            until = max(until, lasts)
+        return until
+
     def _reserve_up_to(self, sequence: int | None) -> None:
-        """Reserve for all up to this one (None: for all), or until one of them gets a place now."""
+        """Reserve for all up to this one (None: for all), until one of them gets a place now or this
+        one can no longer have one."""
         now = self._view.now
         for track in self._backlog.after(self._reserved_up_to):
-            self._reserved_up_to = track.sequence
             start = self._reserve(track)
-            if sequence is not None and (start <= now or track.sequence >= sequence):
+            self._reserved_up_to = track.sequence
+            if sequence is None:
+                continue
+            if start <= now or track.sequence >= sequence:
+                return
+            shape = self._backlog.waiting[sequence].shape
+            if now + self._backlog.left_s[sequence] > self._lasts(shape, {}):
                 return
 
     def _reserve(self, track: Track) -> Seconds:
@@ -214,14 +276,8 @@ class Reservations:
             self._pools[best_pool].take(best, made.end, amount)
             if quota is not None:
                 quota.take(best, made.end, amount)
-            self._made[track.sequence] = made
-            heappush(self._starts, (best, track.sequence))
+            self._note(track.sequence, made)
         return best
-
-    def _due_now(self, sequence: int) -> Due:
-        track, pool = self._backlog.waiting[sequence], self._made[sequence].pool
-        room = self._view.room
-        return Due(track, self._narrowed.to(room, track, room.pools[pool]), pool)
 
 
 def free_in(room: Room, pool: Pool) -> int:

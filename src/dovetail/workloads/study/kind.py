@@ -155,10 +155,12 @@ class Workload:
     def parks(self, track: Track) -> None:
         self.waits(track)
 
-    def reports(self, track: Track, entry: Reported) -> None:
+    def reports(self, track: Track, entry: Reported) -> bool:
         found = self.trial(track)
-        if found is not None:
-            found[0].report(found[1], entry)
+        if found is None:
+            return False
+        found[0].report(found[1], entry)
+        return True
 
     def ends(self, track: Track) -> None:
         found = self.trial(track)

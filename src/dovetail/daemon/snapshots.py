@@ -1,0 +1,76 @@
+"""Snapshots without stopping the loop.
+
+Each is taken on a thread of its own, of a state that follows the journal as it is on disk; the loop
+only writes it down when it is ready. So a snapshot never says more than the journal does, and a kill at
+any moment leaves either the last one or this one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Thread
+from typing import Any, Final
+
+from dovetail.core.entries import Event
+from dovetail.core.model import Seconds
+from dovetail.core.view import View
+from dovetail.daemon.history.running_costs import Account, Kept
+from dovetail.store import Store
+
+log = logging.getLogger("dovetail.daemon")
+
+Request = Callable[[View, Seconds], tuple[Sequence[Event], None]]
+
+
+class Snapshots:
+    """One every so many entries. All but the taking happens on the thread of the loop."""
+
+    def __init__(
+        self, store: Store, account: Account, ask: Callable[[Request], Any], every: int
+    ) -> None:
+        self._store: Final = store
+        self._account: Final = account
+        self._ask: Final = ask
+        self._every: Final = every
+        self._seq = store.last_seq  # up to which none is wanted
+        self._thread: Thread | None = None
+
+    def look(self) -> None:
+        """Begin with the next one if it is time for it. What was recorded has been committed."""
+        if self._thread is None and self._store.last_seq - self._seq >= self._every:
+            self._thread = Thread(target=self._take_aside, name="snapshot", daemon=True)
+            self._thread.start()
+
+    def take_the_last(self) -> None:
+        """When the loop is over."""
+        if self._thread is not None:
+            self._thread.join()
+        self._store.commit()
+        if (kept := self._taken()) is not None:
+            self._save(kept)
+
+    def _take_aside(self) -> None:
+        kept = self._taken()
+        self._ask(partial(self._saved, kept))
+
+    def _taken(self) -> Kept | None:
+        try:
+            return self._account.snapshot()
+        except Exception:  # the next start reads more entries, and nothing is lost
+            log.exception("no snapshot could be taken")
+            return None
+
+    def _saved(self, kept: Kept | None, view: View, now: Seconds) -> tuple[Sequence[Event], None]:
+        self._thread = None
+        if kept is None or not self._save(kept):
+            self._seq = self._store.last_seq  # not again at once
+        return (), None
+
+    def _save(self, kept: Kept) -> bool:
+        self._store.set_meta(kept.key, kept.value)
+        saved = self._store.save_snapshot(kept.seq, kept.text)
+        if saved:
+            self._seq = kept.seq
+        return saved
