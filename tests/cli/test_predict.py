@@ -107,7 +107,12 @@ def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
     found = json.loads(asked(tmp_path, ROWS, "--json", *words, "40s"))
     assert found["low"] <= found["seconds"] == found["high"] == 40.0
     said = asked(tmp_path, ROWS, *words, "40s")
-    assert "its time limit of 40 s, at which it is stopped" in said
+    assert said.startswith("40 s: its time limit ends it then, before it is done.\n")
+    assert "it would need about 1 min 40 s" in said
+    assert "between" not in said
+    assert "wide" not in said
+    tight = asked(tmp_path, ROWS, *words, "101s")
+    assert "its time limit of 2 min, at which it is stopped" in tight
     assert "time limit" not in asked(tmp_path, ROWS, *words, "10h")
 
 

@@ -266,6 +266,24 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
         )
 
 
+def test_what_is_anothers_is_refused_in_words_that_name_the_owner(
+    home: Path, tmp_path: Path
+) -> None:
+    """The daemon hides the metric's name and every value: see its `sight`."""
+    trials = [{**own, "points": [], "best": None} for own in in_the_middle()["trials"]]
+    hidden = a_study(trials, metric="", best=None)
+    with serving(StudyDaemon(hidden), home) as box:
+        for typed in (["best", "digits"], ["report", "digits", "-o", tmp_path / "page.html"]):
+            said = box("study", *typed)
+            told = "study 'digits' is ann's: only ann or an administrator may see its values"
+            assert said == (1, "", f"dovetail: {told}\n")
+        assert not (tmp_path / "page.html").exists()
+        shown = box.well("study", "show", "digits", "--curves")
+    assert "best      for its owner and administrators to see" in shown
+    assert "The curves are for its owner and administrators to see." in shown
+    assert "no value" not in shown
+
+
 def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:
     daemon = StudyDaemon(in_the_middle())
     with serving(daemon, home) as box:

@@ -248,7 +248,7 @@ def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool)
     wanted, well, missing = list[str](), True, False
     for own in ids:
         try:
-            wanted += [row["id"] for row in found_jobs(client, own)]
+            wanted += [row["id"] for row in found_jobs(client, own, quiet)]
         except Refused as error:
             if len(ids) == 1:
                 raise

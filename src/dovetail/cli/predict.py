@@ -73,10 +73,14 @@ def _say(found: Explained) -> None:
     if found.seconds is None or found.low is None or found.high is None:
         click.echo(f"Unknown: {'; '.join(found.because)}.")
         return
-    sure = (
-        f"between {duration_text(found.low)} and {duration_text(found.high)} in four cases of five"
-    )
-    click.echo(f"About {duration_text(found.seconds)}; {sure}.")
+    if found.stopped:
+        click.echo(
+            f"{duration_text(found.seconds)}: its time limit ends it then, before it is done."
+        )
+    else:
+        low, high = duration_text(found.low), duration_text(found.high)
+        sure = f"between {low} and {high} in four cases of five"
+        click.echo(f"About {duration_text(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from dovetail.cli.reach import command_again
 from dovetail.client.study_rows import (
     CLOSED,
+    FOR_ITS_OWNER,
     best_text,
     counts_text,
+    is_hidden,
     is_minimised,
     misfit_text,
     points_of,
@@ -52,13 +54,11 @@ def _facts(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "state", state_text(study)
     yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)
     best = study["best"]
-    is_hidden = not study["metric"]  # of another user: see the daemon's `sight`
-    told = f"{study['metric']} {best_text(study)}" if best else best_text(study)
-    yield "best", "for its owner and administrators to see" if is_hidden else told
+    yield "best", f"{study['metric']} {best_text(study)}" if best else best_text(study)
     yield "settings", settings_text(best["settings"]) if best else ""
     yield "target", target_text(study)
     better = f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"
-    yield "metric", "" if is_hidden else better
+    yield "metric", "" if is_hidden(study) else better
     yield "each", f"{counted(study['steps'], 'step')}{_every(study)}"
     yield "policy", f"{study['policy']}; sampler {study['sampler']}, seed {study['seed']}"
     yield "opened", moment(study["opened_at"], now)
@@ -121,6 +121,8 @@ def best_lines(study: Row) -> list[str]:
 
 def curves(study: Row, size: tuple[int, int], colours: bool) -> list[str]:
     best = study["best"]
+    if is_hidden(study):
+        return [f"The curves are {FOR_ITS_OWNER}."]
     number = best["trial"] if best else None
     drawn = [Curve(points_of(trial), _layer(trial, number)) for trial in study["trials"]]
     metric, target = clean(str(study["metric"])), study["target"]
@@ -209,6 +211,7 @@ def _best_line(study: Row) -> str:
     told = (
         f"{clean(str(study['metric']))} {best_text(study)}" if study["best"] else best_text(study)
     )
+    told = f"best {told}" if is_hidden(study) else told
     if study["target"] is not None:
         told += f" · target {target_text(study)}"
     word = "took" if study["state"] == CLOSED else "for"

@@ -87,8 +87,12 @@ def _times(row: Row, now: float) -> str:
         return "would wait, until when is unknown"
     if row["end"] is None:
         return f"would start {span_text(Span(**row['start']), now)}; when it would end is unknown"
-    start, end = span_text(Span(**row["start"]), now), span_text(Span(**row["end"]), now)
-    return f"would start {start} and end {end}"
+    start, end = Span(**row["start"]), Span(**row["end"])
+    told = f"would start {span_text(start, now)} and"
+    if start.high is not None and end.low >= start.high:
+        return f"{told} end {span_text(end, now)}"
+    runs = duration_text(end.expected - start.expected)
+    return f"{told} end {runs} after that: {span_text(end, now)}"
 
 
 def _facts(found: Row) -> Iterator[tuple[str, str]]:

@@ -80,7 +80,7 @@ def shuffled(scene: Scene, column: str, seed: int) -> Scene:
 def _without_past(arrival: Arrival) -> Arrival:
     """Dates of its own would lie before its new submission."""
     job = replace(arrival.job, deadline=None, after=())
-    return replace(arrival, job=job, cancel_at=None)
+    return replace(arrival, job=job, cancel_at=None, cancel_after_s=None)
 
 
 def _given(own: Arrival, other: Arrival, column: str) -> Arrival:

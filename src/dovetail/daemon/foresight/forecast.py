@@ -221,7 +221,10 @@ def _as_wide_as_needed(
         {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
         for which, spans in ((START, starts), (END, ends))
     ]
-    return wide[0], wide[1]
+    starts = wide[0]
+    # Each is stretched by what its own kind has needed, so that one may overtake the other.
+    ends = {k: v.not_before(starts[k]) if k in starts else v for k, v in wide[1].items()}
+    return starts, ends
 
 
 @final

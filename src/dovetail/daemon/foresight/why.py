@@ -25,6 +25,7 @@ from dovetail.daemon.foresight.unblocking import Trial
 from dovetail.daemon.foresight.wording import folded, labelled, shortened, span_text
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.daemon.holds import LIMITED
+from dovetail.daemon.users.limits import ALL, Allowed
 from dovetail.policies.placement import consolidated
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
@@ -50,7 +51,7 @@ _RUNGS = {
 }
 
 
-def why(service: Asked, job_id: str) -> dict[str, Any]:
+def why(service: Asked, job_id: str, allowed: Allowed = ALL) -> dict[str, Any]:
     """The `text`, and its parts as fields. Ended jobs are told from their last row."""
     likeness = likenesses.take(service, JobId(job_id))
     state = likeness.state()
@@ -58,7 +59,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
     forecast = forecast_with(service, likeness, job_id)
-    asked = _Case(service, likeness, state, track, forecast)
+    asked = _Case(service, likeness, state, track, forecast, allowed)
     return asked.waits() if track.placement is None else asked.runs()
 
 
@@ -79,8 +80,15 @@ class _Case:
     """One job, and all that is known around it."""
 
     def __init__(
-        self, service: Asked, likeness: Likeness, state: State, track: Track, forecast: Forecast
+        self,
+        service: Asked,
+        likeness: Likeness,
+        state: State,
+        track: Track,
+        forecast: Forecast,
+        allowed: Allowed,
     ) -> None:
+        self._allowed: Final = allowed
         self._unix: Final = service.clock.unix
         self._likeness: Final = likeness
         self._state: Final = state
@@ -94,7 +102,7 @@ class _Case:
     def waits(self) -> dict[str, Any]:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
-        trial = Trial(self._likeness, state, track)
+        trial = Trial(self._likeness, state, track, self._allowed)
         study = studies_of(state).of(track)
         about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
