@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from re import _parser  # type: ignore[attr-defined]
+from importlib import import_module
 
 from dovetail.jobfiles.complaint import Complaint, shown
 
@@ -68,7 +68,7 @@ def pattern(value: object) -> str:
 def groups_of(expression: str) -> set[str]:
     """The names of its groups. It is parsed and not compiled: that takes a second for some, while a
     daemon that reads them hears nobody else."""
-    return set(_parser.parse(expression).state.groupdict)
+    return set(import_module("re._parser").parse(expression).state.groupdict)
 
 
 def path(value: object) -> str:
