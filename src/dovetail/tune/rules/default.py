@@ -9,6 +9,8 @@ from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
 from dovetail.tune.study import NEW, PAUSED, RUNNING, Study, Trial
 
+_MANY = 8  # trials for each slot
+
 
 @dataclass(frozen=True, slots=True)
 class Default:
@@ -32,9 +34,10 @@ class Default:
     turn: float = 0.25
     # Of the time of a whole study, what may be lost in switching.
     lost: float = 0.03
-    # After this share of the time of a whole study (and that of one trial at least), this share of
-    # the slots runs the trials in order of creation, each to its end: whatever the curves do, the
-    # best is then found in a time that can be told. And those tell whether early losses mislead.
+    # After this share of the time of a whole study, some slots run the trials in order of creation,
+    # each to its end, and after twice that time this share of them: whatever the curves do, the best
+    # is then found in a time that can be told. And those tell whether early losses mislead. Sooner
+    # where slots have few trials each, since there is little to gain over first come, first served.
     trusted: float = 0.125
     in_order: float = 0.5
     # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
@@ -77,10 +80,12 @@ class Default:
     def _wanted_in_order(self, study: Study) -> int:
         """Slots, now: of a share that is no whole number, more and fewer by turns."""
         waves = max(study.planned, len(study.trials)) / study.slots
-        if study.now < max(1.0, self.trusted * waves) * study.steps:
+        passed = study.now / study.steps
+        trusted = self.trusted * waves * min(1.0, waves / _MANY)
+        if passed < trusted:
             return 0
-        turn, slots = int(study.now // study.steps), self.in_order * study.slots
-        return int(slots * (turn + 1)) - int(slots * turn)
+        slots = self.in_order * study.slots * (0.5 if passed < 2 * trusted else 1.0)
+        return int(slots * (int(passed) + 1)) - int(slots * int(passed))
 
     def _most_promising(self, study: Study, leaving: Trial | None) -> Trial | None:
         highest, chosen = -inf, None
@@ -103,7 +108,7 @@ class Default:
         if self._pauses_left(study) < 1:
             return False
         known = promise(study)
-        if age == 1 and known.concord < self.telling:
+        if age == 1 and known.curves.concord < self.telling:
             return False
         return known.curves.steadiness >= self.steady and not known.curves.all_alike
 
@@ -131,6 +136,6 @@ def _least_promising(study: Study) -> Trial | None:
     def beaten(trial: Trial) -> float:
         age = min(len(trial.losses), study.steps)
         others = int((curves.ages >= age).sum()) - 1
-        return int(curves.above[trial.number].sum()) / max(others, 1) if age else 0.5
+        return int(curves.beaten[trial.number]) / max(others, 1) if age else 0.5
 
     return max(study.waiting(), key=beaten, default=None)
