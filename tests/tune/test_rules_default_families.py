@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from benchmarks import study_families as table
 from tools.study_prior import drawn_families, trained_families
 from tools.study_prior.families import ADVERSE, NAMES, to_judge_by
 
+HERE = ThreadPoolExecutor(1)
 NOWHERE = Path("nowhere")
 FEW = ("power_laws", "exponentials", "broken_power_laws")  # the table has all, and says who misses
 
@@ -50,11 +52,11 @@ def test_linear_models_are_really_trained_and_some_diverge_or_learn_nothing() ->
 
 @pytest.mark.parametrize("name", FEW)
 def test_on_a_family_left_out_it_has_its_share_of_the_clairvoyants_speed(name: str) -> None:
-    line = table.left_out(to_judge_by(name, NOWHERE, tasks=3), draws=12)
+    line = table.left_out(to_judge_by(name, NOWHERE, tasks=3), draws=12, pool=HERE)
     assert line.holds, line
 
 
 @pytest.mark.parametrize("name", ADVERSE)
 def test_where_curves_mislead_it_has_most_of_fifos_speed_and_kills_nobody(name: str) -> None:
-    line = table.misleading(to_judge_by(name, NOWHERE, tasks=4), draws=16)
+    line = table.misleading(to_judge_by(name, NOWHERE, tasks=4), draws=16, pool=HERE)
     assert line.holds, line

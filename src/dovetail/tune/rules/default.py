@@ -34,10 +34,10 @@ class Default:
     turn: float = 0.25
     # Of the time of a whole study, what may be lost in switching.
     lost: float = 0.03
-    # After this share of the time of a whole study, some slots run the trials in order of creation,
-    # each to its end, and after twice that time this share of them: whatever the curves do, the best
-    # is then found in a time that can be told. And those tell whether early losses mislead. Sooner
-    # where slots have few trials each, since there is little to gain over first come, first served.
+    # After this share of the time of a whole study, this share of the slots runs the trials in order
+    # of creation, each to its end: whatever the curves do, the best is then found in a time that can
+    # be told. And those tell whether early losses mislead. Sooner where slots have few trials each,
+    # since there is little to gain over first come, first served.
     trusted: float = 0.125
     in_order: float = 0.5
     # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
@@ -80,12 +80,10 @@ class Default:
     def _wanted_in_order(self, study: Study) -> int:
         """Slots, now: of a share that is no whole number, more and fewer by turns."""
         waves = max(study.planned, len(study.trials)) / study.slots
-        passed = study.now / study.steps
-        trusted = self.trusted * waves * min(1.0, waves / _MANY)
-        if passed < trusted:
+        if study.now < self.trusted * min(1.0, waves / _MANY) * waves * study.steps:
             return 0
-        slots = self.in_order * study.slots * (0.5 if passed < 2 * trusted else 1.0)
-        return int(slots * (int(passed) + 1)) - int(slots * int(passed))
+        turn, slots = int(study.now // study.steps), self.in_order * study.slots
+        return int(slots * (turn + 1)) - int(slots * turn)
 
     def _most_promising(self, study: Study, leaving: Trial | None) -> Trial | None:
         highest, chosen = -inf, None
