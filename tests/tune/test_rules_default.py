@@ -258,6 +258,16 @@ def test_the_trials_run_in_order_after_an_eighth_of_the_study_and_sooner_in_a_sm
     assert wanted == [0, 2, 0, 2]
 
 
+def test_the_first_to_run_in_order_is_the_one_that_looks_worst() -> None:
+    curves = [tuple(n + 1 / age for age in range(1, 5)) for n in (2, 0, 5, 1)]
+    study = study_of(*curves, [nan] * 4, *[()] * 11, steps=26)
+    study.now = 26.0 * 2
+    assert Default().pick(study, None) is study.trials[2]
+    for trial in (study.trials[1], study.trials[3]):  # as many as there are slots
+        trial.standing = DONE
+    assert Default().pick(study, None) is study.trials[0]
+
+
 def test_slow_starters_are_known_before_any_of_them_is_done() -> None:
     """Half way, each has overtaken all that were ahead of it when young."""
     young = [(1.0 + 0.1 * n,) * 10 + (0.9 - 0.1 * n,) * 5 for n in range(4)]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil, inf, log1p
+
+import numpy as np
 
 from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
-from dovetail.tune.study import NEW, PAUSED, RUNNING, Study, Trial
+from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial
 
 _MANY = 8  # trials for each slot
+_TELLING = 8  # steps: in fewer, half of a trial's life is not more than its youth
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +67,15 @@ class Default:
         due = self._due(study, leaving)
         if due is not None:
             return due
-        return _least_promising(study) if misled else self._most_promising(study, leaving)
+        return _worst(study, study.waiting()) if misled else self._most_promising(study, leaving)
 
     def _due(self, study: Study, leaving: Trial | None) -> Trial | None:
-        """Who of the first that are not done has this slot, so that as many of them run as should."""
+        """Who of the first that are not done has this slot, so that as many of them run as should;
+        until a few are done the one that looks worst is put before them."""
         wanted = self._wanted_in_order(study)
         if not wanted:
             return None
-        for trial in study.trials:
+        for trial in chain(_probe(study), study.trials):
             if trial is leaving or trial.standing is NEW or trial.standing is PAUSED:
                 return trial
             wanted -= trial.standing is RUNNING
@@ -126,14 +132,22 @@ class Default:
         return max(affordable - trials, min(affordable, trials), trials / 2) - resumed - paused
 
 
-def _least_promising(study: Study) -> Trial | None:
+def _probe(study: Study) -> list[Trial]:
+    """Nobody tells sooner whether early losses mislead than the one that looks worst."""
+    done = sum(trial.standing is DONE for trial in study.trials)
+    if done >= study.slots or study.steps < _TELLING:
+        return []
+    going_on = [trial for trial in study.trials if trial.waits or trial.standing is RUNNING]
+    worst = _worst(study, going_on)
+    return [] if worst is None else [worst]
+
+
+def _worst(study: Study, among: Sequence[Trial]) -> Trial | None:
     """By how many of those that have come as far were lower then; who was never seen is of the
-    middle."""
+    middle, and who diverged comes last."""
     curves = promise(study).curves
-
-    def beaten(trial: Trial) -> float:
-        age = min(len(trial.losses), study.steps)
-        others = int((curves.ages >= age).sum()) - 1
-        return int(curves.beaten[trial.number]) / max(others, 1) if age else 0.5
-
-    return max(study.waiting(), key=beaten, default=None)
+    ages = curves.ages
+    others = len(ages) - 1 - np.searchsorted(np.sort(ages), ages)
+    looks = np.where(ages > 0, curves.beaten / np.maximum(others, 1), 0.5)
+    looks[(ages > 0) & (curves.last == inf)] = -1.0
+    return max(among, key=lambda trial: float(looks[trial.number]), default=None)
