@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from dovetail.core.errors import DovetailError
+from dovetail.extras import explained
 
 _SECTIONS = {
     "To begin with": {
@@ -151,6 +152,11 @@ def main() -> None:
         _explain(error)
     except DovetailError as error:
         _fail(str(error), getattr(error, "exit_code", 1))
+    except ModuleNotFoundError as error:
+        known = explained(error)
+        if known is None:
+            raise
+        _fail(str(known), 1)
     except BrokenPipeError:
         # Whoever read our output has had enough, e.g. `| head`.
         sys.stderr.close()
