@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import ceil, exp, inf, log, nan
 from random import Random
 from statistics import median
 
+import numpy as np
 import pytest
 
 from dovetail.tune.curves import projected
@@ -157,7 +159,7 @@ def test_first_values_that_rank_the_trials_are_believed() -> None:
     study = study_of([9.0], *level, [], steps=52)
     running = study.trials[0]
     running.standing, running.turn = RUNNING, 1
-    assert promise(study).concord >= Default().telling
+    assert promise(study).curves.concord >= Default().telling
     assert Default().pick(study, running) is not running
 
 
@@ -227,13 +229,13 @@ def test_slow_starters_are_found_about_as_soon_as_one_after_another(slots: int) 
 def test_whatever_the_curves_do_the_best_is_done_in_a_time_that_can_be_told(
     slots: int, seed: int
 ) -> None:
-    """At worst: the time of the prior, one trial's until a slot is free, and then half of the slots
-    take the trials in order."""
+    """At worst: the time of the prior, one trial's until a slot is free, and then half of the
+    slots take the trials in order."""
     chance, steps, cost = Random(seed), 20, 0.25
     walks = [tuple(chance.gauss(0, 1) for _ in range(steps)) for _ in range(20)]
     study = drawn(walks)
     whole = steps + cost
-    trusted = max(1.0, Default().trusted * len(walks) / slots) * steps
+    trusted = Default().trusted * len(walks) / slots * steps
     in_order = ceil((study.best + 1) / (Default().in_order * slots))
     assert run(study, slots=slots).best_done <= trusted + whole + in_order * (whole + cost)
 
@@ -247,7 +249,58 @@ def test_with_one_slot_it_is_in_order_every_second_turn() -> None:
     assert wanted in ([0, 1] * 3, [1, 0] * 3)
 
 
-def test_before_the_time_of_one_trial_nobody_runs_in_order() -> None:
-    study = Study(10, 4, planned=4)
-    study.now = 9.9
-    assert Default()._wanted_in_order(study) == 0
+def test_the_trials_run_in_order_after_an_eighth_of_the_study_and_sooner_in_a_small_one() -> None:
+    wanted = []
+    for trials, now in ((32, 9.9), (32, 10.0), (16, 2.4), (16, 2.5)):
+        study = Study(10, 4, planned=trials)
+        study.now = now
+        wanted.append(Default()._wanted_in_order(study))
+    assert wanted == [0, 2, 0, 2]
+
+
+def test_the_first_to_run_in_order_is_the_one_that_looks_worst() -> None:
+    curves = [tuple(n + 1 / age for age in range(1, 5)) for n in (2, 0, 5, 1)]
+    study = study_of(*curves, [nan] * 4, *[()] * 11, steps=26)
+    study.now = 26.0 * 2
+    assert Default().pick(study, None) is study.trials[2]
+    for trial in (study.trials[1], study.trials[3]):  # as many as there are slots
+        trial.standing = DONE
+    assert Default().pick(study, None) is study.trials[0]
+
+
+def test_slow_starters_are_known_before_any_of_them_is_done() -> None:
+    """Half way, each has overtaken all that were ahead of it when young."""
+    young = [(1.0 + 0.1 * n,) * 10 + (0.9 - 0.1 * n,) * 5 for n in range(4)]
+    study = study_of(*young, *[(1.2,) * 4] * 4, steps=26)
+    assert promise(study).constancy < Default().misled
+
+
+def test_who_is_overtaken_late_is_known_although_half_way_all_was_in_order() -> None:
+    kept = [(1.0 + 0.1 * n,) * 20 for n in range(6)]
+    study = study_of(*kept, *[(1.0 + 0.1 * n,) * 25 + (0.9 - 0.1 * n,) for n in range(4)], steps=26)
+    assert promise(study).constancy < Default().misled
+
+
+def test_small_studies_of_slow_starters_too_are_done_about_as_soon_as_in_order() -> None:
+    studies = [overtaking(16, 40, seed) for seed in range(10)]
+    logarithms = [log(replay(Fifo(), own).to_target / run(own).to_target) for own in studies]
+    assert exp(sum(logarithms) / len(logarithms)) >= 0.8
+
+
+def test_what_is_counted_step_by_step_is_what_the_curves_say() -> None:
+    chance = Random(4)
+    study = study_of(*[[chance.choice((nan, chance.random()))] for _ in range(12)], steps=9)
+    for _ in range(60):
+        trial = chance.choice(study.trials)
+        if len(trial.losses) < study.steps:
+            trial.report(chance.choice((nan, chance.random(), chance.random(), 0.5)))
+        curves = promise(study).curves
+        assert curves.beaten.tolist() == curves.above.sum(axis=1).tolist()
+        assert curves.leaders == pytest.approx(np.sort(curves.lowest, axis=0)[:2])
+        grown = [own for own in study.trials if len(own.losses) >= 2 and own.loss < inf]
+        pairs = [
+            np.sign(curves.first[one.number] - curves.first[other.number])
+            * np.sign(one.loss - other.loss)
+            for one, other in combinations(grown, 2)
+        ]
+        assert curves.concord == pytest.approx(sum(pairs) / (len(pairs) + 10))

@@ -152,12 +152,12 @@ class Timed:
     clairvoyant: float
 
 
-def timed(prior: Prior, task: Task, seeds: Sequence[int]) -> list[Timed]:
+def timed(prior: Prior, task: Task, seeds: Sequence[int], trials: int = MOST_TRIALS) -> list[Timed]:
     """Draws of the task under this prior, and under those it is compared with."""
     slots = AS_THEY_ARE.slots
     found = []
     for seed in seeds:
-        drawn = draw(task, MOST_TRIALS, seed)
+        drawn = draw(task, trials, seed)
         ours = _to_target(_Watched(prior, drawn, every=0), drawn, slots)
         fifo = _to_target(Fifo(), drawn, slots)
         found.append(Timed(ours, fifo, _to_target(Fifo(), drawn.in_order_of_their_ends(), slots)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, isfinite, log
+from math import ceil, inf, isfinite, log
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -13,10 +13,12 @@ from dovetail.tune.study import Trial
 
 Numbers: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
+Truths: TypeAlias = NDArray[np.bool_]
 
 
 _YOUNG: Final = (4 / 52, 8 / 52, 16 / 52)  # of its steps a trial has made
 _APART: Final = 3.0  # two of many trials, chosen by lot, are a third of all places apart
+_ENOUGH: Final = 64  # trials, to tell whether they keep their order
 _CREDIT: Final = 2.0  # pairs that are taken to have kept their order before any is known
 
 
@@ -34,7 +36,13 @@ class Curves:
     def _room(self, rows: int) -> None:
         self.lowest = np.full((rows, self.steps), inf)  # so far, per age; infinite: not there yet
         # [i, j]: j is lower at the age that both have reached
-        self.above: NDArray[np.bool_] = np.zeros((rows, rows), np.bool_)
+        self.above: Truths = np.zeros((rows, rows), np.bool_)
+        self.beaten: Indices = np.zeros(rows, np.intp)  # how many are
+        self.leaders = np.full((2, self.steps), inf)  # at each age: the lowest of all, the second
+        self.grown: Truths = np.zeros(rows, np.bool_)  # it has made two steps, not all diverged
+        self.concordant = (
+            0  # pairs of those that first losses rank as the lowest so far do, less others
+        )
         self.told = np.zeros((rows, self.steps))  # the losses as they came
         self.agreeing, self.pairs = 0, 0  # pairs that a step left in their order, less those not
         self.first = np.zeros(rows)
@@ -73,10 +81,16 @@ class Curves:
         self.ages[row] = age
         others = (self.ages >= age).nonzero()[0]
         there = self.lowest[others, age - 1]
-        self.above[row, others] = there < loss
-        self.above[others, row] = there > loss
+        self._stand(row, others, there < loss, there > loss)
+        self.leaders[:, age - 1] = sorted((*self.leaders[:, age - 1].tolist(), loss))[:2]
         if age > 2:
             self._agree(row, age, others)
+
+    def _stand(self, row: int, others: Indices, lower: Truths, higher: Truths) -> None:
+        self.beaten[others] += higher.astype(np.intp) - self.above[others, row]
+        self.above[others, row] = higher
+        self.above[row, others] = lower
+        self.beaten[row] = np.count_nonzero(self.above[row])
 
     def _agree(self, row: int, age: int, others: Indices) -> None:
         """Count the pairs that stand to each other as they did a step before."""
@@ -94,25 +108,43 @@ class Curves:
     @property
     def all_alike(self) -> bool:
         """Several were seen and none was lower than another at the same age: nothing to choose by."""
-        return int(np.count_nonzero(self.ages)) > 1 and not self.above.any()
+        return int(np.count_nonzero(self.ages)) > 1 and not self.beaten.any()
+
+    @property
+    def concord(self) -> float:
+        """Whether first losses rank the trials as the lowest so far do: Kendall's tau, drawn towards
+        0 while few pairs are known."""
+        grown = int(np.count_nonzero(self.grown))
+        return self.concordant / (grown * (grown - 1) / 2 + 10)
+
+    def _concordant(self, row: int) -> int:
+        if not self.grown[row]:
+            return 0
+        first, last = self.first[self.grown], self.last[self.grown]
+        return int(_order(float(self.first[row]), first) @ _order(float(self.last[row]), last))
 
     @property
     def constancy(self) -> float:
-        """Whether the trials that are done have ended in the order in which they stood when young:
-        1 if they have, -1 if in the opposite one. Pairs that stood close to each other count for
-        less, and it is drawn towards 1 as by `_CREDIT` pairs."""
-        done = (self.ages >= self.steps).nonzero()[0]
-        if len(done) < 2:
+        """Whether trials stand later in the order in which they stood when young: 1 if they do, -1 if
+        in the opposite one. By those that are half way or by those that are done, whichever says it
+        of fewer: who starts slowly is seen half way, who is overtaken late only in the end."""
+        return min(self._order_kept(self.steps // 2), self._order_kept(self.steps))
+
+    def _order_kept(self, until: int) -> float:
+        """Of the trials that have come so far. Pairs that stood close to each other count for less,
+        and it is drawn towards 1 as by `_CREDIT` pairs."""
+        far = (self.ages >= until).nonzero()[0]
+        if len(far) < 2:
             return 1.0
-        ends = self.last[done]
-        higher = _order_of_all(ends)
+        far = far[:: ceil(len(far) / _ENOUGH)]
+        lower = self.above[np.ix_(far, far)].astype(np.float64)
         kept, told = _CREDIT, _CREDIT
         for share in _YOUNG:
             young = self.lowest[:, max(1, round(share * self.steps) - 1)]
             known = np.sort(young[young < inf])
-            place = np.searchsorted(known, young[done]) / max(len(known) - 1, 1)
+            place = np.searchsorted(known, young[far]) / max(len(known) - 1, 1)
             apart = np.clip(_APART * np.subtract.outer(place, place), -1, 1)
-            kept += float((apart * higher).sum()) / 2 / len(_YOUNG)
+            kept += float((apart * (lower - lower.T)).sum()) / 2 / len(_YOUNG)
             told += float(np.abs(apart).sum()) / 2 / len(_YOUNG)
         return kept / told
 
@@ -122,8 +154,11 @@ class Curves:
         best, losses = _finite(best), _finite(losses)
         age, last = len(best), best[-1]
         half = age // 2
+        before = self._concordant(row)
         self.first[row] = best[0]
         self.last[row] = last
+        self.grown[row] = age >= 2
+        self.concordant += self._concordant(row) - before
         self.latest[row] = losses[-1]
         self.projected[row] = projected(best, self.steps)
         self.halved[row] = best[max(half, 1) - 1] - last
@@ -165,11 +200,6 @@ def projected(best: Sequence[float], steps: int) -> float:
 def _order(loss: float, others: Numbers) -> Indices:
     """1 where it is the higher, -1 where it is the lower."""
     return np.subtract(loss > others, loss < others, dtype=np.intp)
-
-
-def _order_of_all(values: Numbers) -> Numbers:
-    """[i, j]: 1 where i is the higher, -1 where it is the lower."""
-    return np.sign(np.subtract.outer(values, values))
 
 
 def _slope(at: Numbers, values: Numbers) -> float:

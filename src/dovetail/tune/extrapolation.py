@@ -89,17 +89,6 @@ class Promise:
             self._constancy = self.curves.constancy
         return self._constancy
 
-    @property
-    def concord(self) -> float:
-        """Whether first losses rank the trials as the lowest so far do: Kendall's tau, drawn towards
-        0 while few pairs are known."""
-        curves = self.curves
-        grown = (curves.ages >= 2) & (curves.last < inf)
-        first, last = curves.first[grown], curves.last[grown]
-        agreeing = np.sign(first[:, None] - first) * np.sign(last[:, None] - last)
-        pairs = len(first) * (len(first) - 1) / 2
-        return float(agreeing.sum()) / 2 / (pairs + 10)
-
     def _weighed(self) -> Numbers:
         curves = self.curves
         odds = np.full(len(curves.ages), self._prior.unseen)
@@ -120,9 +109,9 @@ class Promise:
         spread = _median(last) - lowest + nothing
         to_come = last - curves.projected[seen] + nothing
         behind = self._behind(seen, ages)
-        concord = self.concord
+        concord = curves.concord
         told: dict[str, Any] = {
-            "beaten": np.log1p(curves.above[np.ix_(seen, seen)].sum(axis=1)),
+            "beaten": np.log1p(curves.beaten[seen]),
             "lower": np.log1p(_how_many_lower(last)),
             "stalled": np.log1p(curves.stalled[seen]),
             "outlook": np.log1p(_how_many_lower(curves.projected[seen])),
@@ -162,10 +151,9 @@ class Promise:
         if len(seen) < 2:
             return np.zeros(len(seen))
         at = np.minimum(ages, np.partition(ages, -2)[-2]) - 1
-        there = self.curves.lowest[np.ix_(seen, at)]  # [j, i]: j at the age of i
-        own = there.diagonal().copy()
-        np.fill_diagonal(there, inf)
-        lead = own - there.min(axis=0)
+        own = self.curves.lowest[seen, at]
+        lowest, second = self.curves.leaders[:, at]
+        lead = own - np.where(own > lowest, lowest, second)
         return np.where(np.isfinite(lead), np.maximum(lead, 0), 0)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil, inf, log1p
+
+import numpy as np
 
 from dovetail.tune.extrapolation import LENGTH, promise
 from dovetail.tune.rules import Verdict
-from dovetail.tune.study import NEW, PAUSED, RUNNING, Study, Trial
+from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial
+
+_MANY = 8  # trials for each slot
+_TELLING = 8  # steps: in fewer, half of a trial's life is not more than its youth
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +39,10 @@ class Default:
     turn: float = 0.25
     # Of the time of a whole study, what may be lost in switching.
     lost: float = 0.03
-    # After this share of the time of a whole study (and that of one trial at least), this share of
-    # the slots runs the trials in order of creation, each to its end: whatever the curves do, the
-    # best is then found in a time that can be told. And those tell whether early losses mislead.
+    # After this share of the time of a whole study, this share of the slots runs the trials in order
+    # of creation, each to its end: whatever the curves do, the best is then found in a time that can
+    # be told. And those tell whether early losses mislead. Sooner where slots have few trials each,
+    # since there is little to gain over first come, first served.
     trusted: float = 0.125
     in_order: float = 0.5
     # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
@@ -59,14 +67,15 @@ class Default:
         due = self._due(study, leaving)
         if due is not None:
             return due
-        return _least_promising(study) if misled else self._most_promising(study, leaving)
+        return _worst(study, study.waiting()) if misled else self._most_promising(study, leaving)
 
     def _due(self, study: Study, leaving: Trial | None) -> Trial | None:
-        """Who of the first that are not done has this slot, so that as many of them run as should."""
+        """Who of the first that are not done has this slot, so that as many of them run as should;
+        until a few are done the one that looks worst is put before them."""
         wanted = self._wanted_in_order(study)
         if not wanted:
             return None
-        for trial in study.trials:
+        for trial in chain(_probe(study), study.trials):
             if trial is leaving or trial.standing is NEW or trial.standing is PAUSED:
                 return trial
             wanted -= trial.standing is RUNNING
@@ -77,7 +86,7 @@ class Default:
     def _wanted_in_order(self, study: Study) -> int:
         """Slots, now: of a share that is no whole number, more and fewer by turns."""
         waves = max(study.planned, len(study.trials)) / study.slots
-        if study.now < max(1.0, self.trusted * waves) * study.steps:
+        if study.now < self.trusted * min(1.0, waves / _MANY) * waves * study.steps:
             return 0
         turn, slots = int(study.now // study.steps), self.in_order * study.slots
         return int(slots * (turn + 1)) - int(slots * turn)
@@ -103,7 +112,7 @@ class Default:
         if self._pauses_left(study) < 1:
             return False
         known = promise(study)
-        if age == 1 and known.concord < self.telling:
+        if age == 1 and known.curves.concord < self.telling:
             return False
         return known.curves.steadiness >= self.steady and not known.curves.all_alike
 
@@ -123,14 +132,22 @@ class Default:
         return max(affordable - trials, min(affordable, trials), trials / 2) - resumed - paused
 
 
-def _least_promising(study: Study) -> Trial | None:
+def _probe(study: Study) -> list[Trial]:
+    """Nobody tells sooner whether early losses mislead than the one that looks worst."""
+    done = sum(trial.standing is DONE for trial in study.trials)
+    if done >= study.slots or study.steps < _TELLING:
+        return []
+    going_on = [trial for trial in study.trials if trial.waits or trial.standing is RUNNING]
+    worst = _worst(study, going_on)
+    return [] if worst is None else [worst]
+
+
+def _worst(study: Study, among: Sequence[Trial]) -> Trial | None:
     """By how many of those that have come as far were lower then; who was never seen is of the
-    middle."""
+    middle, and who diverged comes last."""
     curves = promise(study).curves
-
-    def beaten(trial: Trial) -> float:
-        age = min(len(trial.losses), study.steps)
-        others = int((curves.ages >= age).sum()) - 1
-        return int(curves.above[trial.number].sum()) / max(others, 1) if age else 0.5
-
-    return max(study.waiting(), key=beaten, default=None)
+    ages = curves.ages
+    others = len(ages) - 1 - np.searchsorted(np.sort(ages), ages)
+    looks = np.where(ages > 0, curves.beaten / np.maximum(others, 1), 0.5)
+    looks[(ages > 0) & (curves.last == inf)] = -1.0
+    return max(among, key=lambda trial: float(looks[trial.number]), default=None)
