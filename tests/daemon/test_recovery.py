@@ -22,6 +22,7 @@ from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.daemon import main
 from dovetail.daemon.errors import DiskFull
+from dovetail.daemon.history.running_costs import PAST
 from dovetail.daemon.main import recover
 from dovetail.daemon.submissions import Book, Member, Submission
 from dovetail.jobfiles.job_model import read
@@ -74,7 +75,7 @@ def cuts(size: int) -> list[int]:
 
 
 def prefixes(lines: list[str]) -> Iterator[dict[str, object]]:
-    state = State(main.PAST)
+    state = State(PAST)
     yield remembered(state)
     for line in lines:
         state.record(decode(line))
