@@ -8,6 +8,7 @@ and on families that were drawn for the first time when most was settled (`LEFT_
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from dovetail.policies.registry import names
 
 FRUGAL = "frugal"
 JUDGED_ON = range(100, 110)
-CORES = 2
 NEARLY = 1.02  # times the cheapest is as good as the cheapest
 NOTHING = 1e-9
 # The others as they are named; without those that take minutes and are no cheaper than random greedy.
@@ -80,7 +80,7 @@ def measured(seeds: Sequence[int] = JUDGED_ON) -> Iterator[Line]:
     """Frugal's cost over that of the cheapest other policy: mean, worst, and how many within 2 %."""
     policies = rivals()
     tasks = [(family, seed, policies) for family in FAMILIES for seed in seeds]
-    with ProcessPoolExecutor(CORES) as pool:
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(outcome, tasks)
         for family in FAMILIES:
             yield _line(family, [next(found) for _ in seeds])

@@ -7,7 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from benchmarks.families import BIG, FAMILIES, SMALL, Load, drawn, nodes_of, priced
+from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
+from benchmarks.families import FAMILIES
 from benchmarks.frugal_families import outcome
 
 from dovetail.app.experiment import Experiment, simulate, with_interruption_cost
