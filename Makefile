@@ -20,7 +20,7 @@ check: .venv/installed
 # A thousand kills of a daemon, and five hundred cuts of its journal: half an hour or so.
 storm: .venv/installed
 	DOVETAIL_STORM_KILLS=1000 DOVETAIL_STORM_CUTS=500 $(BIN)/python -m pytest -q -s \
-		tests/app/daemon/test_kills.py tests/app/daemon/test_cuts.py
+		tests/daemon/test_kills.py tests/daemon/test_cuts.py
 
 bench: .venv/installed .venv-peers/ready
 	$(BIN)/python -m benchmarks

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.traces.instances import Instance, read_instance
-from dovetail.traces.scenarios import Scenario, draw
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.traces.readers.andreas_folder import Instance, read_instance
+from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
 BASELINES = {"FIFO": "andreas-fifo", "EDF": "andreas-edf", "Priority": "andreas-priority"}
 RANDOM_GREEDY, LOCAL_SEARCH = "andreas-random-greedy", "andreas-local-search"

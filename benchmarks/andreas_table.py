@@ -33,9 +33,9 @@ from benchmarks.andreas_runs import (
     spread,
 )
 from benchmarks.lines import Line
-from dovetail.app.bounding.slotted import Slotted
-from dovetail.app.bounding.solving import solved
-from dovetail.traces.scenarios import Scenario
+from dovetail.bounds.solver import solved
+from dovetail.bounds.time_slots import Slotted
+from dovetail.traces.synthetic.andreas_instances import Scenario
 
 LOADS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")
 DATACENTER_LOADS = ("high", "mixed", "low", "exponential:50000")

@@ -17,24 +17,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dovetail.app.daemon.callers import caller_of
-from dovetail.app.daemon.costs import charged
-from dovetail.app.daemon.main import Daemon, Settings
-from dovetail.app.daemon.submissions import Submission, as_here
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.app.home import home_in
-from dovetail.app.profiling.calibrating import Subject, calibrate, ways
-from dovetail.app.profiling.table import Table
-from dovetail.app.spec.jobs import to_job
-from dovetail.app.spec.model import JobSpec, read
-from dovetail.app.spec.timed import as_times
 from dovetail.core.entries import Finished, JournalEntry
 from dovetail.core.journal import decode
 from dovetail.core.model import Node
 from dovetail.core.room import Room
+from dovetail.daemon.history.costs import charged
+from dovetail.daemon.main import Daemon, Settings
+from dovetail.daemon.submissions import Submission, as_here
+from dovetail.daemon.users.callers import caller_of
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.home import home_in
+from dovetail.jobfiles.job_model import JobSpec, read
+from dovetail.jobfiles.jobs import to_job
+from dovetail.jobfiles.profile_table import Table
+from dovetail.jobfiles.profiles import as_times
 from dovetail.models.cost import Costs
 from dovetail.models.workload import Arrival
-from dovetail.traces.cost_files import read_costs
+from dovetail.profiling.calibration import Subject, calibrate, ways
+from dovetail.traces.clusters.cost_files import read_costs
 
 POLICY = "frugal:margin=0.1"
 ME = caller_of(os.getuid(), os.getuid())

@@ -15,8 +15,8 @@ from dovetail.policies.andreas.random_greedy import Search
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import UserEstimate
-from dovetail.traces.instances import Instance
-from dovetail.traces.scenarios import Scenario, draw
+from dovetail.traces.readers.andreas_folder import Instance
+from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
 TURNS = 5
 NEW_JOBS = 10  # that come before each turn but the first

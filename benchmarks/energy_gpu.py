@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.costing import Planned, Training, costs_in, lived, planned, predicted, profiled
-from dovetail.app.profiling.calibrating import NotCalibrated, Subject, Way, calibrate
-from dovetail.backends.local import machine
-from dovetail.backends.local.energy import Meter
 from dovetail.core.model import Node
+from dovetail.profiling.calibration import NotCalibrated, Subject, Way, calibrate
+from dovetail.worlds.local import machine
+from dovetail.worlds.local.energy import Meter
 
 SCRIPT = str(Path(__file__).parent / "energy_training.py")
 MODELS = ("wide", "attention", "conv", "light")

@@ -12,14 +12,14 @@ from random import Random
 
 from benchmarks import strangers
 from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
-from dovetail.app.experiment import Experiment, with_interruption_cost
 from dovetail.core.model import JobId, Node, Option, Tenant
+from dovetail.experiments.experiment import Experiment, with_interruption_cost
 from dovetail.models.cost import Costs, NodeRates, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
-from dovetail.traces.instances import timed_job
-from dovetail.traces.scenarios import Scenario, draw
+from dovetail.traces.readers.andreas_folder import timed_job
+from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
 Family = Callable[[int], Experiment]
 AUTHORS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")

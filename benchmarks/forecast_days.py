@@ -14,9 +14,9 @@ from random import Random
 from typing import Any
 
 from dovetail import traces
-from dovetail.app.spec.jobs import to_job
-from dovetail.app.spec.model import read
 from dovetail.core.model import Job
+from dovetail.jobfiles.job_model import read
+from dovetail.jobfiles.jobs import to_job
 from dovetail.models.workload import Arrival
 
 JOBS = 300

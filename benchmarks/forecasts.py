@@ -28,18 +28,18 @@ from benchmarks.forecast_days import (
     log_width,
 )
 from benchmarks.lines import Line
-from dovetail.app.client import Client
-from dovetail.app.daemon import likeness as likenesses
-from dovetail.app.daemon.forecast import Forecast, shown
-from dovetail.app.daemon.policy import Chosen
-from dovetail.backends.simulated import SimulatedCluster
+from dovetail.client.connection import Client
 from dovetail.core.entries import Action, Event
 from dovetail.core.loop import run
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.daemon.active_policy import Chosen
+from dovetail.daemon.foresight import copy as likenesses
+from dovetail.daemon.foresight.forecast import Forecast, shown
 from dovetail.models.workload import Arrival
 from dovetail.policies.fairness import owner
+from dovetail.worlds.simulated import SimulatedCluster
 
 SLOTS = 8
 POLICIES = ("fifo", "fair-share")

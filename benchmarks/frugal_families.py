@@ -17,8 +17,8 @@ from statistics import mean
 
 from benchmarks.families import FAMILIES, LEFT_OUT
 from benchmarks.lines import Line
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import DovetailError
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.policies.registry import names
 
 FRUGAL = "frugal"

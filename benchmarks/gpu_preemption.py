@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from dovetail.backends.local import cuda, machine
+from dovetail.worlds.local import cuda, machine
 
 GB = 1e9
 NOBODY = 65534
@@ -679,7 +679,7 @@ TRIALS = (
 
 def call(bench: Bench, code: str, user: int | None = None) -> subprocess.Popen[str]:
     """Our own code in a process of its own, as a daemon that can be killed or an ordinary user."""
-    start = "from dovetail.backends.local import cuda, machine\n"
+    start = "from dovetail.worlds.local import cuda, machine\n"
     return subprocess.Popen(
         [sys.executable, "-c", start + code],
         stdout=subprocess.PIPE,

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.client import Client
-from dovetail.app.home import home_in
+from dovetail.client.connection import Client
+from dovetail.home import home_in
 
 QUEUED = 10_000
 REPORTS, REPORTS_A_SECOND = 10_000, 1_000
@@ -121,7 +121,7 @@ def reports_taken(client: Client, home: Path) -> tuple[int, float]:
     (job,), _ = submit(client, 1, command=[sys.executable, "-c", script])
     while (row := client.get(f"/v1/jobs/{job}"))["ended_at"] is None:
         time.sleep(0.2)
-    from dovetail.backends.store import Reader
+    from dovetail.store import Reader
 
     with Reader(home / "dovetail.db") as reader:
         number = sum(f'"reported":"{job}"' in line for _, line in reader.lines_after(0))

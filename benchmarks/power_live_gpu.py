@@ -24,9 +24,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.energy_gpu import SCRIPT, machine_told
-from dovetail.backends.local import machine
-from dovetail.backends.local.energy import Meter
 from dovetail.core.model import Node
+from dovetail.worlds.local import machine
+from dovetail.worlds.local.energy import Meter
 
 MODEL = "attention"
 # Parts of the largest power limit, with seconds a step and watts there; measured on an H200.
@@ -52,7 +52,7 @@ class Bench:
         self.table.write_text("\n".join(["model,power_limit,time,watts", *rows]) + "\n")
 
     def dovetail(self, *words: str) -> str:
-        command = [sys.executable, "-m", "dovetail.app.main", "--home", str(self.home), *words]
+        command = [sys.executable, "-m", "dovetail.cli.main", "--home", str(self.home), *words]
         found = subprocess.run(command, capture_output=True, text=True, check=False)
         if found.returncode:
             raise SystemExit(f"dovetail {' '.join(words)}: {found.stderr.strip()}")

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.costing import Training, costs_in, lived, planned, predicted, profiled
 from benchmarks.lines import Line
-from dovetail.backends.local.machine import machine_nodes
+from dovetail.worlds.local.machine import machine_nodes
 
 SCRIPT = str(Path(__file__).parent / "cost_training.py")
 MODELS = ("narrow", "middle", "wide")

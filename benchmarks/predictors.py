@@ -8,10 +8,10 @@ from time import process_time
 
 from benchmarks.lines import Line
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.predict.learner import BOOSTED, HISTORY_MEAN, MIXTURE, RECENT_MEAN
 from dovetail.predict.rolling import Gain, Rolling, Week, evaluate, kept
-from dovetail.traces.clusters import read_cluster
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 MONTHS = Path(__file__).parent.parent.parent / "shared/data/philly"
 CLUSTER = "64x8"

@@ -12,14 +12,14 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.lines import Line
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Job, JobId, Node, Seconds
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import PowerTable
 from dovetail.models.workload import Arrival
-from dovetail.traces.hourly_tables import read_hourly
-from dovetail.traces.power_tables import read_power_tables
+from dovetail.traces.clusters.hourly_tables import read_hourly
+from dovetail.traces.clusters.power_tables import read_power_tables
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 CARBON = DATA / "carbon" / "opendc_carbon_NL_2021-2024.parquet"

@@ -17,9 +17,6 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.lines import Line
-from dovetail.app.daemon.rows import row_of
-from dovetail.backends.store import Ended, Store
-from dovetail.backends.store.schema import connect, create, put_meta
 from dovetail.core import snapshot
 from dovetail.core.entries import (
     Finished,
@@ -32,8 +29,11 @@ from dovetail.core.entries import (
 from dovetail.core.journal import encode
 from dovetail.core.model import Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
+from dovetail.daemon.history.job_rows import row_of
 from dovetail.models.cost import Costs
-from dovetail.traces.charges import Charges
+from dovetail.results.charges import Charges
+from dovetail.store import Ended, Store
+from dovetail.store.schema import connect, create, put_meta
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 YEARS, PER_DAY = 10, 1000

@@ -15,14 +15,14 @@ from random import Random
 from statistics import mean, median
 
 from benchmarks.lines import Line
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Interruption, Job, JobId, Node
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.predict.left_out import Miss, choices, left_out, same_type
 from dovetail.predict.similarity import Scales, same_model
-from dovetail.traces.clusters import read_cluster
-from dovetail.traces.speed_tables import read_speed_table
+from dovetail.traces.clusters.cluster_text import read_cluster
+from dovetail.traces.clusters.speed_tables import read_speed_table
 from dovetail.tune.comparison import interval
 
 GAVEL = Path(__file__).parent.parent.parent / "shared/data/gavel/throughputs_flat.csv.gz"

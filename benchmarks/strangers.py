@@ -8,11 +8,11 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
-from dovetail.app.experiment import Experiment, with_interruption_cost
 from dovetail.core.model import Node, Option, Tenant
+from dovetail.experiments.experiment import Experiment, with_interruption_cost
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.workload import Arrival
-from dovetail.traces.instances import timed_job
+from dovetail.traces.readers.andreas_folder import timed_job
 
 MIDDLE = ("V100", 4, 250.0, 200.0)
 BURST = 12  # jobs at once

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.client import Client
-from dovetail.app.home import home_in
-from dovetail.backends.store import Reader
+from dovetail.client.connection import Client
 from dovetail.core.entries import Restored, Saved
 from dovetail.core.journal import decode
+from dovetail.home import home_in
+from dovetail.store import Reader
 
 _LOOK_EVERY_S = 0.5
-_DOVETAIL = "from dovetail.app.main import main; main()"  # installed, or from its sources
+_DOVETAIL = "from dovetail.cli.main import main; main()"  # installed, or from its sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from typing import Any
 
 from benchmarks import bare
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core import state
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
-from dovetail.traces.clusters import read_cluster
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 GANGS = ((1, 0.6), (2, 0.15), (4, 0.12), (8, 0.1), (16, 0.03))
 

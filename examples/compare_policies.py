@@ -1,8 +1,8 @@
 """Compare policies from Python, on jobs made by chance: prints the mean completion time of each."""
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.traces.clusters import read_cluster
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 
 def main() -> None:

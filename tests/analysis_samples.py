@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dovetail.app.analyze.analysis import Analysis
-from dovetail.app.analyze.contest import Contest, Kept, Tried
-from dovetail.app.analyze.question import Question
-from dovetail.app.analyze.verdict import verdict
+from dovetail.analysis.driver import Analysis
+from dovetail.analysis.policy_contest import Contest, Kept, Tried
+from dovetail.analysis.question import Question
+from dovetail.analysis.verdict import verdict
 from dovetail.insight.catalogue import catalogue
 from dovetail.insight.decision import Decision
 from dovetail.insight.factors import (

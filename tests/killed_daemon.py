@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.backends.local.runs import Run
-from dovetail.backends.store import Reader
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
+from dovetail.store import Reader
+from dovetail.worlds.local.runs import Run
 from waiting import until
 
 _DAEMON = """
 from pathlib import Path
-from dovetail.app.daemon.__main__ import main
+from dovetail.daemon.__main__ import main
 import sys
 sys.exit(main([sys.argv[1]]))
 """

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dovetail.app.daemon.callers import caller_of
-from dovetail.app.daemon.main import Daemon, Settings
-from dovetail.app.daemon.submissions import Submission
-from dovetail.app.home import home_in
-from dovetail.app.spec.model import read
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
+from dovetail.daemon.main import Daemon, Settings
+from dovetail.daemon.submissions import Submission
+from dovetail.daemon.users.callers import caller_of
+from dovetail.home import home_in
+from dovetail.jobfiles.job_model import read
 from waiting import until
 
 ME = caller_of(os.getuid(), os.getuid())

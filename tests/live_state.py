@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from time import thread_time
 from typing import Any
 
-from dovetail.app.daemon.errors import NotFound
-from dovetail.app.daemon.policy import Chosen
-from dovetail.app.daemon.rows import row_of
 from dovetail.core.entries import NodeJoined, Start, Started, Submitted
 from dovetail.core.model import Estimate, JobId, Node, Seconds
 from dovetail.core.state import State
+from dovetail.daemon.active_policy import Chosen
+from dovetail.daemon.errors import NotFound
+from dovetail.daemon.history.job_rows import row_of
 from dovetail.testing import job, placement
 
 EPOCH = 1_000_000.0

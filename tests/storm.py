@@ -17,7 +17,6 @@ from random import Random
 from threading import Timer
 from typing import Any
 
-from dovetail.app.daemon.service import PAUSED
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -34,6 +33,7 @@ from dovetail.core.entries import (
     Submitted,
     TenantSet,
 )
+from dovetail.daemon.service import PAUSED
 from dovetail.testing import Audit
 from killed_daemon import Away, Daemon, Refused
 from waiting import until

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import Any
 
-from dovetail.app.daemon.callers import Caller
-from dovetail.app.daemon.studies import Opening
+from dovetail.daemon.studies.service import Opening
+from dovetail.daemon.users.callers import Caller
 from live_box import ME, Box
 
 # It makes a step every so often, tells of it, saves it, and goes on from there when started again.

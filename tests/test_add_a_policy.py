@@ -72,7 +72,7 @@ def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def dovetail(site: Path, *words: str) -> str:
-    done = python(site, "-m", "dovetail.app.main", *words)
+    done = python(site, "-m", "dovetail.cli.main", *words)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -112,7 +112,7 @@ def test_parameters_reach_the_added_policy(installed: Path, tmp_path: Path) -> N
 
 def test_a_wrong_parameter_of_an_added_policy_is_one_line(installed: Path) -> None:
     words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy", "widest-first:width=2")
-    done = python(installed, "-m", "dovetail.app.main", *words)
+    done = python(installed, "-m", "dovetail.cli.main", *words)
     assert done.returncode == 1
     assert done.stderr == (
         "dovetail: policy 'widest-first' has no parameter 'width'; it has place, wide\n"
@@ -121,7 +121,7 @@ def test_a_wrong_parameter_of_an_added_policy_is_one_line(installed: Path) -> No
 
 def test_a_near_miss_of_an_added_name_is_suggested(installed: Path) -> None:
     words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy", "widest-frist")
-    done = python(installed, "-m", "dovetail.app.main", *words)
+    done = python(installed, "-m", "dovetail.cli.main", *words)
     assert "did you mean 'widest-first'?" in done.stderr
 
 
@@ -141,7 +141,7 @@ def test_the_contract_test_of_the_page_passes(installed: Path) -> None:
 
 def test_a_policy_that_leaves_jobs_waiting_for_ever_is_told_in_one_line(installed: Path) -> None:
     words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy", "lazy")
-    done = python(installed, "-m", "dovetail.app.main", *words)
+    done = python(installed, "-m", "dovetail.cli.main", *words)
     assert done.returncode == 1
     assert done.stderr.startswith("dovetail: policy 'lazy' left 4 of 4 jobs unfinished")
     assert done.stderr.count("\n") == 1
@@ -162,13 +162,13 @@ def test_a_broken_package_spoils_only_its_own_policy(tmp_path: Path, where: str,
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken_policy\nVersion: 1\n")
     (info / "entry_points.txt").write_text(f"[dovetail.policies]\nbroken = {where}\n")
     (tmp_path / "jobs.csv").write_text(JOBS)
-    listed = python(tmp_path, "-m", "dovetail.app.main", "policies")
+    listed = python(tmp_path, "-m", "dovetail.cli.main", "policies")
     assert listed.returncode == 0
     assert "fifo-skip" in listed.stdout
     assert told in listed.stderr
     words = ("simulate", "jobs.csv", "--cluster", "1x4", "--policy")
-    used = python(tmp_path, "-m", "dovetail.app.main", *words, "broken")
+    used = python(tmp_path, "-m", "dovetail.cli.main", *words, "broken")
     assert used.returncode == 1
     assert told in used.stderr
     assert used.stderr.count("\n") == 1
-    assert python(tmp_path, "-m", "dovetail.app.main", *words, "fifo").returncode == 0
+    assert python(tmp_path, "-m", "dovetail.cli.main", *words, "fifo").returncode == 0

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from contracts_texts import TEXTS
-from dovetail.app.experiment import PREDICTORS, Experiment, simulate, with_interruption_cost
 from dovetail.core.entries import (
     NodeDown,
     NodeDraining,
@@ -25,6 +24,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.journal import read
 from dovetail.core.model import Interruption, Job, Node, Option, Tenant
+from dovetail.experiments.experiment import PREDICTORS, Experiment, simulate, with_interruption_cost
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly

@@ -68,7 +68,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def journal(trace: Path, policy: str, out: Path, pure: bool) -> bytes:
     words = ["simulate", str(trace), "--cluster", "4x8", "--policy", policy, "--out", str(out)]
     more = ["--interruption-cost", "5/20", "--node-failures", "200/2", "--json"]
-    python("-m", "dovetail.app.main", *words, *more, pure=pure)
+    python("-m", "dovetail.cli.main", *words, *more, pure=pure)
     with gzip.open(out / "journal.jsonl.gz") as file:
         return file.read()
 

@@ -9,8 +9,8 @@ import pytest
 from benchmarks import costing, energy_gpu
 from benchmarks.costing import Training
 
-from dovetail.app.profiling.table import Table, Timing
 from dovetail.core.model import Node
+from dovetail.jobfiles.profile_table import Table, Timing
 
 NODE = Node("here", 2, "cpu")
 TRAININGS = [

@@ -12,7 +12,7 @@ from dovetail.insight.features import SUBMIT, Features, features_of
 from dovetail.insight.predictive import predictive
 from dovetail.insight.sampling import indices, leading, saltelli, whole_power_of_two
 from dovetail.insight.shapley import coalitions, shapley
-from dovetail.traces.recipe import Recipe, generate
+from dovetail.traces.synthetic.recipe import Recipe, generate
 from insight_traces import CLUSTER, busy, only_the_user_matters
 
 pytest.importorskip("sklearn")

@@ -25,7 +25,7 @@ def test_the_example_prints_what_the_readme_shows(tmp_path: Path) -> None:
     csv, arguments, table = _example()
     (tmp_path / "jobs.csv").write_text(csv, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "dovetail.app.main", *arguments],
+        [sys.executable, "-m", "dovetail.cli.main", *arguments],
         cwd=tmp_path,
         capture_output=True,
         text=True,

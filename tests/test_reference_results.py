@@ -21,9 +21,9 @@ import pytest
 from click.testing import CliRunner
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.app.main import cli
+from dovetail.cli.main import cli
 from dovetail.core.model import Node
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
 
 GOLDEN = Path(__file__).parents[2] / "shared" / "golden" / "simulators"
@@ -81,7 +81,7 @@ def test_every_job_ends_when_other_simulators_say(
 def test_the_installed_command_says_the_same_in_a_process_of_its_own() -> None:
     words = ["simulate", str(GOLDEN / "w120.csv"), "--cluster", "8x8", "--placement", "count"]
     done = subprocess.run(
-        [sys.executable, "-m", "dovetail.app.main", *words, "--policy", "srtf", "--json"],
+        [sys.executable, "-m", "dovetail.cli.main", *words, "--policy", "srtf", "--json"],
         capture_output=True,
         text=True,
         check=False,

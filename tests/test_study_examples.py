@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dovetail.app.daemon.studies import Opening
-from dovetail.app.spec.study import expand, read_study
 from dovetail.core.entries import Reported
+from dovetail.daemon.studies.service import Opening
+from dovetail.jobfiles.study_model import expand, read_study
 from live_box import ME, Box, box
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
-from dovetail.traces.clusters import read_cluster
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks import bare

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from benchmarks.retention import write_years
 
-from dovetail.app.daemon import account
-from dovetail.app.daemon.keeping import Keep
-from dovetail.app.daemon.retention import Retention
-from dovetail.backends.store import Filter
+from dovetail.daemon.history import running_costs as account
+from dovetail.daemon.history.retention import Retention
+from dovetail.daemon.history.retention_settings import Keep
+from dovetail.store import Filter
 from live_box import box
 
 

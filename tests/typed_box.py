@@ -28,7 +28,7 @@ class Box:
 
     def command(self, *words: object) -> list[str]:
         typed = ["--home", str(self.home), *map(str, words)]
-        return [sys.executable, "-m", "dovetail.app.main", *typed]
+        return [sys.executable, "-m", "dovetail.cli.main", *typed]
 
     def __call__(self, *words: object, cwd: Path | None = None, **environment: str) -> Said:
         done = subprocess.run(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dovetail.app.main import main
+from dovetail.cli.main import main
 
 
 class Said(NamedTuple):

@@ -39,11 +39,11 @@ MODULES = (
     "policies/placement.py",
     "policies/keys.py",
     "policies/listing.py",
-    "policies/partners.py",
-    "policies/pairing.py",
-    "backends/simulated.py",
-    "traces/charges.py",
-    "traces/outcomes.py",
+    "policies/packing/partners.py",
+    "policies/packing/pairing.py",
+    "worlds/simulated.py",
+    "results/charges.py",
+    "results/outcomes.py",
 )
 
 

@@ -13,11 +13,11 @@ from threading import Thread
 
 import pytest
 
-from dovetail.app.daemon.policy import make
 from dovetail.core.entries import Action, Finished, JournalEntry, Preempt, Start, Submitted
 from dovetail.core.loop import Policy
 from dovetail.core.model import Estimate, Job, JobId, Node
 from dovetail.core.view import View
+from dovetail.daemon.active_policy import make
 from dovetail.models.workload import Arrival
 from dovetail.testing import Run, World, run_world
 from live_box import Box, box

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.entries import NodeJoined, Resize, Start, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import encode, placement_from, read
 from dovetail.core.model import JobId, Node, Placement, Slice
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, NodeRates, rates_of
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import Limited, PowerTable
 from dovetail.models.workload import Arrival
 from dovetail.testing import arrival
-from dovetail.traces.power_tables import read_power_tables
+from dovetail.traces.clusters.power_tables import read_power_tables
 
 # Half the energy at 100 W for a quarter more time; 150 W is no slower than 250; 50 W saves nothing.
 STEPS = (

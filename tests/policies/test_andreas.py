@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import JobId, Node, Option
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.drafting import with_fewest_moves
@@ -29,7 +29,7 @@ from dovetail.policies.andreas.problem import (
     proxy,
 )
 from dovetail.policies.andreas.random_greedy import Solution, random_greedy
-from dovetail.traces.instances import read_instance, timed_job
+from dovetail.traces.readers.andreas_folder import read_instance, timed_job
 from policies.andreas_reference import total_cost
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "andreas"

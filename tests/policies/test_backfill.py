@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import (
     Action,
     Finished,
@@ -33,11 +32,12 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.models.workload import Arrival
-from dovetail.policies.backfill import Conservative, Easy
+from dovetail.policies.backfill.policies import Conservative, Easy
+from dovetail.policies.backfill.tournament import Tournament
 from dovetail.policies.placement import consolidated
-from dovetail.policies.tournament import Tournament
 from dovetail.predict.duration import Oracle
 from dovetail.testing import told_to
+from dovetail.worlds.simulated import SimulatedCluster
 
 BOTH = pytest.mark.parametrize("kind", [Easy, Conservative])
 FOUR = [("P", 3, 10, 0), ("Q", 4, 5, 1), ("R", 1, 4, 2), ("S", 1, 20, 3)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Node, Option
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
@@ -21,7 +21,7 @@ from dovetail.policies.frugal.hours import Forecast, signal
 from dovetail.policies.frugal.ladder import Rates, ladder
 from dovetail.policies.frugal.plan import Decision, decide
 from dovetail.policies.frugal.seating import Seat, settled
-from dovetail.traces.instances import timed_job
+from dovetail.traces.readers.andreas_folder import timed_job
 
 BIG, SMALL = 0, 1  # pools
 RATES: Rates = ((0.0, 0.121, 0.160, 0.199, 0.237), (0.0, 0.091, 0.110))

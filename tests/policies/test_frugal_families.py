@@ -11,13 +11,13 @@ from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
 from benchmarks.families import FAMILIES
 from benchmarks.frugal_families import outcome
 
-from dovetail.app.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.core.model import Job, JobId, Node, Tenant
+from dovetail.experiments.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.stints import least_stint_s
-from dovetail.traces.instances import read_instance
+from dovetail.traces.readers.andreas_folder import read_instance
 
 ODD = Path(__file__).parents[3] / "shared" / "cases" / "andreas-odd"
 RIVALS = ("fifo-skip", "edf", "srtf", "andreas-edf", "andreas-greedy")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.app.bounding.slotted import Slotted
-from dovetail.app.bounding.solving import solved
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.traces.instances import Instance
-from dovetail.traces.scenarios import Scenario, draw
+from dovetail.bounds.solver import solved
+from dovetail.bounds.time_slots import Slotted
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.traces.readers.andreas_folder import Instance
+from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
 SEED = 300  # settled nothing: the constants are from seeds 0 to 4
 LOADS = ("high", "mixed", "low", "exponential:5000", "exponential:8000")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate, with_errors
 from dovetail.core.entries import JournalEntry, Preempt, Resize
 from dovetail.core.loop import run
 from dovetail.core.model import Node, Seconds
 from dovetail.core.state import State
+from dovetail.experiments.experiment import Experiment, simulate, with_errors
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import Limited, PowerTable

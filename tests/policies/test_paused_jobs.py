@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.app.daemon.policy import make
 from dovetail.core.entries import Finished, Held, Preempt, Released, Start, Woke
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Node
 from dovetail.core.state import State
+from dovetail.daemon.active_policy import make
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.policies.registry import BUILTIN
 from live_state import lasting, live, start

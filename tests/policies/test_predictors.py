@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.entries import (
     Failed,
     Finished,
@@ -19,6 +18,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.model import Design, Estimate, Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
 

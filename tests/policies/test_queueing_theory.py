@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import pytest
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate
-from dovetail.app.parallel import simulate_all
 from dovetail.core.model import Job, JobId, Node
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.experiments.parallel import simulate_all
 from dovetail.models.workload import Arrival
 
 JOBS = 100_000

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.entries import Start
 from dovetail.core.journal import decode
 from dovetail.core.model import Node, Option
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.workload import Arrival
-from dovetail.traces.instances import timed_job
+from dovetail.traces.readers.andreas_folder import timed_job
 
 NODES = (Node("a", 4, "big"), Node("b", 4, "big"), Node("c", 2, "small"))
 COSTS = Costs(

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Interruption, Job, Node
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
 from dovetail.models.workload import Arrival
+from dovetail.policies.mixed.similar import ModelSimilarity
 from dovetail.policies.registry import BUILTIN
-from dovetail.policies.similar import ModelSimilarity
 from dovetail.predict.duration import UserEstimate
 from dovetail.testing import arrival, check_policy, policy_for, random_world, run_world
 from speed_samples import made_up_table

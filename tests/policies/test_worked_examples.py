@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from dovetail import traces
-from dovetail.app.experiment import Experiment, simulate, with_interruption_cost
-from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.entries import JournalEntry, Preempt, Promote, Start
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
 from dovetail.core.state import State
+from dovetail.experiments.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival
 from dovetail.policies.keys import GittinsIndex, Queues
 from dovetail.policies.placement import count
 from dovetail.policies.registry import Knowledge, make
 from dovetail.testing import told_to
+from dovetail.worlds.simulated import SimulatedCluster
 
 ONE_GPU = [Node("n0", 1)]
 FOUR_GPUS = [Node("n0", 4)]

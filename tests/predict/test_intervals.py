@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dovetail.app.spec.jobs import to_job
-from dovetail.app.spec.model import read
 from dovetail.core.model import WHOLE_GPU, Estimate, Job, Placement, Shape, Slice
 from dovetail.core.track import Phase, Track
+from dovetail.jobfiles.job_model import read
+from dovetail.jobfiles.jobs import to_job
 from dovetail.predict.intervals import Belief, Experience, exactly
 from dovetail.testing import job
 

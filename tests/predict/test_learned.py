@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.entries import Finished, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Estimate, Job, JobId, Node
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
 from dovetail.predict.boosting import fitted
 from dovetail.predict.calibration import Shown, Side

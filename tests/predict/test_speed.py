@@ -14,7 +14,7 @@ from dovetail.predict.left_out import choices, left_out, same_type
 from dovetail.predict.similarity import Scales, guess, same_model
 from dovetail.predict.speed import SameEverywhere, SimilarModels, explained, predictors
 from dovetail.testing import job
-from dovetail.traces.speed_tables import read_speed_table
+from dovetail.traces.clusters.speed_tables import read_speed_table
 from speed_samples import GAVEL, made_up_table
 
 TABLE = made_up_table()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dovetail.app.main import cli
+from dovetail.cli.main import cli
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Tenant
-from dovetail.traces.clusters import (
+from dovetail.traces.clusters.cluster_text import (
     read_cluster,
     read_cluster_tenants,
     read_tenants,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.app.experiment import Experiment, simulate
 from dovetail.core.model import Job, JobId
+from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
 from dovetail.traces import Recipe, Trace, describe, generate
-from dovetail.traces.clusters import read_cluster
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 DAY = 86_400.0
 

@@ -12,7 +12,7 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.models.workload import Arrival
 from dovetail.traces import Recipe, Trace, describe, generate
-from dovetail.traces.clusters import read_cluster
+from dovetail.traces.clusters.cluster_text import read_cluster
 
 
 def c2(values: list[float]) -> float:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from dovetail.app.main import cli
+from dovetail.cli.main import cli
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Option
-from dovetail.traces.instances import read_instance
+from dovetail.traces.readers.andreas_folder import read_instance
 
 FILES = {
     "Lof_Selectjobs.csv": "ID,SubmissionTime,Deadline,TardinessWeight\na,0,5000,0.001\nb,10,900,0.002\n",

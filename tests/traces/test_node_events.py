@@ -10,8 +10,8 @@ import pytest
 from dovetail.core.entries import NodeDown, NodeJoined, NodeLeft, NodeUp
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.traces.clusters import read_cluster
-from dovetail.traces.node_events import NodeEvent, read_node_events
+from dovetail.traces.clusters.cluster_text import read_cluster
+from dovetail.traces.clusters.node_events import NodeEvent, read_node_events
 
 
 def read(path: Path) -> list[NodeEvent]:

@@ -9,7 +9,7 @@ import pytest
 from dovetail import traces
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Option
-from dovetail.traces.cost_files import read_costs
+from dovetail.traces.clusters.cost_files import read_costs
 
 CSV = """job_id,submit_s,options,deadline_s,late_cost_per_s
 a,0,V100:2=70m|V100:1=7200|T4:1=5h,9000,0.001

@@ -6,10 +6,10 @@ from statistics import mean
 import pytest
 from click.testing import CliRunner
 
-from dovetail.app.main import cli
+from dovetail.cli.main import cli
 from dovetail.core.errors import BadInput
-from dovetail.traces.instances import read_instance, write_instance
-from dovetail.traces.scenarios import Scenario, draw
+from dovetail.traces.readers.andreas_folder import read_instance, write_instance
+from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "andreas"
 if not GOLDEN.exists():  # a checkout in another place: look beside the folder the tests run in

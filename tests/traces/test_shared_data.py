@@ -9,7 +9,7 @@ import pytest
 
 from dovetail import traces
 from dovetail.core.errors import BadInput
-from dovetail.traces.clusters import read_cluster, split_by_tenants
+from dovetail.traces.clusters.cluster_text import read_cluster, split_by_tenants
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 APPLICATIONS = ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3")

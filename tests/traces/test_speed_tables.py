@@ -9,7 +9,7 @@ import pytest
 from dovetail import traces
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType
-from dovetail.traces.speed_tables import read_speed_table
+from dovetail.traces.clusters.speed_tables import read_speed_table
 from speed_samples import GAVEL
 
 FLAT = """table,gpu,job_type,scale_factor,co_job_type,co_scale_factor,steps_per_s,co_steps_per_s

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from dovetail import traces
-from dovetail.app.outputs import write_jobs
 from dovetail.core.model import Job, JobId, Option
+from dovetail.experiments.files import write_jobs
 from dovetail.models.workload import Arrival
-from dovetail.traces.record import JobRow
+from dovetail.results.record import JobRow
 from dovetail.traces.spreadsheets import as_cell, escaped, unescaped
 
 RUN = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(1)", "-inf")

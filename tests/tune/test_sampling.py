@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail import sobol
 from dovetail.core.errors import BadInput
-from dovetail.traces import sobol
 from dovetail.tune import sampling
 from dovetail.tune.space import Choice, Float, Integer, Log, Settings, Space
 

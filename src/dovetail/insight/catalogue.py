@@ -11,7 +11,7 @@ from typing import Any
 
 from dovetail.core.model import Node
 from dovetail.insight.evidence import DERIVABLE, MISSING, NOT_HERE, PRESENT, Found, evidence
-from dovetail.traces.cells import plain
+from dovetail.traces.readers.cells import plain
 from dovetail.traces.trace import Trace
 
 # Ours that take a predictor: what predicts durations reaches all of them.

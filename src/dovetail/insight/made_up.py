@@ -12,7 +12,7 @@ from dovetail.core.model import Interruption, Node
 from dovetail.insight.arms import noisy
 from dovetail.insight.scene import Scene, completion_times
 from dovetail.models.workload import Arrival
-from dovetail.traces.recipe import Recipe, generate
+from dovetail.traces.synthetic.recipe import Recipe, generate
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from dovetail.traces.sobol import shifted_point
+from dovetail.sobol import shifted_point
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, final
 
-from dovetail.backends.simulated import SimulatedCluster
 from dovetail.core.loop import run
 from dovetail.core.model import JobId, Node, Seconds, Tenant
 from dovetail.core.state import State
@@ -19,6 +18,7 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, Oracle
+from dovetail.worlds.simulated import SimulatedCluster
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ from dovetail.core.model import Placement, Seconds
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.policies.backlog import Backlog
+from dovetail.policies.backfill.backlog import Backlog
 from dovetail.predict.duration import Predictor
 
 _EXTENSION = 1.5  # an estimate that has proved too short is taken that many times

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from dovetail.catalogue import Catalogue, settable
 from dovetail.core.errors import BadInput
 from dovetail.core.loop import Policy
 from dovetail.core.plan import Place
 from dovetail.models.cost import Costs
-from dovetail.policies.catalogue import Catalogue, settable
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import Learned
@@ -22,8 +22,8 @@ _ANDREAS = "dovetail.policies.andreas.policies"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "fifo": (_QUEUEING, "Fifo"),
     "fifo-skip": (_QUEUEING, "FifoSkip"),
-    "easy": ("dovetail.policies.backfill", "Easy"),
-    "conservative": ("dovetail.policies.backfill", "Conservative"),
+    "easy": ("dovetail.policies.backfill.policies", "Easy"),
+    "conservative": ("dovetail.policies.backfill.policies", "Conservative"),
     "sjf": (_QUEUEING, "Sjf"),
     "sjf-skip": (_QUEUEING, "SjfSkip"),
     "psjf": (_QUEUEING, "Psjf"),
@@ -40,7 +40,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "fair-share": ("dovetail.policies.fairness", "FairShare"),
     "drf": ("dovetail.policies.fairness", "Drf"),
     "qssf": (_QUEUEING, "Qssf"),
-    "gandiva": ("dovetail.policies.packing", "Gandiva"),
+    "gandiva": ("dovetail.policies.packing.policies", "Gandiva"),
     "andreas-fifo": ("dovetail.policies.andreas.baselines", "AndreasFifo"),
     "andreas-edf": ("dovetail.policies.andreas.baselines", "AndreasEdf"),
     "andreas-priority": ("dovetail.policies.andreas.baselines", "AndreasPriority"),
@@ -49,7 +49,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
     "frugal": ("dovetail.policies.frugal.policy", "Frugal"),
-    "model-similarity": ("dovetail.policies.similar", "ModelSimilarity"),
+    "model-similarity": ("dovetail.policies.mixed.similar", "ModelSimilarity"),
 }
 _GIVEN = ("services", "costs")  # fields that are filled in, never written in a policy's text
 _ASKED = ("predictor", "speeds")  # filled in, unless the text names another by its name

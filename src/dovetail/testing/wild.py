@@ -8,13 +8,13 @@ from math import inf
 from random import Random
 from typing import Any
 
-from dovetail.backends.simulated import NodeEvent
 from dovetail.core.entries import NodeDown, NodeDraining, NodeJoined, NodeLeft, NodeUp
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Node, Option, Tenant
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
 from dovetail.testing.worlds import World
+from dovetail.worlds.simulated import NodeEvent
 
 KINDS = ("A", "B", "C")
 _SPEEDS = (1.0, 1.0, 2.0, 0.5, 0.3, 7.0, 1.0 / 3.0, 0.02, 100.0)

@@ -8,7 +8,6 @@ from math import inf
 from random import Random
 from typing import Any
 
-from dovetail.backends.simulated import Interference, NodeEvent, SimulatedCluster, Speed
 from dovetail.core.entries import (
     NodeDown,
     NodeDraining,
@@ -33,6 +32,7 @@ from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
 from dovetail.predict.learned import LEARNED, Learned
+from dovetail.worlds.simulated import Interference, NodeEvent, SimulatedCluster, Speed
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dovetail.traces.formats import FORMATS, read, read_durations
+from dovetail.traces.readers.formats import FORMATS, read, read_durations
 from dovetail.traces.trace import Trace
 
 if TYPE_CHECKING:
     from dovetail.traces.description import Description, describe
-    from dovetail.traces.recipe import Recipe, generate
+    from dovetail.traces.synthetic.recipe import Recipe, generate
     from dovetail.traces.writing import write
 
 __all__ = [

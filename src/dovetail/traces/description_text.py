@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from dovetail.core.model import Seconds
-from dovetail.traces.cells import clipped
 from dovetail.traces.description import Description
+from dovetail.traces.readers.cells import clipped
 
 WIDTH = 100
 NAMES = 14

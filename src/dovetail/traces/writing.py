@@ -12,8 +12,8 @@ from typing import Any, TextIO, cast
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, Estimate, Interruption
 from dovetail.models.workload import Arrival
-from dovetail.traces.columns import ASKED, COLUMNS
-from dovetail.traces.source import STDIN
+from dovetail.traces.readers.columns import ASKED, COLUMNS
+from dovetail.traces.readers.text_files import STDIN
 from dovetail.traces.spreadsheets import escaped
 
 Value = str | int | float | None | tuple[str, ...] | tuple[float, ...]

@@ -14,7 +14,7 @@ from typing import Any
 _SPACE = "dovetail.tune.space"
 _HOMES = {
     **dict.fromkeys(("Choice", "Float", "Integer", "Log", "Space"), _SPACE),
-    **dict.fromkeys(("Result", "TrialResult", "tune"), "dovetail.app.tuning"),
+    **dict.fromkeys(("Result", "TrialResult", "tune"), "dovetail.client.tune_function"),
 }
 
 

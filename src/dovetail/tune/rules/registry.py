@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dovetail.policies.catalogue import Catalogue
+from dovetail.catalogue import Catalogue
 from dovetail.tune.rules import Rule
 
 _RULES = "dovetail.tune.rules"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dovetail.core.errors import BadInput
-from dovetail.traces.sobol import MOST_DIMENSIONS, shifted_point
+from dovetail.sobol import MOST_DIMENSIONS, shifted_point
 from dovetail.tune.space import Settings, Space
 from dovetail.tune.study import Trial
 

@@ -1,0 +1,201 @@
+"""An analysis from its question to its report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, Part
+from dovetail.analysis.policy_contest import Contest
+from dovetail.analysis.progress import Bar
+from dovetail.analysis.question import Question
+from dovetail.analysis.result_cache import Memory
+from dovetail.analysis.verdict import Verdict, verdict
+from dovetail.analysis.workers import workers
+from dovetail.core.model import Node, Seconds
+from dovetail.insight.catalogue import Catalogue
+from dovetail.insight.decision import Decision
+from dovetail.insight.factors import Factors
+from dovetail.insight.predictive import Predictive
+from dovetail.insight.work import Progress
+from dovetail.insight.workload import Workload
+from dovetail.predict.rolling import Rolling
+from dovetail.reports.page import describe_cluster
+from dovetail.traces.description_text import counted
+
+ALL = tuple(part.name for part in PARTS)
+UNASKED = "not asked for"
+ALWAYS = ("workload", "catalogue")  # they take no time, and the page needs them
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that was measured. A part that could not be is None, and `problems` says why."""
+
+    source: str
+    format: str
+    cluster: str
+    quick: bool
+    seed: int
+    interruption_s: tuple[Seconds, Seconds]  # to save and to restore, where the trace names none
+    notes: tuple[str, ...]  # what the reader of the trace assumed, skipped or set right
+    workload: Workload
+    catalogue: Catalogue
+    contest: Contest | None
+    predictive: Predictive | None
+    rolling: Rolling | None
+    decision: Decision | None
+    factors: Factors | None
+    verdict: Verdict
+    problems: Mapping[str, str]  # parts that could not be measured at all
+    seconds: Mapping[str, float]  # from the beginning to the end of each part; they overlap
+
+
+def analyze(
+    trace: str | Path,
+    cluster: str | Sequence[Node],
+    *,
+    out: str | Path | None = None,
+    policies: Sequence[str] = (),
+    quick: bool = False,
+    seed: int = 0,
+    executor: Executor | None = None,
+    parts: Collection[str] = ALL,
+) -> Analysis:
+    """Measure what drives scheduling of the jobs of a trace on a cluster.
+
+    With `out`, report.html and analysis.json are written there, and what was measured is kept there,
+    so that an analysis that was broken off goes on. `executor` is any of `concurrent.futures`, such
+    as Dask's; without one there are as many processes as processors. `parts` names those to measure.
+    """
+    from dovetail.analysis.reading import read_trace
+    from dovetail.traces.clusters.cluster_text import read_cluster, read_cluster_tenants
+
+    text = cluster if isinstance(cluster, str) else ""
+    nodes = read_cluster(cluster) if isinstance(cluster, str) else tuple(cluster)
+    question = Question(
+        read_trace(str(trace)),
+        nodes,
+        read_cluster_tenants(text),
+        policies=tuple(policies),
+        quick=quick,
+        seed=seed,
+    )
+    return answer(question, trace, Path(out) if out else None, executor=executor, parts=parts)
+
+
+def answer(
+    question: Question,
+    path: str | Path,
+    out: Path | None,
+    *,
+    executor: Executor | None = None,
+    parts: Collection[str] = ALL,
+    quiet: bool = True,
+) -> Analysis:
+    """Measure every part that is not known from before, and write the report."""
+    from dovetail.analysis.files import write
+
+    question.check_policies()
+    memory = Memory(out, question.key(path)) if out else None
+    wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
+    with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
+        found = Measuring(question, pool, memory, bar)
+        found.run(wanted)
+    found.problems |= {name: UNASKED for name in ALL if name not in {*parts, *ALWAYS}}
+    analysis = _analysis(question, found)
+    if out:
+        write(out, analysis)
+    return analysis
+
+
+@dataclass
+class Measuring:
+    """The parts as they are being measured."""
+
+    question: Question
+    pool: Executor
+    memory: Memory | None
+    bar: Bar
+    results: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, parts: Sequence[Part]) -> None:
+        """All at once, so that no processor waits for the last task of a part."""
+        threads = ThreadPoolExecutor(max(1, len(parts)))
+        try:
+            for done in [threads.submit(self._part, part) for part in parts]:
+                done.result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def _part(self, part: Part) -> None:
+        tell = self.bar.within(part.name, part.title)
+        known = self.memory.recall(part.name) if self.memory else None
+        if known is not None:
+            self.results[part.name], self.seconds[part.name] = known
+        else:
+            since = time.monotonic()
+            self._measure(part, tell)
+            self.seconds[part.name] = time.monotonic() - since
+            if self.memory and part.name in self.results:
+                self.memory.keep(part.name, (self.results[part.name], self.seconds[part.name]))
+        self.bar.finish(part.name)
+
+    def _why_not(self, part: Part) -> str:
+        lacking = self.question.trace.lacking
+        if lacking and part.name in NEED_EVERYTHING:
+            return f"it needs {lacking[0]}, which the trace lacks"
+        return ""
+
+    def _measure(self, part: Part, tell: Progress) -> None:
+        why = self._why_not(part)
+        if why:
+            self.problems[part.name] = why
+            return
+        run = self.pool.map
+        mapped = self.memory.remembering(part.name, run) if self.memory else run
+        try:
+            self.results[part.name] = part.measure(self.question, mapped, tell)
+        except Exception as error:  # one part that breaks must not cost the others' hours
+            what = " ".join(str(error).split())
+            self.problems[part.name] = f"{type(error).__name__}: {what}".rstrip(": ")
+
+
+def _analysis(question: Question, found: Measuring) -> Analysis:
+    trace = question.trace
+    results: dict[str, Any] = {part.name: found.results.get(part.name) for part in PARTS}
+    return Analysis(
+        source=trace.source,
+        format=trace.format,
+        cluster=describe_cluster(question.nodes),
+        quick=question.quick,
+        seed=question.seed,
+        interruption_s=(question.save_s, question.restore_s),
+        notes=tuple(_notes(question)),
+        **results,
+        verdict=verdict(question, results),
+        problems=found.problems,
+        seconds=found.seconds,
+    )
+
+
+def _notes(question: Question) -> list[str]:
+    trace = question.trace
+    said = list(trace.notes)
+    if trace.bad_rows:
+        said.append(
+            f"left out {counted(len(trace.bad_rows), 'row')} that could not be used; the first: "
+            f"{trace.bad_rows[0]}"
+        )
+    if trace.steps_back:
+        said.append(
+            f"{trace.steps_back:,} rows were submitted before the row above them, so the file is "
+            "not in order of submission or a clock ran backwards; the jobs were put in order."
+        )
+    return said

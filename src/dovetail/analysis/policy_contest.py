@@ -1,0 +1,254 @@
+"""Policies tried on the trace itself, with intervals from resampling its weeks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+
+import numpy as np
+
+from dovetail.analysis.contenders import BASELINE, COMPARED, REFERENCE, Entry, entries
+from dovetail.analysis.question import Question
+from dovetail.analysis.stretches import Blocks, Ends, blocks_of, stretch
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Seconds
+from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.insight.loading import fitting, too_large
+from dovetail.insight.work import Map, Progress
+from dovetail.predict.learner import HISTORY_MEAN
+from dovetail.predict.rolling import kept
+from dovetail.traces.description import gpu_seconds
+
+MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One policy's run. `gain` is the part of FIFO's mean completion time that it saves."""
+
+    policy: str
+    told: str  # the predictor it was given, "services", or nothing
+    reference: bool  # knows the truth: shown for comparison, never recommended
+    mean_jct_s: Seconds
+    mean_low_s: Seconds | None  # 95 % interval
+    mean_high_s: Seconds | None
+    p50_jct_s: Seconds
+    p99_jct_s: Seconds
+    mean_wait_s: Seconds
+    preemptions: int
+    lost: float  # part of the GPU time held that went into saving, restoring and doing twice
+    refused: int
+    gain: float
+    low: float | None
+    high: float | None
+    best: float  # part of the resamples in which no other that may be recommended is better
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of what an oracle gains remains with predictions, against one baseline."""
+
+    policy: str
+    predictor: str
+    baseline: str
+    baseline_s: Seconds
+    predicted_s: Seconds
+    oracle_s: Seconds
+    share: float | None  # None: the oracle gains nothing
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    jobs: int  # simulated
+    whole: bool  # the trace, not a stretch of it
+    start_s: Seconds  # of the stretch
+    load: float
+    blocks: str  # what was resampled, such as "8 weeks"
+    predictor: str
+    tried: tuple[Tried, ...]  # best mean first
+    kept: tuple[Kept, ...]
+    not_measured: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What comes back from the process that simulated."""
+
+    summary: dict[str, float | int | str]
+    sums: tuple[float, ...]  # completion times by block of submission
+    counts: tuple[int, ...]
+    problem: str = ""
+
+
+def contest(question: Question, map: Map = map, progress: Progress | None = None) -> Contest:
+    """Simulate every entry on the whole trace, or on a stretch of it with the usual load."""
+    if question.trace.lacking:
+        return _none(f"no simulation without {question.trace.lacking[0]}")
+    arrivals = stretch(question.arrivals, MOST_JOBS_QUICK if question.quick else MOST_JOBS)
+    experiment = question.experiment(arrivals)
+    blocks = blocks_of(arrivals)
+    entered, predictor = entries(question)
+    ran: list[tuple[Entry, Ran]] = []
+    packed = pickle.dumps(experiment, pickle.HIGHEST_PROTOCOL)
+    results = map(simulated, repeat(packed), [e.policy for e in entered], repeat(blocks))
+    for entry, result in zip(entered, results, strict=False):
+        ran.append((entry, result))
+        if progress is not None:
+            progress(len(ran), len(entered))
+    problems = [f"{entry.policy}: {own.problem}" for entry, own in ran if own.problem]
+    good = [(entry, own) for entry, own in ran if not own.problem and any(own.counts)]
+    if not any(entry.policy == BASELINE for entry, _ in good):
+        why = "; ".join(too_large(arrivals, sum(node.gpus for node in question.nodes))).rstrip(".")
+        return _none(*problems, f"no job finished under {BASELINE}{why and ': '}{why}")
+    return Contest(
+        jobs=len(arrivals),
+        whole=len(arrivals) == len(question.arrivals),
+        start_s=arrivals[0].at,
+        load=_load(experiment),
+        blocks=blocks.text,
+        predictor=predictor,
+        tried=_tried(good, question.seed),
+        kept=_kept(good, question.seed),
+        not_measured=(*problems, *_remarks(blocks)),
+    )
+
+
+def _none(*why: str) -> Contest:
+    reasons = tuple(f"Policies to try: {reason}." for reason in why)
+    return Contest(0, False, 0.0, 0.0, "", "", (), (), reasons)
+
+
+def _remarks(blocks: Blocks) -> list[str]:
+    if blocks.number > 1:
+        return []
+    return [
+        "Intervals of the gains: all jobs were submitted at one time, nothing can be resampled."
+    ]
+
+
+@lru_cache(maxsize=1)
+def _opened(packed: bytes) -> Experiment:
+    """A large trace is packed once, and opened once by each process that gets tasks of it."""
+    experiment: Experiment = pickle.loads(packed)
+    return experiment
+
+
+def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
+    """One policy to the end; a policy that breaks, perhaps somebody else's, spoils only its row."""
+    ends = Ends(blocks)
+    try:
+        record = simulate(_opened(packed), policy, watching=ends)
+    except DovetailError as error:
+        return Ran({}, (), (), str(error))
+    return Ran(dict(record.summary), tuple(ends.sums), tuple(ends.counts))
+
+
+def _load(experiment: Experiment) -> float:
+    gpus = sum(node.gpus for node in experiment.nodes)
+    first, last = experiment.arrivals[0].at, experiment.arrivals[-1].at
+    service = sum(map(gpu_seconds, fitting(experiment.arrivals, gpus)))
+    return service / (gpus * (last - first)) if gpus and last > first else 0.0
+
+
+def _resampled(ran: Sequence[Ran], seed: int) -> np.ndarray:
+    """Mean completion times by resample and run, all runs on the same blocks."""
+    sums = np.array([own.sums for own in ran])
+    counts = np.array([own.counts for own in ran])
+    drawn = np.random.default_rng(seed).integers(sums.shape[1], size=(RESAMPLES, sums.shape[1]))
+    total = sums[:, drawn].sum(axis=2)
+    number = np.maximum(counts[:, drawn].sum(axis=2), 1)
+    means: np.ndarray = (total / number).T
+    return means
+
+
+def _tried(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Tried, ...]:
+    means = _resampled([own for _, own in ran], seed)
+    baseline = next(i for i, (entry, _) in enumerate(ran) if entry.policy == BASELINE)
+    usual = float(ran[baseline][1].summary["mean_jct_s"])
+    gains = 1.0 - means / np.maximum(means[:, [baseline]], 1e-9)
+    fair = [i for i, (entry, _) in enumerate(ran) if entry.kind != REFERENCE]
+    least = means[:, fair].min(axis=1)
+    rows = [
+        _row(entry, own, usual, means[:, i], gains[:, i], float(np.mean(means[:, i] <= least)))
+        for i, (entry, own) in enumerate(ran)
+    ]
+    return tuple(sorted(rows, key=lambda row: row.mean_jct_s))
+
+
+def _row(
+    entry: Entry, own: Ran, usual: float, means: np.ndarray, gains: np.ndarray, best: float
+) -> Tried:
+    figures = {key: float(value) for key, value in own.summary.items() if key != "policy"}
+    low, high = _interval(gains, len(own.sums))
+    mean_low_s, mean_high_s = _interval(means, len(own.sums))
+    used = figures["gpu_seconds_used"]
+    return Tried(
+        policy=entry.policy,
+        told=entry.told,
+        reference=entry.kind == REFERENCE,
+        mean_jct_s=figures["mean_jct_s"],
+        mean_low_s=mean_low_s,
+        mean_high_s=mean_high_s,
+        p50_jct_s=figures["p50_jct_s"],
+        p99_jct_s=figures["p99_jct_s"],
+        mean_wait_s=figures["mean_wait_s"],
+        preemptions=int(figures["preemptions"]),
+        lost=figures["gpu_seconds_lost"] / used if used else 0.0,
+        refused=int(figures["refused"]),
+        gain=1.0 - figures["mean_jct_s"] / usual if usual else 0.0,
+        low=low,
+        high=high,
+        best=best if entry.kind != REFERENCE else 0.0,
+    )
+
+
+def _interval(values: np.ndarray, blocks: int) -> tuple[float | None, float | None]:
+    if blocks < 2:
+        return None, None
+    return float(np.percentile(values, 2.5)), float(np.percentile(values, 97.5))
+
+
+def _kept(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Kept, ...]:
+    """Of everyone who was told predictions and was told the truth too, the truth aside."""
+    place = {entry.policy: i for i, (entry, _) in enumerate(ran)}
+    means = _resampled([own for _, own in ran], seed)
+    found = []
+    for text in place:
+        policy, _, predictor = text.partition(":predictor=")
+        if not predictor or predictor == "oracle" or f"{policy}:predictor=oracle" not in place:
+            continue
+        found += [
+            _share_kept(ran, means, place, policy, predictor, baseline)
+            for baseline in (BASELINE, "fifo-skip")
+            if baseline in place
+        ]
+    return tuple(sorted(found, key=_kept_order))
+
+
+def _kept_order(kept: Kept) -> tuple[bool, bool, bool]:
+    return kept.policy != COMPARED, kept.baseline != BASELINE, kept.predictor == HISTORY_MEAN
+
+
+def _share_kept(
+    ran: Sequence[tuple[Entry, Ran]],
+    means: np.ndarray,
+    place: dict[str, int],
+    policy: str,
+    predictor: str,
+    baseline: str,
+) -> Kept:
+    names = (baseline, f"{policy}:predictor={predictor}", f"{policy}:predictor=oracle")
+    columns = [place[name] for name in names]
+    usual, predicted, oracle = (float(ran[i][1].summary["mean_jct_s"]) for i in columns)
+    base, guess, truth = (means[:, i] for i in columns)
+    shares = (base - guess) / np.where(base - truth > 1e-9, base - truth, np.nan)
+    known = shares[np.isfinite(shares)]
+    low, high = _interval(known, len(ran[0][1].sums) if len(known) else 0)
+    share = kept(usual, predicted, oracle)
+    return Kept(policy, predictor, baseline, usual, predicted, oracle, share, low, high)

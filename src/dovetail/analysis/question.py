@@ -1,0 +1,112 @@
+"""What is asked: a trace, a cluster, and how thoroughly."""
+
+from __future__ import annotations
+
+import inspect
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+
+from dovetail.core.model import Node, Seconds, Tenant
+from dovetail.experiments.experiment import Experiment, with_interruption_cost
+from dovetail.models.workload import Arrival
+from dovetail.policies import registry
+from dovetail.traces.trace import Trace
+
+MEASURES = tuple(
+    f"app/{name}.py"
+    for name in (
+        "experiment",
+        *(f"analyze/{n}" for n in ("blocks", "contenders", "contest", "parts")),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything the parts of an analysis may look at."""
+
+    trace: Trace
+    nodes: Sequence[Node]
+    tenants: Sequence[Tenant] = ()
+    policies: tuple[str, ...] = ()  # to be tried beside the usual ones
+    placement: str = "consolidated"
+    save_s: Seconds = 0.0  # of jobs that name no cost of interruption of their own
+    restore_s: Seconds = 30.0
+    quick: bool = False
+    seed: int = 0
+    arrivals: list[Arrival] = field(init=False, repr=False)  # with that cost of interruption
+
+    def __post_init__(self) -> None:
+        charged = with_interruption_cost(self.trace.arrivals, self.save_s, self.restore_s)
+        object.__setattr__(self, "arrivals", charged)
+
+    def experiment(self, arrivals: Sequence[Arrival]) -> Experiment:
+        return Experiment(
+            arrivals,
+            self.nodes,
+            tenants=self.tenants,
+            placement=self.placement,
+            seed=self.seed,
+        )
+
+    def check_policies(self) -> None:
+        """A wrong name, parameter or predictor is told before anything runs."""
+        experiment = self.experiment(self.arrivals[:1])
+        for text in self.policies:
+            experiment.policy(text)
+
+    def key(self, path: str | Path) -> str:
+        """The same for the same bytes, asked the same by the same Dovetail."""
+        trace = self.trace
+        asked = (
+            *(trace.format, trace.lacking, tuple(self.nodes), tuple(self.tenants), self.policies),
+            *(self.placement, self.save_s, self.restore_s, self.quick, self.seed),
+        )
+        found = sha256(Path(_file(path)).read_bytes())
+        found.update(array("d", [a.work_s for a in self.arrivals]).tobytes())  # --durations
+        found.update(f"{path}\n{asked!r}\n{_learners()}\n{_own_code()}".encode())
+        for text in self.policies:
+            found.update(_code_of(text))
+        return found.hexdigest()[:24]
+
+
+def _file(path: str | Path) -> str:
+    """Without the part of a Pollux file."""
+    text = str(path)
+    return text if Path(text).exists() else text.rpartition("#")[0]
+
+
+def _learners() -> str:
+    """A report made without scikit-learn is not the answer once it is there."""
+    try:
+        return version("scikit-learn")
+    except PackageNotFoundError:
+        return "none"
+
+
+def _code_of(policy: str) -> bytes:
+    """Of a policy that may be somebody else's, and changed since."""
+    path = inspect.getsourcefile(registry.find(policy.partition(":")[0]))
+    return Path(path).read_bytes() if path else b""
+
+
+def _own_code() -> str:
+    """A change of what measures is a change of the question: nothing old is taken for new."""
+    root = Path(str(files("dovetail")))
+    found = sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".toml", ".json") and _measures(
+            path.relative_to(root).as_posix()
+        ):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _measures(path: str) -> bool:
+    """Rather than shows what was measured, or serves the live daemon."""
+    return path.startswith(MEASURES) or not path.startswith(("app/", "sdk/", "testing/", "tune/"))

@@ -1,1 +1,0 @@
-"""The command line and the reports: the only place that wires the parts together."""

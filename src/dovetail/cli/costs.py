@@ -1,0 +1,58 @@
+"""`dovetail costs`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from dovetail.cli.history import unix_time
+from dovetail.cli.reach import as_json, command_again, print_json, print_lines, with_client
+from dovetail.client.connection import Client
+from dovetail.text.tables import counted
+from dovetail.text.times import clock, span
+
+
+@click.command()
+@click.option("--since", metavar="WHEN", help="2h, 7d, 2026-11-01.  [the beginning of the journal]")
+@as_json
+@with_client
+def costs(client: Client, since: str | None, as_json: bool) -> None:
+    """What running jobs has cost: energy, carbon and lateness, as simulations are charged.
+
+    Prices and watts come from the file that `dovetail up --costs FILE` names.
+    """
+    found = client.get("/v1/costs", since=unix_time(since, "--since"))
+    if as_json:
+        print_json(found)
+        return
+    print_lines([f"{label:<10}{text}" for label, text in _lines(found) if text])
+    if found["file"] == "none":
+        system = " --system" if client.get("/v1/health")["system"] else ""
+        again = f"{command_again()} down, then up{system} --costs FILE"
+        click.echo(f"No prices are known: {again}", err=True)
+    elif notice := client.get("/v1/health")["costs"]:
+        click.echo(f"note: {notice}", err=True)
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "since", clock(found["since"], time.time())
+    yield "energy", f"{found['energy_kwh']:.4g} kWh, cost {_money(found['energy_cost'])}"
+    yield "carbon", f"{found['co2_kg']:.4g} kg of CO2" if found["co2_kg"] else ""
+    late = ""
+    if found["deadline_misses"]:
+        late = (
+            f"{counted(found['deadline_misses'], 'job')} by {span(found['tardiness_s'])} in all, "
+        )
+    yield "lateness", f"{late}cost {_money(found['tardiness_cost'])}"
+    yield (
+        "moves",
+        f"{found['migrations']}, cost {_money(found['move_cost'])}" * bool(found["migrations"]),
+    )
+    yield "total", _money(found["total_cost"])
+
+
+def _money(amount: float) -> str:
+    return f"{amount:,.2f}" if amount >= 100 or not amount else f"{amount:.4g}"

@@ -1,0 +1,133 @@
+"""`dovetail demo`: twelve real training jobs on two slots, under `fifo` and then under `srtf`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from dovetail.client.command_name import typed_command
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Seconds
+from dovetail.experiments.files import named
+
+if TYPE_CHECKING:  # the simulated day needs no daemon
+    from dovetail.daemon.main import Daemon
+    from dovetail.demo.race import Finish
+
+SLOTS = 2
+FIRST, SECOND = "fifo", "srtf"
+
+
+@click.command()
+@click.option(
+    "--simulated", is_flag=True, help="Compare six policies on a simulated busy day instead."
+)
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    callback=named,
+    default="demo-report",
+    show_default=True,
+    help="For the results of the simulated day.",
+)
+def demo(simulated: bool, out: Path) -> None:
+    """Run twelve real training jobs on two processor slots, under two policies."""
+    if simulated:
+        from dovetail.demo.simulated_day import busy_day
+
+        busy_day(out)
+        return
+    if find_spec("numpy") is None:
+        raise BadInput(
+            "the demo trains with NumPy, which is not here: pip install 'dovetail[demo]'"
+        )
+    run_live_demo()
+
+
+def run_live_demo() -> None:
+    from dovetail.demo import race, training
+    from dovetail.demo.screen import Screen
+
+    speed = training.steps_a_second()
+    total = sum(race.LENGTHS_S)
+    click.echo(
+        f"Twelve NumPy training jobs, {min(race.LENGTHS_S):g} to {max(race.LENGTHS_S):g} s of work "
+        f"each ({total:.0f} s in all),\ncome to {SLOTS} processor slots, the long ones first. "
+        "These are real processes under a real daemon.\n"
+    )
+    screen = Screen()
+    with _daemon() as daemon:
+        click.echo(f"{FIRST}: first come, first served")
+        first = race.run_live(daemon, speed, screen.show)
+        screen.rest()
+        _change_policy(daemon)
+        click.echo(
+            f"\n{SECOND}: least time left first, by what the first race taught; others give way"
+        )
+        second = race.run_live(daemon, speed, screen.show)
+    lengths = {one.name: one.run_s for one in first}
+    click.echo()
+    click.echo(_table(first, second, lengths))
+
+
+def _change_policy(daemon: Daemon) -> None:
+    from dovetail.daemon.users.callers import caller_of
+
+    daemon.service.set_policy(SECOND, caller_of(0, 0))
+
+
+@contextmanager
+def _daemon() -> Iterator[Daemon]:
+    """A daemon of its own, in a folder that goes afterwards."""
+    from dovetail.daemon.main import Daemon, Settings
+    from dovetail.home import home_in
+
+    with TemporaryDirectory(prefix="dovetail-demo-") as folder:
+        daemon = Daemon(Settings(home_in(Path(folder)), policy=FIRST, slots=SLOTS))
+        thread = threading.Thread(target=daemon.run, name="daemon")
+        thread.start()
+        try:
+            yield daemon
+        finally:
+            daemon.stop_and_end_jobs()
+            thread.join()
+
+
+def _table(first: Sequence[Finish], second: Sequence[Finish], lengths: dict[str, Seconds]) -> str:
+    """Measured beside simulated, job by job and on average."""
+    from dovetail.demo import race
+
+    expected = [
+        race.run_simulated(FIRST, first, lengths, SLOTS),
+        race.run_simulated(f"{SECOND}:predictor=user-estimate", second, lengths, SLOTS),
+    ]
+    lines = [
+        "Seconds from submission to end (simulated: with the work as measured in the first race)",
+        f"{'job':<10}{'its work':>9}   {FIRST:>8}{'simulated':>11}   {SECOND:>8}{'simulated':>11}"
+        f"{'gave way':>10}",
+    ]
+    for one, other in zip(first, second, strict=True):
+        lines.append(
+            f"{one.name:<10}{one.run_s:>9.1f}   {one.completion_s:>8.1f}"
+            f"{expected[0][one.name]:>11.1f}   {other.completion_s:>8.1f}"
+            f"{expected[1][one.name]:>11.1f}{other.preemptions:>10}"
+        )
+    means = [mean(one.completion_s for one in race_) for race_ in (first, second)]
+    lines.append(
+        f"{'mean':<10}{mean(lengths.values()):>9.1f}   {means[0]:>8.1f}"
+        f"{mean(expected[0].values()):>11.1f}   {means[1]:>8.1f}{mean(expected[1].values()):>11.1f}"
+    )
+    lines.append(
+        f"\n{SECOND} ends the average job {means[0] / means[1]:.1f} times as soon as {FIRST}; the "
+        f"simulator said {mean(expected[0].values()) / mean(expected[1].values()):.1f} times.\n"
+        f"Your own jobs: {typed_command()} up, then {typed_command()} submit -- python train.py"
+    )
+    return "\n".join(lines)

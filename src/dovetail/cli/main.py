@@ -1,0 +1,175 @@
+"""The command `dovetail`. Subcommands are imported only when they are called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from dovetail.core.errors import DovetailError
+
+_LIVE = "dovetail.cli"
+_SECTIONS = {
+    "To begin with": {
+        "demo": ("dovetail.cli.demo", "demo", "Twelve real jobs under two policies."),
+    },
+    "The daemon": {
+        "up": (f"{_LIVE}.up", "up", "Start it: it finds the GPUs and runs the queue."),
+        "down": (f"{_LIVE}.up", "down", "Stop it; jobs go on."),
+        "doctor": (f"{_LIVE}.doctor", "doctor", "Say what is missing here, and how to get it."),
+        "policy": (f"{_LIVE}.policy", "policy", "Say who decides; change it while jobs run."),
+        "tenant": (f"{_LIVE}.policy", "tenant", "List tenants and set their quotas."),
+        "limit": (f"{_LIVE}.limit", "limit", "List what users may have, and set it."),
+        "nodes": (f"{_LIVE}.history", "nodes", "List the GPUs and who has them."),
+        "top": (f"{_LIVE}.top", "top", "Watch it all in the terminal."),
+    },
+    "Jobs": {
+        "submit": (f"{_LIVE}.submit", "submit", "Hand in a command, a YAML file or a script."),
+        "run": (f"{_LIVE}.submit", "run", "The same, and follow it to its end."),
+        "predict": (f"{_LIVE}.predict", "predict", "Say how long a job would run, and why."),
+        "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
+        "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
+        "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),
+        "whatif": (
+            f"{_LIVE}.whatif",
+            "whatif",
+            "When would a job end, at what cost? Not handed in.",
+        ),
+        "logs": (f"{_LIVE}.logs", "logs", "Show what a job prints."),
+        "wait": (f"{_LIVE}.jobs", "wait", "Wait until jobs have ended."),
+        "cancel": (f"{_LIVE}.jobs", "cancel", "End jobs."),
+        "pause": (f"{_LIVE}.jobs", "pause", "Take jobs off their GPUs for a while."),
+        "resume": (f"{_LIVE}.jobs", "resume", "Let paused jobs go on."),
+        "requeue": (f"{_LIVE}.jobs", "requeue", "Let running jobs start over."),
+        "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
+        "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
+        "costs": (f"{_LIVE}.costs", "costs", "Say what running jobs has cost."),
+        "profile": (
+            "dovetail.cli.profile",
+            "profile",
+            "Measure how fast a job is on 1, 2, … GPUs.",
+        ),
+    },
+    "Studies": {
+        "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),
+        "study": (
+            f"{_LIVE}.study",
+            "study",
+            "List, show, stop, resume, report and replay studies.",
+        ),
+    },
+    "Simulation": {
+        "simulate": ("dovetail.cli.simulate", "simulate", "Run a trace under one policy."),
+        "compare": ("dovetail.cli.simulate", "compare", "Run it under several policies."),
+        "analyze": (
+            "dovetail.cli.analyze",
+            "analyze",
+            "Say what matters for your jobs, and which policies to try.",
+        ),
+        "plan": ("dovetail.cli.plan", "plan", "Decide once, on a request in JSON."),
+        "bound": ("dovetail.cli.bound", "bound", "How cheap could it be at all?"),
+        "speeds": ("dovetail.cli.speeds", "speeds", "How fast a model is on which GPUs."),
+        "policies": ("dovetail.cli.policies", "policies", "List policies and parameters."),
+        "trace": ("dovetail.cli.trace", "trace", "Describe or generate traces."),
+    },
+}
+_COMMANDS = {name: own for section in _SECTIONS.values() for name, own in section.items()}
+_ALIASES = {"ps": "queue"}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and one line; loads one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = _COMMANDS.get(_ALIASES.get(cmd_name, cmd_name))
+        if found is None:
+            return None
+        module, name, _ = found
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, about) for name, (_, _, about) in section.items()])
+
+
+@click.group(cls=_LazyGroup, invoke_without_command=True)
+@click.version_option(package_name="dovetail")
+@click.option(
+    "--home",
+    metavar="DIR",
+    envvar="DOVETAIL_HOME",
+    help="The daemon that keeps its things there, independent of others.",
+)
+@click.pass_context
+def cli(ctx: click.Context, home: str | None) -> None:
+    """Dovetail schedules deep-learning work, on this machine and in simulation.
+
+    \b
+    A queue for this machine:  dovetail up; dovetail submit -- python train.py
+    Good hyper-parameters:     dovetail tune study.yaml
+    Which policy for my jobs?  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
+    What matters for my jobs?  dovetail analyze jobs.csv --cluster 8x8
+    """
+    ctx.obj = home
+    if ctx.invoked_subcommand is None:
+        click.echo(_FIRST_STEPS)
+
+
+_FIRST_STEPS = """\
+Dovetail schedules deep-learning work, on this machine and in simulation.
+
+  dovetail up                         start the queue of this machine
+  dovetail submit -- python train.py  hand in a job
+  dovetail queue                      what runs and what waits
+  dovetail why 3                      what job 3 waits for
+  dovetail logs -f 3                  what it prints
+  dovetail tune study.yaml            find good hyper-parameters
+  dovetail demo                       twelve real jobs under two policies
+  dovetail compare jobs.csv --cluster 8x8 --policies fifo,srtf,las
+
+dovetail --help lists all commands, dovetail COMMAND --help says more of one."""
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one line, never a traceback."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("stopped", 130)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+    except click.ClickException as error:
+        _explain(error)
+    except DovetailError as error:
+        _fail(str(error), getattr(error, "exit_code", 1))
+    except BrokenPipeError:
+        # Whoever read our output has had enough, e.g. `| head`.
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+
+
+def _explain(error: click.ClickException) -> None:
+    """Bad usage in one line, with the way to help; help itself as it is."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        error.show()
+        sys.exit(error.exit_code)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context else ""
+    _fail(" ".join(error.format_message().split()).rstrip(".") + hint, error.exit_code)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"dovetail: {message}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""From a command to the daemon: which one, which of its jobs, and to print what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import update_wrapper
+from shlex import quote
+from typing import Any
+
+import click
+
+from dovetail.client.command_name import typed_command
+from dovetail.client.connection import Client, Refused
+from dovetail.home import find_home
+
+MOST_ROWS = 10_000  # that the daemon tells at once
+_MOST_FORECASTS = 500  # more would not fit the line that asks for them
+
+
+WANTED = "ID|NAME|PATTERN"
+
+job_id = click.argument("job_id", metavar=WANTED)
+job_ids = click.argument("ids", metavar=f"{WANTED}...", nargs=-1, required=True)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+def with_client(command: Callable[..., None]) -> Callable[..., None]:
+    """The first argument of the command becomes a client of the daemon that `--home` names."""
+
+    @click.pass_obj
+    def connected(home: str | None, *args: Any, **options: Any) -> None:
+        client = Client(find_home(home), named=home)
+        try:
+            command(client, *args, **options)
+        finally:
+            client.close()
+
+    return update_wrapper(connected, command)
+
+
+def command_again() -> str:
+    """With the daemon that was named, if one was."""
+    context = click.get_current_context(silent=True)
+    home = context.obj if context else None
+    return f"{typed_command()} --home {quote(home)}" if home else typed_command()
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_lines(lines: list[str]) -> None:
+    click.echo("\n".join(lines))
+
+
+def is_id(text: str) -> bool:
+    """`12` or `12.3`, rather than a name."""
+    return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
+
+
+def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
+    """The job of that id; for the number of an array all its members, also those that ended; for a
+    name or pattern the caller's that live, else the last one that ended."""
+    if not is_id(wanted):
+        return _named(client, wanted)
+    try:
+        return [client.get(f"/v1/jobs/{wanted}")]
+    except Refused as error:
+        members = _members(client, wanted) if error.status == 404 and wanted.isdigit() else []
+        if not members:
+            raise
+    return sorted(members, key=lambda row: int(row["id"].partition(".")[2]))
+
+
+def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
+    """The id of the one that is meant. Of several of that name or array the last one in the first of
+    these phases that has any; that there are others is said."""
+    if is_id(wanted) and not wanted.isdigit():
+        return wanted
+    rows = found_jobs(client, wanted)
+    rank = {phase: number for number, phase in enumerate(phases)}
+    first = min(rank.get(row["phase"], len(rank)) for row in rows)
+    last = [row for row in rows if rank.get(row["phase"], len(rank)) == first][-1]
+    if len(rows) > 1:
+        many = f"{len(rows):,} jobs are {'of array' if is_id(wanted) else 'called'} {wanted}"
+        told = f"{many}; this is {last['id']}, the last {last['phase']}"
+        click.echo(f"dovetail: {told}", err=True)
+    found: str = last["id"]
+    return found
+
+
+def _named(client: Client, name: str) -> list[dict[str, Any]]:
+    """By number. Others' jobs only where the caller has none of that name."""
+    live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
+    rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
+    if not rows:
+        lists = f"{command_again()} queue and history list them"
+        raise Refused(404, f"there is no job called {name!r}; {lists}")
+    return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
+
+
+def _own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from dovetail.daemon.users.callers import user_name
+
+    me = user_name(os.getuid())
+    return [row for row in rows if row["user"] == me] or rows
+
+
+def _members(client: Client, array: str) -> list[dict[str, Any]]:
+    rows = {row["id"]: row for row in _known(client) if row["id"].startswith(f"{array}.")}
+    return list(rows.values())
+
+
+def _known(client: Client) -> Iterator[dict[str, Any]]:
+    """Those that live last: one that ends meanwhile is then told as it was, not left out."""
+    yield from client.get("/v1/history", limit=MOST_ROWS)["jobs"]
+    yield from client.get("/v1/jobs", limit=MOST_ROWS)["jobs"]
+    yield from client.get("/v1/history", limit=100)["jobs"]
+
+
+def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rows, with what is expected of them where the daemon can say."""
+    waiting = [row["id"] for row in rows if row["ended_at"] is None][:_MOST_FORECASTS]
+    if not waiting:
+        return rows
+    try:
+        found = client.get("/v1/forecast", ids=",".join(waiting))
+    except Refused:
+        return rows
+    return [{**row, **_expected(row["id"], found)} for row in rows]
+
+
+def _expected(job_id: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """None: it is unknown; not there: nothing was said of it."""
+    spans = {"expected_start": found["starts"], "expected_end": found["ends"]}
+    return {name: told[job_id] for name, told in spans.items() if job_id in told}

@@ -1,0 +1,135 @@
+"""The options of `dovetail simulate` and `dovetail compare`, by what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import click
+
+from dovetail import traces
+from dovetail.experiments.experiment import PREDICTORS
+from dovetail.experiments.files import named
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.predict.speed import SPEEDS
+
+Command: TypeAlias = Callable[..., Any]
+
+# Those that other commands on traces understand too.
+PLACEMENT = click.option(
+    "--placement",
+    type=click.Choice(list(PLACEMENTS)),
+    default="consolidated",
+    show_default=True,
+    help="Where jobs go.",
+)
+TENANTS = click.option("--tenants", metavar="FILE", help="Split the cluster among tenants.")
+QUOTAS = click.option("--quotas", metavar="FILE", help="TOML with a GPU quota for each tenant.")
+FORMAT = click.option("--format", "format_", type=click.Choice(list(traces.FORMATS)))
+DURATIONS = click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux.")
+
+_WHAT_IS_RUN = (
+    click.argument("trace"),
+    click.option(
+        "--cluster",
+        help="8x8, 4x8:V100+2x4:T4, or a TOML file. A folder as TRACE brings its own.",
+    ),
+    PLACEMENT,
+    click.option(
+        "--predictor",
+        type=click.Choice(list(PREDICTORS)),
+        default="oracle",
+        show_default=True,
+        help="What policies that need durations are told.",
+    ),
+    click.option(
+        "--interruption-cost",
+        metavar="[SAVE/]RESTORE",
+        help="Seconds to restore a preempted job, and to save it: 30 or 5/20. "
+        "For jobs whose trace names no cost of their own.",
+    ),
+)
+_CLUSTER = (
+    TENANTS,
+    QUOTAS,
+    click.option("--node-events", metavar="FILE", help="CSV: at_s,node,event (see the docs)."),
+    click.option(
+        "--node-failures",
+        metavar="MTBF/REPAIR",
+        help="Mean hours between failures of a node, and to repair it: 2000/4.",
+    ),
+)
+_SPEED = (
+    click.option(
+        "--kind-speed", metavar="KIND=X", multiple=True, help="Speed of a GPU kind: T4=0.4."
+    ),
+    click.option(
+        "--across-nodes", default=1.0, show_default=True, help="Speed of a gang over nodes."
+    ),
+    click.option("--across-racks", default=1.0, show_default=True, help="Further, over racks."),
+    click.option(
+        "--speed-table",
+        metavar="FILE",
+        help="How fast models run on which GPUs: CSV model,kind,gpus,steps_per_s, or a table of "
+        "Gavel or Pollux.",
+    ),
+    click.option(
+        "--measured-on",
+        metavar="KIND",
+        help="With --speed-table: the GPU kind that durations of TRACE are of.  [that on which "
+        "most models are fastest]",
+    ),
+    click.option(
+        "--speeds",
+        type=click.Choice(list(SPEEDS)),
+        default="similar",
+        show_default=True,
+        help="With --speed-table: what policies that ask for speeds are told.",
+    ),
+    click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+)
+_COST = (
+    click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
+    click.option("--price", metavar="X|FILE", help="Money per kWh, or a table by the hour."),
+    click.option("--carbon", metavar="X|FILE", help="Grams of CO2 per kWh, or a table."),
+    click.option("--pue", type=float, help="Power of the site over that of its nodes: 1.33."),
+    click.option("--switch-on-cost", type=float, help="Money to switch a node on."),
+    click.option("--move-cost", type=float, help="Money to move a job to other nodes."),
+    click.option(
+        "--power-table",
+        metavar="[KIND=]FILE",
+        multiple=True,
+        help="CSV: time and watts of models under power limits (see the docs).",
+    ),
+)
+_ERROR = (
+    click.option(
+        "--time-error",
+        default=0.0,
+        help="Jobs really take up to that part more or less than their options say: 0.1.",
+    ),
+    click.option(
+        "--price-error",
+        default=0.0,
+        help="Policies believe every hour's price up to that part too high or low.",
+    ),
+    click.option("--carbon-error", default=0.0, help="The same for the carbon."),
+)
+_READING = (
+    FORMAT,
+    DURATIONS,
+    click.option("--skip-bad-rows", is_flag=True, help="Count bad rows and go on."),
+)
+_RESULT = (
+    click.option("--seed", default=0, show_default=True, help="Of failures and noise."),
+    click.option("--out", metavar="FOLDER", callback=named, help="For results and report.html."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else."),
+)
+
+
+def simulation_options(command: Command) -> Command:
+    """All of them."""
+    every = (*_WHAT_IS_RUN, *_CLUSTER, *_SPEED, *_COST, *_ERROR, *_READING, *_RESULT)
+    for option in reversed(every):
+        command = option(command)
+    return command

@@ -1,0 +1,66 @@
+"""`dovetail top`: the machine and its queue, drawn anew every second."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import click
+
+from dovetail.cli.live_screen import draw, has_keyboard, quits, screen
+from dovetail.cli.reach import command_again, with_client, with_forecast
+from dovetail.cli.top_screen import Scene, frame
+from dovetail.client.connection import Client, Unreachable
+from dovetail.core.errors import BadInput
+
+_REDRAW_S = 1.0
+_FORECAST_EVERY_S = 3.0
+
+
+@click.command()
+@click.option("--interval", type=click.FloatRange(0.1), default=_REDRAW_S, metavar="SECONDS")
+@with_client
+def top(client: Client, interval: float) -> None:
+    """Watch GPUs, running jobs and the queue. q quits."""
+    if not has_keyboard():
+        raise BadInput(f"top needs a terminal; for a pipe: {command_again()} queue --json")
+    client.get("/v1/health")  # better said before the screen is taken
+    with screen():
+        _watch(client, interval)
+
+
+def _watch(client: Client, interval: float) -> None:
+    scene = Scene()
+    forecast_at = drawn_at = -1e9
+    size = (0, 0)
+    while not quits():
+        now, window = time.monotonic(), os.get_terminal_size()
+        if now - drawn_at >= interval:
+            fresh = now - forecast_at >= _FORECAST_EVERY_S
+            scene = _look(client, scene, window.lines, fresh)
+            forecast_at = now if fresh else forecast_at
+        if now - drawn_at >= interval or size != window:
+            draw(frame(scene, window.columns, window.lines, time.time()))
+            drawn_at = now if now - drawn_at >= interval else drawn_at
+            size = window
+
+
+def _look(client: Client, before: Scene, lines: int, fresh: bool) -> Scene:
+    """While the daemon is away, what was seen last stays, and that it is away is said."""
+    try:
+        found = client.get("/v1/jobs", limit=max(lines, 1) + 64)
+        nodes = client.get("/v1/nodes")["nodes"]
+        rows: list[dict[str, Any]] = found["jobs"]
+        if fresh:
+            rows = with_forecast(client, rows)
+        else:
+            rows = [{**_expected(before, row["id"]), **row} for row in rows]
+    except Unreachable as error:
+        return before._replace(away=str(error))
+    return Scene(found, nodes, rows)
+
+
+def _expected(scene: Scene, job_id: str) -> dict[str, Any]:
+    row = next((row for row in scene.rows if row["id"] == job_id), {})
+    return {name: row.get(name) for name in ("expected_start", "expected_end")}

@@ -1,0 +1,122 @@
+"""What `dovetail top` draws: lines that fit a terminal of any size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dovetail.cli.job_columns import COLUMNS, expected, progress
+from dovetail.text.tables import (
+    PHASE_STYLES,
+    Row,
+    clean,
+    columns_of,
+    cut,
+    padded,
+    paint,
+    table,
+)
+from dovetail.text.times import span
+
+_BAR = 12
+_QUEUE = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "reason")
+
+
+class Scene(NamedTuple):
+    """What the daemon said last."""
+
+    found: Mapping[str, Any] = {"running": 0, "waiting": 0, "policy": "", "trouble": "", "total": 0}
+    nodes: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Row] = ()
+    away: str = ""
+
+
+def frame(scene: Scene, columns: int, lines: int, now: float) -> list[str]:
+    """The head, the GPUs with what runs on them, and as much of the queue as there is room for."""
+    head = [_head(scene, columns, now)]
+    for trouble in (scene.away, scene.found["trouble"]):
+        if trouble:
+            head.append(paint(cut(clean(trouble), columns), "red"))
+    gpus = [line for node in scene.nodes for line in _node(node, scene.rows, columns, now)]
+    most = max((lines - len(head)) * 2 // 3, 1)
+    if len(gpus) > most:
+        gpus = [*gpus[: most - 1], paint(f"  … {len(gpus) - most + 1} more lines", "dim")]
+    above = [*head, *gpus, ""]
+    return [*above, *_queue(scene, columns, lines - len(above))][:lines]
+
+
+def _head(scene: Scene, columns: int, now: float) -> str:
+    found = scene.found
+    left = f"Dovetail  {found['running']:,} running, {found['waiting']:,} waiting"
+    left += f" · {found['policy']}"
+    right = f"{time.strftime('%H:%M:%S', time.localtime(now))}  q quits"
+    room = columns - columns_of(right) - 2
+    if room < 20:
+        return paint(cut(left, columns), "bold")
+    return paint(padded(cut(left, room), room), "bold") + "  " + paint(right, "dim")
+
+
+# -------------------------------------------------------------------------------------------- GPUs
+
+
+def _node(node: Mapping[str, Any], rows: Sequence[Row], columns: int, now: float) -> list[str]:
+    by_id = {row["id"]: row for row in rows}
+    lines = ["", paint(cut(_node_title(node), columns), "bold")]
+    for gpu in node["gpus"]:
+        name = f"{gpu['index']:>3}  "
+        if gpu["strangers"]:
+            lines.append(name + paint(cut("in use by processes of others", columns - 5), "red"))
+        elif not gpu["jobs"]:
+            lines.append(name + paint(cut("free", columns - 5), "dim"))
+        for own in gpu["jobs"]:
+            lines.append(_occupant(name, own, by_id.get(own["job"]), columns))
+            name = " " * len(name)
+    return lines
+
+
+def _node_title(node: Mapping[str, Any]) -> str:
+    thing = "processor slots" if node["kind"] == "cpu" else f"{node['kind']} GPUs"
+    down = "" if node["up"] else ", down"
+    return f"{node['id']}: {len(node['gpus'])} {thing}, {node['free']} free{down}"
+
+
+def _occupant(name: str, own: Mapping[str, Any], row: Row | None, columns: int) -> str:
+    told = f"{own['job']} {clean(own['name'])}"
+    if own["share"] < 1:
+        told += f" ({own['share']:.0%})"
+    if row is None:
+        return name + cut(told, columns - len(name))
+    pieces = [padded(cut(told, 24), 24), padded(cut(own["user"], 8), 8), f"{span(row['run_s']):>9}"]
+    pieces += [part for part in (clean(progress(row)), expected(row)) if part]
+    line, bar, room = "  ".join(pieces), _bar(row), columns - len(name)
+    if bar and columns_of(line) + 2 + columns_of(bar) <= room:
+        line += f"  {bar}"
+    return name + paint(cut(line, room), PHASE_STYLES.get(row["phase"], ""))
+
+
+def _bar(row: Row) -> str:
+    """How much of it is done, if anybody knows when it will end."""
+    found = row.get("expected_end")
+    if not found or found.get("expected") is None:
+        return ""
+    left = max(found["expected"] - time.time(), 0.0)
+    done = row["run_s"] / (row["run_s"] + left) if row["run_s"] + left > 0 else 0.0
+    full = int(done * _BAR)
+    return f"{'█' * full}{'░' * (_BAR - full)} {done:>3.0%}"
+
+
+# ------------------------------------------------------------------------------------------- queue
+
+
+def _queue(scene: Scene, columns: int, room: int) -> list[str]:
+    waiting = [row for row in scene.rows if not row["placement"]]
+    if not waiting:
+        return [paint("Nothing waits.", "dim")] if room > 0 else []
+    more = scene.found["waiting"] - len(waiting)
+    shown = waiting
+    if len(waiting) + 1 + (more > 0) > room:
+        shown = waiting[: max(room - 2, 0)]
+        more = scene.found["waiting"] - len(shown)
+    lines = table([COLUMNS[name] for name in _QUEUE], shown, room=columns, colours=True)
+    return [*lines, *([paint(f"… and {more:,} more", "dim")] if more > 0 else [])]

@@ -1,0 +1,1 @@
+"""Speaks to a daemon from Python and from the command line."""

@@ -1,0 +1,253 @@
+"""Speaks to the daemon: HTTP with JSON over its Unix socket.
+
+Written out, since every command waits for its imports: `http.client` with the mail and TLS packages
+behind it takes longer to import than most commands take for all the rest. The daemon is the only
+server that is spoken to, so two ways to end a body are enough: by its length, and in chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from shlex import quote
+from typing import Any, Final
+
+from dovetail.core.errors import DovetailError
+from dovetail.home import Home
+
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
+PATIENCE_S = 90.0  # the daemon gives up on a question sooner, and says so
+_CHUNK = 1 << 16
+_BYTES = "octet-stream"
+_LONGEST_LINE = 1 << 16
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,")
+
+
+class Unreachable(DovetailError):
+    """There is no daemon, or it does not answer."""
+
+    exit_code: Final = 69  # EX_UNAVAILABLE
+
+
+class Refused(DovetailError):
+    """The daemon's own words."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status: Final = status
+
+
+class BrokenOff(DovetailError):
+    """The daemon went away in the middle of an answer."""
+
+
+class Connection:
+    """One request after the other, each with its answer read to the end."""
+
+    def __init__(self, path: str, timeout_s: float | None) -> None:
+        self._socket: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
+        self._file: Final = self._socket.makefile("rb")
+        self.headers: dict[str, str] = {}
+
+    @property
+    def served_by(self) -> int:
+        """The user whose process listens at the other end."""
+        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        uid: int = _CREDENTIALS.unpack(raw)[1]
+        return uid
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def ask(
+        self, method: str, path: str, body: bytes | None, kind: str = "json"
+    ) -> tuple[int, Iterator[bytes]]:
+        """The status of the answer, and its body as it comes; `headers` are then those of it."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: dovetail\r\n"
+        if body is not None:
+            head += f"Content-Type: application/{kind}\r\nContent-Length: {len(body)}\r\n"
+        # It may answer before it has read everything, e.g. that it is too much.
+        with suppress(BrokenPipeError):
+            self._socket.sendall(f"{head}\r\n".encode("ascii") + (body or b""))
+        status, self.headers = self._head()
+        if self.headers.get("transfer-encoding") == "chunked":
+            return status, self._chunks()
+        return status, self._counted(int(self.headers.get("content-length", "0")))
+
+    def _head(self) -> tuple[int, dict[str, str]]:
+        first = self._line().split(" ", 2)
+        if len(first) < 2 or not first[0].startswith("HTTP/1.") or not first[1].isdigit():
+            raise BrokenOff("what answers there does not speak HTTP")
+        headers = {}
+        while line := self._line():
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        return int(first[1]), headers
+
+    def _line(self) -> str:
+        raw = self._file.readline(_LONGEST_LINE)
+        if not raw.endswith(b"\n"):
+            raise BrokenOff("the daemon went away in the middle of its answer")
+        return raw.decode("latin-1").rstrip("\r\n")
+
+    def _counted(self, length: int) -> Iterator[bytes]:
+        while length > 0:
+            piece = self._file.read1(min(length, _CHUNK))
+            if not piece:
+                raise BrokenOff("the daemon went away in the middle of its answer")
+            length -= len(piece)
+            yield piece
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Each is preceded by its length; the last has none."""
+        while length := int(self._line(), 16):
+            yield from self._counted(length)
+            self._line()
+        self._line()
+
+
+class Client:
+    """One connection, made when first used and made again when it was lost."""
+
+    def __init__(self, home: Home, timeout_s: float = PATIENCE_S, named: str | None = None) -> None:
+        self.home: Final = home
+        self._named: Final = named  # by --home, for messages that say what to type
+        self._timeout_s: Final = timeout_s
+        self._kept: Connection | None = None
+
+    def get(self, path: str, **query: object) -> Any:
+        return self._ask("GET", path + query_text(query))
+
+    def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:
+        return self._ask("POST", path, body or {})
+
+    def send(self, path: str, data: bytes, **query: object) -> Any:
+        """Bytes as they are."""
+        return self._ask("POST", path + query_text(query), raw=data)
+
+    def another(self) -> Client:
+        """To the same daemon, for another thread."""
+        return Client(self.home, self._timeout_s, self._named)
+
+    def put(self, path: str, body: Mapping[str, object]) -> Any:
+        return self._ask("PUT", path, body)
+
+    def text(self, path: str, **query: object) -> str:
+        return b"".join(self.stream(path, None, **query)).decode("utf-8", "replace")
+
+    def stream(
+        self, path: str, told: Callable[[Mapping[str, str]], None] | None = None, **query: object
+    ) -> Iterator[bytes]:
+        """The bytes of an answer as they come, however long that takes, on a connection of its own.
+        `told`: is given the headers first."""
+        connection = self._connect(None)
+        try:
+            status, pieces = connection.ask("GET", path + query_text(query), None)
+            if status >= 400:
+                raise _refusal(status, b"".join(pieces))
+            if told is not None:
+                told(connection.headers)
+            yield from pieces
+        except ConnectionError:
+            raise BrokenOff("the daemon went away in the middle of its answer") from None
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        raw: bytes | None = None,
+    ) -> Any:
+        sent = raw if body is None else json.dumps(body).encode()
+        if method != "GET":
+            self.close()  # the daemon closes what was idle, and a change is never sent twice
+        try:
+            status, answer = self._exchange(method, path, sent, "json" if raw is None else _BYTES)
+        except (BrokenOff, OSError):
+            self.close()
+            doctor = f"{_dovetail(self._named)} doctor"
+            raise Unreachable(
+                f"the daemon at {self.home.socket} does not answer; {doctor} may say why"
+            ) from None
+        if status >= 400:
+            raise _refusal(status, answer)
+        return json.loads(answer)
+
+    def _exchange(self, method: str, path: str, sent: bytes | None, kind: str) -> tuple[int, bytes]:
+        is_new = self._kept is None
+        connection = self._kept = self._kept or self._connect(self._timeout_s)
+        try:
+            status, pieces = connection.ask(method, path, sent, kind)
+            return status, b"".join(pieces)
+        except (BrokenOff, ConnectionError):
+            if is_new:
+                raise
+        self.close()
+        return self._exchange(method, path, sent, kind)
+
+    def _connect(self, timeout_s: float | None) -> Connection:
+        try:
+            connection = Connection(str(self.home.socket), timeout_s)
+        except OSError as error:
+            raise Unreachable(_cannot_connect(self.home, self._named, error)) from None
+        owner = connection.served_by
+        if owner in (0, os.getuid()):
+            return connection
+        connection.close()
+        raise Unreachable(
+            f"{self.home.socket} is served by user {owner}, neither you nor root: nothing is sent there"
+        )
+
+
+def _cannot_connect(home: Home, named: str | None, error: OSError) -> str:
+    up = f"{_dovetail(named)} up"
+    if home.mark.exists():
+        up += " --system" if os.geteuid() == 0 else " --system (as root: ask an administrator)"
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return f"no daemon answers at {home.socket}; start one: {up}"
+    if isinstance(error, PermissionError) and home.mark.exists():
+        return f"the socket {home.socket} is open to its group alone; ask to be put into it"
+    if isinstance(error, PermissionError):
+        return f"the socket {home.socket} is not open to you; a daemon of your own: dovetail up"
+    return f"cannot reach the daemon at {home.socket} ({error.strerror or error}); try: {up}"
+
+
+def _dovetail(named: str | None) -> str:
+    return f"dovetail --home {quote(named)}" if named else "dovetail"
+
+
+def _refusal(status: int, raw: bytes) -> Refused:
+    try:
+        return Refused(status, str(json.loads(raw)["error"]))
+    except (ValueError, KeyError, TypeError):
+        return Refused(status, f"the daemon answered {status} without saying why")
+
+
+def query_text(query: Mapping[str, object]) -> str:
+    """`?user=ada&limit=5`; what is None is left out."""
+    pairs = [f"{name}={quoted(value)}" for name, value in query.items() if value is not None]
+    return f"?{'&'.join(pairs)}" if pairs else ""
+
+
+def quoted(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    raw = text.encode("utf-8", "surrogateescape")
+    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in raw)

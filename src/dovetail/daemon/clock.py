@@ -1,0 +1,156 @@
+"""Time as the journal counts it: seconds since its beginning, never backwards; and what the calendar
+says to it.
+
+The journal's seconds go with the machine, not with its wall clock, which people and programs set. When
+the two are seen to part, the wall clock is believed: from then on, and for as far back as it is plain
+that it was wrong. See docs/decisions/0033-a-clock-that-was-set.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from bisect import bisect_right
+from datetime import datetime
+from math import inf
+from typing import Any, Final, NamedTuple
+
+from dovetail.core.model import Seconds
+from dovetail.store import Ended, Filter, Store
+from dovetail.worlds.local.keeper import boot_id
+
+TOLERANCE_S = 2.0
+YOUNG_S = 3600.0  # a machine's clock is often set only after its start
+_EPOCHS, _CLOCK = "epochs", "clock"  # of meta
+_MOST_AT_ONCE = 1000
+_MOST_STRETCHES = 500
+
+
+class Stretch(NamedTuple):
+    """From `since` on, second 0 of the journal was at `epoch` in the world."""
+
+    since: Seconds
+    epoch: float
+
+    @property
+    def began(self) -> float:
+        return self.since + self.epoch
+
+
+class Clock:
+    """A daemon goes on where the one before it was, if the machine was not started anew in between;
+    else by the wall clock."""
+
+    def __init__(self, store: Store, not_before: Seconds) -> None:
+        self._store: Final = store
+        self._stretches = _stretches(store)
+        last = json.loads(store.meta(_CLOCK) or "{}")
+        goes_on = last.get("boot") == boot_id()
+        now = max(ticks() + last["offset"] if goes_on else wall() - self.epoch, not_before)
+        self._offset: Final = now - ticks()
+        if not goes_on:  # by the wall clock, which may be wrong from here on
+            self._keep([*self._stretches, Stretch(now, self.epoch)])
+        store.set_meta(_CLOCK, json.dumps({"boot": boot_id(), "offset": self._offset}))
+
+    def __call__(self) -> Seconds:
+        return ticks() + self._offset
+
+    @property
+    def epoch(self) -> float:
+        """Of now, and of what is to come."""
+        return self._stretches[-1].epoch
+
+    def unix(self, at: Seconds) -> float:
+        """That time as the world counts it."""
+        n = bisect_right(self._stretches, (at, inf)) - 1
+        return at + self._stretches[max(n, 0)].epoch
+
+    def _keep(self, stretches: list[Stretch]) -> None:
+        self._stretches = stretches[-_MOST_STRETCHES:]
+        self._store.set_meta(_EPOCHS, json.dumps(self._stretches))
+
+    # ------------------------------------------------------------------- a wall clock that was set
+
+    @property
+    def off_by(self) -> Seconds:
+        """How far the wall clock is ahead of what we take it for."""
+        return wall() - self.unix(self())
+
+    def set_right(self) -> str:
+        """Believe the wall clock, if it was set. Returns what to tell of it; as a rule nothing."""
+        by, now = self.off_by, self()
+        if abs(by) <= TOLERANCE_S:
+            return ""
+        before, wrong = self._stretches, self._first_wrong(now, wall())
+        if wrong is None:
+            self._keep([*before, Stretch(now, self.epoch + by)])
+            since = f"from {_told(wall())} on"
+        else:
+            shifted = [Stretch(own.since, own.epoch + by) for own in before[wrong:]]
+            self._keep(before[:wrong] + shifted)
+            self._mend_rows(before[wrong:], by)
+            since = f"since {_told(shifted[0].began)}, and times noted meanwhile were put right"
+        return (
+            f"the wall clock was set {'forward' if by > 0 else 'back'} by {_length(abs(by))}: it is "
+            f"believed {since}"
+        )
+
+    def _first_wrong(self, now: Seconds, then: float) -> int | None:
+        """The first stretch that would have begun in the future, or the last one if it is young."""
+        last = len(self._stretches) - 1
+        for n, stretch in enumerate(self._stretches):
+            if stretch.began > then + TOLERANCE_S or (n == last and now - stretch.since < YOUNG_S):
+                return n
+        return None
+
+    def _mend_rows(self, wrong: list[Stretch], by: Seconds) -> None:
+        """Jobs that ended under the wrong clock ended at other times."""
+        since, before = wrong[0].began, None
+        rows: list[Ended] = []
+        while page := self._store.history(Filter(since=since), _MOST_AT_ONCE, before):
+            rows += page
+            before = page[-1]
+        for own in rows:
+            row = _shifted(json.loads(own.row), since, by)
+            self._store.add_ended(
+                Ended(own.job_id, own.seq, row["ended_at"], own.user, own.name, json.dumps(row))
+            )
+
+
+_TIMES = ("submitted_at", "started_at", "ended_at", "deadline")
+
+
+def _shifted(row: dict[str, Any], since: float, by: Seconds) -> dict[str, Any]:
+    def right(at: float | None) -> float | None:
+        return at if at is None or at < since else at + by
+
+    row.update({name: right(row[name]) for name in _TIMES if name in row})
+    if row.get("last_report"):
+        row["last_report"]["at"] = right(row["last_report"]["at"])
+    return row
+
+
+def _stretches(store: Store) -> list[Stretch]:
+    kept = json.loads(store.meta(_EPOCHS) or "[]")
+    return [Stretch(*own) for own in kept] or [Stretch(0.0, store.epoch)]
+
+
+def _told(at: float) -> str:
+    return datetime.fromtimestamp(at).isoformat(" ", "seconds")
+
+
+def _length(seconds: Seconds) -> str:
+    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.0f} s"
+
+
+def wall() -> float:
+    """What people set."""
+    return time.time()
+
+
+def ticks() -> float:
+    """What they do not; it goes on through sleep of the machine."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

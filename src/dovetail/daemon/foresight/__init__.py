@@ -1,0 +1,1 @@
+"""Forecasts: when jobs start and end, why a job waits, what would happen if."""

@@ -1,0 +1,401 @@
+"""When jobs will start and end: the policy itself, run ahead of time in the simulator.
+
+A likeness of the live state is set going with the time that each job is believed to take: once with
+the middle of every belief, which gives what is expected, and then with times drawn from the beliefs,
+which gives the interval. Draws are the same whenever they are made, so that answers do not flicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from random import Random
+from statistics import NormalDist
+from threading import Lock
+from time import monotonic, thread_time
+from typing import Any, Final, TypeAlias, final
+from weakref import WeakKeyDictionary
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import JobId, Seconds
+from dovetail.core.state import State
+from dovetail.core.track import Track
+from dovetail.daemon.foresight import copy as likenesses
+from dovetail.daemon.foresight.calibration import END, START
+from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
+from dovetail.daemon.foresight.intervals import Span
+from dovetail.daemon.foresight.lookahead import Release, Watch, run_ahead
+from dovetail.daemon.foresight.lookahead_studies import steps_ahead
+from dovetail.daemon.holds import ARRAY_FULL
+from dovetail.models.cost import Costs
+from dovetail.predict.intervals import Belief, Experience
+from dovetail.results.charges import Charges
+from dovetail.tune.board import Mirror
+
+SCENARIOS = 16
+_JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
+_TURNS_TO_SIMULATE = 20_000
+_FEWEST_SCENARIOS = 2
+_LOW, _HIGH = 0.1, 0.9
+_STEPS_TO_SIMULATE = 800  # of studies, whose rules think
+_FRESH_S = 2.0  # a forecast serves everybody who asks within that time at most,
+_TIMES_AS_LONG = 20.0  # or within so many times what it took to make
+_STILL_FRESH_S = 20.0  # and within this one, if nothing has happened meanwhile
+_HOUR_S = 3600.0
+_FAR_BEYOND = 10.0  # horizons
+_NOTHING_KNOWN = "no job like it has finished, and nobody has said"
+_UNKNOWN_COST = "how long jobs will take is unknown"
+_TRIAL_LOW, _TRIAL_HIGH = 0.7, 1.4  # how far off the steps of a study may be
+_NORMAL = NormalDist()
+
+
+Beliefs: TypeAlias = Mapping[JobId, Belief]
+_NOTHING_TOLD: Beliefs = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is expected of the jobs that have not ended. Times are seconds since 1970."""
+
+    made_at: float
+    starts: Mapping[JobId, Span]  # the next start, for those that wait; the last one for the others
+    ends: Mapping[JobId, Span]
+    releases: Mapping[JobId, Release]  # by the job that starts
+    gives_way: Mapping[JobId, tuple[float, JobId | None]]  # running ones: when, and to whom
+    beliefs: Beliefs
+    unknown: frozenset[JobId]  # jobs of which nothing is known
+    scenarios: int
+    limited: str  # what it does not take into account; "" if nothing
+    spent: Mapping[str, float | int] = field(
+        default_factory=dict
+    )  # expected from now on, if priced
+    uncosted: str = ""  # why that cannot be told
+    seen: frozenset[JobId] = frozenset()  # all jobs there were
+    partial: bool = False  # were some left out?
+
+    def start(self, job_id: str) -> Span | None:
+        """When it starts or goes on; None: it cannot be told."""
+        return self.starts.get(JobId(job_id))
+
+    def end(self, job_id: str) -> Span | None:
+        return self.ends.get(JobId(job_id))
+
+    def rows(self, ids: Iterable[str] = ()) -> dict[str, Any]:
+        """As the API tells it: of these jobs, or of all."""
+        wanted = set(ids)
+        return {
+            "made_at": self.made_at,
+            "limited": self.limited,
+            "starts": self._told(self.starts, wanted),
+            "ends": self._told(self.ends, wanted),
+        }
+
+    def _told(self, spans: Mapping[JobId, Span], wanted: set[str]) -> dict[str, Any]:
+        """None: it is unknown."""
+        ids = dict.fromkeys([*spans, *self.beliefs, *self.unknown])
+        found = {job_id: spans.get(job_id) for job_id in ids if not wanted or job_id in wanted}
+        return {job_id: None if span is None else span.row() for job_id, span in found.items()}
+
+
+# --------------------------------------------------------------------------------- asked by services
+
+
+@final
+class _Kept:
+    """The last forecast of a service; who asks while one is being made waits for it."""
+
+    def __init__(self) -> None:
+        self.lock: Final = Lock()
+        self.made_at = -inf
+        self.fresh_s = 0.0
+        self.key: tuple[object, ...] = ()
+        self.forecast: Forecast | None = None
+
+    def serves(self, policy: str, age: Seconds, ids: Iterable[str]) -> bool:
+        """Is it new enough, of that policy, and does it know of these jobs?"""
+        if self.forecast is None or age >= self.fresh_s or self.key[0] != policy:
+            return False
+        return self.forecast.partial or self.forecast.seen.issuperset(ids)
+
+
+_kept: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
+_kept_lock = Lock()
+
+
+def forecast(service: Asked, ids: Iterable[str] = ()) -> Forecast:
+    """Of the jobs as they are now, or were a moment ago; these must be among them."""
+    return _keeping(service, lambda: likenesses.take(service), ids)
+
+
+def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> Forecast:
+    """The same, where somebody has taken a likeness already."""
+    return _keeping(service, lambda: likeness, (job_id,))
+
+
+def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -> Forecast:
+    with _kept_lock:
+        kept = _kept.setdefault(service, _Kept())
+    with kept.lock:
+        age = monotonic() - kept.made_at
+        if kept.serves(service.chosen.text, age, ids):
+            assert kept.forecast is not None
+            return kept.forecast
+        likeness = take()
+        key = (likeness.policy, likeness.still.as_of)
+        if kept.forecast is None or key != kept.key or age > _STILL_FRESH_S:
+            began = thread_time()
+            kept.forecast = shown(likeness, service.clock.unix)
+            kept.key, kept.made_at = key, monotonic()
+            kept.fresh_s = min(_FRESH_S, _TIMES_AS_LONG * (thread_time() - began))
+        return kept.forecast
+
+
+def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> Forecast:
+    """Made, and held against what comes of it."""
+    record, state = likeness.record, likeness.state()
+    if record is None:
+        return made_of(likeness, unix)
+    record.judge(state, likeness.policy)
+    return made_of(likeness, unix, notes=True)
+
+
+def made_of(
+    likeness: Likeness,
+    unix: Callable[[Seconds], float],
+    beliefs: Beliefs | None = None,
+    scenarios: int | None = None,
+    costs: Costs | None = None,
+    notes: bool = False,
+) -> Forecast:
+    """Simulate; the beliefs are those of experience unless others are given."""
+    state = likeness.state()
+    if beliefs is None:
+        beliefs = beliefs_of(state, likeness.told, likeness.experience)
+    unknown = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t)) - set(beliefs)
+    looked = _Looked(likeness, state, beliefs, unknown)
+    middle, charges = looked.middle(costs)
+    others = [] if middle.cut_short else looked.drawn(scenarios, middle.turns)
+    soonest = looked.soonest() if unknown else middle
+    starts = _spans(state, middle.started, [other.started for other in others], soonest.started)
+    ends = _spans(state, middle.ended, [other.ended for other in others], soonest.ended)
+    starts, ends = _as_wide_as_needed(likeness, state, starts, ends, notes)
+    for job_id, track in state.running.items():
+        starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
+    epoch = unix(0.0)
+    return Forecast(
+        made_at=unix(likeness.now),
+        starts={job_id: span.moved(epoch) for job_id, span in starts.items()},
+        ends={job_id: span.moved(epoch) for job_id, span in ends.items() if job_id not in unknown},
+        releases={k: replace(r, at=unix(r.at)) for k, r in middle.releases.items()},
+        gives_way={k: (unix(at), to) for k, (at, to) in middle.gives_way.items()},
+        beliefs=beliefs,
+        unknown=unknown,
+        scenarios=len(others),
+        limited="; ".join(_limits(likeness, state, middle, unknown)),
+        spent={} if charges is None else charges.figures(),
+        uncosted=middle.uncosted or middle.cut_short or (_UNKNOWN_COST if unknown else ""),
+        seen=frozenset(state.tracks),
+        partial=likeness.left_out > 0,
+    )
+
+
+def _as_wide_as_needed(
+    likeness: Likeness,
+    state: State,
+    starts: dict[JobId, Span],
+    ends: dict[JobId, Span],
+    notes: bool,
+) -> tuple[dict[JobId, Span], dict[JobId, Span]]:
+    """Of jobs that wait; how long those that run take yet is judged by what jobs took."""
+    record, now = likeness.record, likeness.now
+    if record is None:
+        return starts, ends
+    if notes:
+        record.note(state, starts, ends)
+    waiting = {job_id for job_id, track in state.tracks.items() if track.placement is None}
+    wide = [
+        {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
+        for which, spans in ((START, starts), (END, ends))
+    ]
+    return wide[0], wide[1]
+
+
+@final
+class _Looked:
+    """The runs that a forecast is made of."""
+
+    def __init__(
+        self, likeness: Likeness, state: State, beliefs: Beliefs, unknown: frozenset[JobId]
+    ) -> None:
+        self._likeness: Final = likeness
+        self._beliefs: Final = beliefs
+        self._unknown: Final = unknown
+        self._steps: Final = steps_ahead(state)
+        self._jobs: Final = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
+
+    def _run(
+        self,
+        times: Mapping[JobId, Seconds],
+        charges: Charges | None = None,
+        unknown_s: Seconds | None = None,
+    ) -> Watch:
+        """Jobs of which nothing is known run for ever, so that who waits for them has no time; or for
+        as long as is said."""
+        if not self._unknown:
+            return run_ahead(self._likeness, times, self._jobs, charges)
+        now = self._likeness.now
+        horizon = now + (1 + len(self._unknown)) * (sum(times.values()) + _HOUR_S)
+        if unknown_s is None:
+            unknown_s = _FAR_BEYOND * (horizon - now)
+        times = {**times, **dict.fromkeys(self._unknown, unknown_s)}
+        return run_ahead(self._likeness, times, self._jobs, charges, horizon)
+
+    def middle(self, costs: Costs | None) -> tuple[Watch, Charges | None]:
+        """If everything takes the time it is believed to; without the books if they cannot be kept."""
+        times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
+        charges = None if costs is None or self._unknown else Charges(costs)
+        watch = self._run(times, charges)
+        if charges is not None and isinstance(watch.failure, BadInput):
+            uncosted, watch = str(watch.failure), self._run(times)
+            watch.uncosted = uncosted
+        return watch, charges
+
+    def soonest(self) -> Watch:
+        """If those of which nothing is known end at once."""
+        times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
+        return self._run(times, unknown_s=0.0)
+
+    def drawn(self, scenarios: int | None, turns: int) -> list[Watch]:
+        if all(belief.exact for belief in self._beliefs.values()):
+            return []
+        number = scenarios
+        if number is None:
+            number = _scenarios_for(len(self._beliefs), turns, self._steps)
+        return [self._run(times) for times in drawn(self._beliefs, number)]
+
+
+def _may_run(track: Track) -> bool:
+    return not track.held or track.held == ARRAY_FULL or track.placement is not None
+
+
+def beliefs_of(
+    state: State, told: Beliefs = _NOTHING_TOLD, experience: Experience | None = None
+) -> dict[JobId, Belief]:
+    """Of those jobs that may run and of which anything is known."""
+    known = (experience or Experience()).take_in(state.past)
+    found: dict[JobId, Belief] = {}
+    trials = beliefs_of_trials(state)
+    for job_id, track in state.tracks.items():
+        if _may_run(track):
+            belief = trials.get(job_id) or known.remaining(track, state.now, told)
+            if belief is not None:
+                found[job_id] = belief
+    return found
+
+
+def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
+    """A study knows how many steps its trials make, and soon how long one takes."""
+    found = {}
+    for study in state.studies.open.values():
+        mirror = Mirror(study).sync(state)
+        if not any(trial.steps for trial in mirror.study.trials):
+            continue
+        step_s, source = mirror.step_s(state.now), f"the steps of study {study.design.name}"
+        for trial in mirror.study.trials:
+            left = (mirror.study.steps - trial.steps) * step_s
+            for job_id in study.trials[trial.number].jobs:
+                belief = Belief(left, left * _TRIAL_LOW, left * _TRIAL_HIGH, source)
+                found[job_id] = belief
+    return found
+
+
+def _limits(
+    likeness: Likeness, state: State, middle: Watch, unknown: frozenset[JobId]
+) -> list[str]:
+    room, found = state.room, []
+    if likeness.left_out:
+        found.append(f"{likeness.left_out:,} waiting jobs further behind are left out")
+    strangers = sum(mask.bit_count() for mask in room.occupied.values())
+    if strangers:
+        found.append(
+            f"{strangers} GPU{'' if strangers == 1 else 's'} used by processes that are not ours "
+            "are taken to stay so"
+        )
+    if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
+        found.append("nodes that are closed are taken to stay so")
+    if unknown:
+        first = min(unknown, key=lambda job_id: state.tracks[job_id].sequence)
+        which = f"job {first}" if len(unknown) == 1 else f"{len(unknown):,} jobs (job {first}, …)"
+        found.append(f"how long {which} will take is unknown: {_NOTHING_KNOWN}")
+    if middle.cut_short:
+        found.append(middle.cut_short)
+    return found
+
+
+# ---------------------------------------------------------------------------------------- scenarios
+
+
+def _scenarios_for(jobs: int, turns: int, steps: int) -> int:
+    """As many as are quickly done, and the same number whenever the same is asked."""
+    within = min(
+        _JOBS_TO_SIMULATE // max(jobs, 1),
+        _TURNS_TO_SIMULATE // max(turns, 1),
+        _STEPS_TO_SIMULATE // max(steps, 1),
+    )
+    return max(_FEWEST_SCENARIOS, min(SCENARIOS, within))
+
+
+def drawn(beliefs: Beliefs, number: int) -> list[dict[JobId, Seconds]]:
+    """Durations for so many scenarios.
+
+    Each job's are spread evenly over its belief (one draw from every part of equal chance). Jobs whose
+    beliefs rest on the same are wrong together, by half of the variance.
+    """
+    levels = [_NORMAL.inv_cdf((i + 0.5) / number) for i in range(number)]
+    resting: dict[str, int] = {}
+    for belief in beliefs.values():
+        resting[belief.source] = resting.get(belief.source, 0) + 1
+    common = {source: _shuffled(levels, source) for source in resting}
+    durations: list[dict[JobId, Seconds]] = [{} for _ in range(number)]
+    for job_id, belief in beliefs.items():
+        deviations = _shuffled(levels, job_id)
+        if resting[belief.source] > 1:
+            pairs = zip(deviations, common[belief.source], strict=True)
+            deviations = [(own + shared) / 2**0.5 for own, shared in pairs]
+        for scenario, z in zip(durations, deviations, strict=True):
+            scenario[job_id] = belief.at(z)
+    return durations
+
+
+def _shuffled(levels: Sequence[float], seed: str) -> list[float]:
+    mixed = list(levels)
+    Random(seed).shuffle(mixed)
+    return mixed
+
+
+def _spans(
+    state: State,
+    middle: Mapping[JobId, Seconds],
+    others: Sequence[Mapping[JobId, Seconds]],
+    soonest: Mapping[JobId, Seconds],
+) -> dict[JobId, Span]:
+    """`soonest`: if those that nothing is known of were out of the way."""
+    found = {}
+    for job_id in middle.keys() & state.tracks.keys():
+        expected = middle[job_id]
+        times = sorted([other.get(job_id, inf) for other in others]) or [expected]
+        high = max(_quantile(times, _HIGH), expected)
+        low = min(_quantile(times, _LOW), expected, soonest.get(job_id, inf))
+        found[job_id] = Span(expected, low, high if high < inf else None)
+    return found
+
+
+def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
+    """Each of them stands for a part of equal chance, in the middle of which it lies."""
+    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
+    below = int(place)
+    above = min(below + 1, len(times) - 1)
+    if times[above] == inf:
+        return inf if place > below else times[below]
+    return times[below] + (place - below) * (times[above] - times[below])

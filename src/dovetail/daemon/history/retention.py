@@ -1,0 +1,246 @@
+"""What is old goes: entries of the journal into archives, run folders of jobs that ended for good.
+
+A row of every job stays for ever. Each step may be cut short by a kill: what is archived is on disk,
+and known to be, before it is removed elsewhere; and what is half removed is removed at the next round.
+Nothing is removed of a job that has not ended, has processes, or is of an open study.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from dovetail.core.entries import Event
+from dovetail.core.model import Seconds
+from dovetail.core.view import View
+from dovetail.daemon.history.retention_settings import Keep
+from dovetail.daemon.history.submission_records import array_of
+from dovetail.daemon.service import Parts, Service
+from dovetail.home import Home
+from dovetail.store import Ended
+from dovetail.worlds.local.lives import LIVE
+
+DAY_S = 86400.0
+_EVERY_S = 60.0
+_ASIDE = "removing"
+_SIZES_EVERY_S = 3600.0
+_AT_ONCE = 5_000  # entries
+_FOLDERS_AT_ONCE = 200
+_MOST_FOLDERS = 2_000  # a round
+_MOST_ENTRIES = 2_000_000  # kept in the journal, however young
+
+
+class Retention:
+    """On the thread of the upkeep; what changes the journal is asked of the loop."""
+
+    def __init__(self, home: Home, parts: Parts, service: Service, keep: Keep) -> None:
+        self._home: Final = home
+        self._parts: Final = parts
+        self._service: Final = service
+        self._keep: Final = keep
+        self._next = monotonic() + _EVERY_S
+        self._sizes_next = self._next
+
+    def tend(self) -> None:
+        if monotonic() < self._next:
+            return
+        self._next = monotonic() + _EVERY_S
+        self.prune_journal()
+        self.remove_old_runs()
+        if monotonic() >= self._sizes_next:
+            self._sizes_next = monotonic() + _SIZES_EVERY_S
+            self.remove_large_runs()
+
+    # ------------------------------------------------------------------------------- the journal
+
+    def prune_journal(self) -> int:
+        """Entries that are old, and that no start needs any more, go into archives."""
+        removed, last = 0, self._last_old_entry()
+        while lines := self._next_lines(last):
+            name = f"journal-{_month(self._unix(lines[-1][1]))}.jsonl.gz"
+            texts = [f'{{"seq":{seq},{line[1:]}' for seq, line in lines]
+            end = lines[-1][0] + 1
+            self._archive(name, texts, partial(self._parts.store.prune, end, len(lines)))
+            removed += len(lines)
+        return removed
+
+    def _next_lines(self, last: int) -> list[tuple[int, str]]:
+        """Of one month, so that each archive holds its own."""
+        first = self._parts.reader.first_seq()
+        if not first or first > last:
+            return []
+        lines = self._parts.reader.some_lines_after(first - 1, _AT_ONCE)
+        month = _month(self._unix(lines[0][1]))
+        return [
+            (seq, line) for seq, line in lines if seq <= last and _month(self._unix(line)) == month
+        ]
+
+    def _last_old_entry(self) -> int:
+        """By halving: time in the journal only grows."""
+        reader = self._parts.reader
+        low, high = (reader.first_seq() or 1) - 1, reader.oldest_snapshot()
+        by_number = reader.last_seq() - _MOST_ENTRIES
+        before = self._parts.clock() - self._keep.journal_days * DAY_S
+        low, top = max(low, min(by_number, high)), high
+        while low < top:
+            middle = (low + top + 1) // 2
+            ((_, line),) = reader.some_lines_after(middle - 1, 1)
+            low, top = (middle, top) if _at(line) < before else (low, middle - 1)
+        return low
+
+    def _unix(self, line: str) -> float:
+        return self._parts.clock.unix(_at(line))
+
+    # --------------------------------------------------------------------------------- run folders
+
+    def remove_old_runs(self) -> int:
+        """Those of jobs that ended long ago, and what was left of others."""
+        for left in self._home.runs.glob(f"{_ASIDE}*"):
+            remove_tree(left)
+        before = self._parts.clock.unix(self._parts.clock()) - self._keep.runs_days * DAY_S
+        removed = 0
+        for jobs in self._ended_with_folders(before):
+            removed += self._remove(jobs)
+            if removed >= _MOST_FOLDERS:
+                break
+        return removed
+
+    def remove_large_runs(self) -> int:
+        """The oldest first, until all of them take up no more than they may."""
+        limit = self._keep.runs_gb * 1e9
+        total = float(_bytes_in(self._home.runs)) if limit != float("inf") else 0.0
+        removed = 0
+        for jobs in self._ended_with_folders(float("inf")):
+            for own in jobs:
+                if total <= limit:
+                    return removed
+                total -= _bytes_in(self._home.folder(own.job_id))
+                removed += self._remove([own])
+        return removed
+
+    def _ended_with_folders(self, before: float) -> Iterator[list[Ended]]:
+        """The oldest first, some at a time; those that must stay are passed over."""
+        after: Ended | None = None
+        while page := self._parts.reader.described(before, _FOLDERS_AT_ONCE, after):
+            after = page[-1]
+            yield page
+
+    def _remove(self, jobs: Sequence[Ended]) -> int:
+        """First the folders, then what the journal says they were: a kill in between is made up for."""
+        needed = self._service.look(lambda view, now: {*view.studies.open, *view.tracks})
+        gone = [own for own in jobs if self._may_go(own, needed)]
+        if not gone:
+            return 0
+        for own in gone:
+            self._remove_folder(own.job_id)
+        ids = [own.job_id for own in gone]
+        ids += [array for array in {*map(array_of, ids)} - {*ids} if self._is_over(array)]
+        texts = [self._description(job_id) for job_id in ids]
+
+        def forget() -> None:
+            for job_id in ids:
+                self._parts.store.forget("specs", job_id)
+            self._parts.store.commit()
+
+        self._archive(f"jobs-{_month(gone[-1].ended_at)}.jsonl.gz", texts, forget)
+        return len(gone)
+
+    def _may_go(self, own: Ended, needed: set[str]) -> bool:
+        if own.job_id in needed or (self._home.runs / LIVE / own.job_id).exists():
+            return False
+        return str(json.loads(own.row).get("group", "")) not in needed
+
+    def _description(self, job_id: str) -> str:
+        spec = json.loads(self._parts.reader.spec(job_id) or "null")
+        return json.dumps({"id": job_id, "submitted": spec})
+
+    def _remove_folder(self, job_id: str) -> None:
+        """Moved aside first, so that nobody meets half of it. Links inside are not followed. Each has a
+        place of its own: who goes on writing into one keeps no other from going."""
+        aside = self._home.runs / f"{_ASIDE}-{job_id}"
+        remove_tree(aside)
+        folder = self._home.folder(job_id)
+        if folder.is_symlink() or not folder.exists():
+            return
+        os.replace(folder, aside)
+        remove_tree(aside)
+
+    def _is_over(self, array: str) -> bool:
+        """Its members are all gone: then its own folder goes, too."""
+        if any(self._home.runs.glob(f"{array}.*")):
+            return False
+        self._remove_folder(array)
+        return True
+
+    # ------------------------------------------------------------------------------------ archives
+
+    def _archive(self, name: str, texts: Sequence[str], then: Callable[[], object]) -> None:
+        """Add lines to an archive. The journal knows how long it is: what a kill left beyond that is
+        written over, so that every line is there once."""
+        key = f"archive {name}"
+        size = append(self._home.archive / name, int(self._parts.reader.meta(key) or "0"), texts)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, str(size))
+            self._parts.store.commit()
+            then()
+            return [], None
+
+        self._service.change(change)
+
+
+def append(path: Path, size: int, texts: Sequence[str]) -> int:
+    """The archive's new length. It is on disk when this returns."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.ftruncate(descriptor, size)
+        data = gzip.compress("".join(f"{text}\n" for text in texts).encode(), mtime=0)
+        os.pwrite(descriptor, data, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return size + len(data)
+
+
+def _at(line: str) -> float:
+    return float(json.loads(line)["at"])
+
+
+def _month(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+
+
+def remove_tree(folder: Path) -> None:
+    """However deep it is: jobs make folders in theirs, and Python's own way ends a thousand below."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        words = ["rm", "-rf", "--one-file-system", "--", str(folder)]
+        subprocess.run(words, check=False, cwd="/", env={"PATH": os.defpath}, capture_output=True)
+
+
+def _bytes_in(folder: Path) -> int:
+    """On the disk; links are not followed, and what lies too deep for a path is left out."""
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for own in found:
+                    if own.is_dir(follow_symlinks=False):
+                        waiting.append(own.path)
+                    with suppress(FileNotFoundError):
+                        total += own.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            continue
+    return total

@@ -1,0 +1,78 @@
+"""The HTTP API: everything the command line does goes through it.
+
+Endpoints are short: they read what is asked, ask the service, and tell what it says. Those that wait
+for the service are plain functions, which the framework runs in threads of its own. The schema is
+published as docs/openapi.json; `python -m dovetail.daemon.http.app > docs/openapi.json` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from dovetail.daemon.http import history as api_past
+from dovetail.daemon.http import jobs as api_jobs
+from dovetail.daemon.http import limits as api_limits
+from dovetail.daemon.http import machine as api_machine
+from dovetail.daemon.http import plan as api_plan
+from dovetail.daemon.http import studies as api_studies
+from dovetail.daemon.http.access import Access
+from dovetail.daemon.http.connections import Limits
+from dovetail.daemon.http.error_answers import explain_errors
+from dovetail.daemon.http.gate import Gate
+from dovetail.version import version
+
+if TYPE_CHECKING:
+    from dovetail.daemon.main import Daemon
+
+_ABOUT = (
+    "On a Unix socket, where the caller is known by the credentials of their process, or over TCP with "
+    '`Authorization: Bearer TOKEN`. An error is one line of JSON: `{"error": …}`.'
+)
+
+
+def make_app(daemon: Daemon, access: Access, limits: Limits) -> FastAPI:
+    app = bare_app()
+    app.state.daemon = daemon
+    app.add_middleware(Gate, access=access, limits=limits)
+    return app
+
+
+def bare_app() -> FastAPI:
+    """The endpoints without a daemon behind them."""
+    app = FastAPI(
+        title="Dovetail",
+        version=version(),
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    for part in (api_jobs, api_studies, api_past, api_machine, api_limits, api_plan):
+        app.include_router(part.routes)
+    explain_errors(app)
+    app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
+    return app
+
+
+def _schema(app: FastAPI) -> dict[str, Any]:
+    """Made when first asked for. FastAPI's own form of validation errors is not ours."""
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        for name in ("HTTPValidationError", "ValidationError"):
+            found["components"]["schemas"].pop(name, None)
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def text() -> str:
+    return json.dumps(bare_app().openapi(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(text(), end="")

@@ -1,0 +1,284 @@
+"""Endpoints about jobs: to submit, to look at, to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import Body, Path, Query, Response
+from starlette.responses import StreamingResponse
+
+from dovetail.core.errors import BadInput, DovetailError
+from dovetail.core.model import JobId
+from dovetail.daemon import logs
+from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.requests import AskedDaemon, Asking, router
+from dovetail.daemon.http.schema import (
+    Forecast,
+    Ids,
+    JobDetails,
+    Jobs,
+    JobsAsked,
+    PriorityAsked,
+    StdinTaken,
+    SubmissionsAsked,
+    WhatIf,
+    WhatIfAsked,
+    Why,
+)
+from dovetail.daemon.http.schema import JobId as JobIdText
+from dovetail.daemon.http.visibility import row_for
+from dovetail.daemon.stdin import take
+from dovetail.daemon.submissions import ERR, LOG, OUT, Submission
+from dovetail.daemon.users.callers import Caller
+from dovetail.jobfiles.jobs import still_due
+
+MOST_ROWS = 10_000
+
+routes = router("jobs")
+Id = Annotated[JobIdText, Path(examples=["12"])]
+Limit = Annotated[int, Query(ge=0, le=MOST_ROWS)]
+Text = Annotated[str | None, Query(max_length=200)]
+Stream = Literal["stdout", "stderr"]
+
+
+@routes.post(
+    "/v1/jobs", status_code=201, response_model=Ids, responses=problems(400, 404, 409, 503, 507)
+)
+def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """All of them are taken on, or none. The ids are in the order given, an array's one by one."""
+    submissions = [
+        Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
+        for one in asked.jobs
+    ]
+    return Answer({"ids": daemon.service.submit(submissions, caller)}, 201)
+
+
+@routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))
+def list_jobs(
+    daemon: AskedDaemon,
+    caller: Asking,
+    user: Text = None,
+    name: Text = None,
+    limit: Limit = 200,
+) -> Response:
+    """Those that have not ended: first what runs, then the queue. `name` may be a pattern."""
+    found = daemon.service.jobs(user, limit, name)
+    return Answer({**found, "jobs": [row_for(caller, row) for row in found["jobs"]]})
+
+
+@routes.get("/v1/jobs/{job_id}", response_model=JobDetails, responses=problems(404, 503))
+def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What it was told to do is for its owner's eyes, and administrators'."""
+    found = daemon.service.job(job_id)
+    log = None if _is_removed(daemon, found) else str(daemon.home.folder(job_id) / LOG)
+    return Answer(row_for(caller, {**found, "log": log}))
+
+
+@routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 501, 503))
+def why(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What it waits for, who is ahead, and what would let it start. For its owner: it tells what the
+    job reports and of what it failed."""
+    caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
+    found = _part("why", "why")
+    if found is None:
+        return _not_yet("why a job waits")
+    return Answer(found(daemon.service, job_id))
+
+
+@routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 501, 503))
+def whatif(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """When the job would start and end, at what cost, and what would have it done by then. Nothing
+    is submitted."""
+    found = _part("alternatives", "whatif")
+    if found is None:
+        return _not_yet("what would become of a job")
+    service = daemon.service
+    epoch, now = service.clock.epoch, service.clock()
+    by = still_due(asked.by, epoch + now, "by")
+    job = service.proposed(asked.spec, caller)
+    return Answer(found(service, job, None if by is None else by - epoch))
+
+
+@routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 501, 503))
+def forecast(
+    daemon: AskedDaemon, ids: Annotated[str, Query(max_length=4000, examples=["12,13"])] = ""
+) -> Response:
+    """When jobs are expected to start and to end, with an interval. No ids: all of them."""
+    found = _part("forecast", "forecast")
+    if found is None:
+        return _not_yet("when a job will start")
+    wanted = [own for own in ids.split(",") if own]
+    return Answer(found(daemon.service, wanted).rows(wanted))
+
+
+def _part(module: str, function: str) -> Callable[..., Any] | None:
+    """Imported when first asked for: the daemon starts without it."""
+    try:
+        found = import_module(f"dovetail.daemon.{module}")
+    except ModuleNotFoundError:
+        return None
+    return cast("Callable[..., Any]", getattr(found, function))
+
+
+def _is_removed(daemon: AskedDaemon, row: Mapping[str, Any]) -> bool:
+    """Has it run, and is its folder gone since? See `retention`."""
+    was_there = row["ended_at"] is not None and row["started_at"] is not None
+    return was_there and not daemon.home.folder(row["id"]).exists()
+
+
+def _not_yet(what: str) -> Answer:
+    return Answer({"error": f"this version of Dovetail cannot say {what}"}, 501)
+
+
+@routes.get(
+    "/v1/jobs/{job_id}/log",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}, **problems(404, 503)},
+)
+def read_log(
+    job_id: Id,
+    daemon: AskedDaemon,
+    caller: Asking,
+    tail: Annotated[int | None, Query(ge=0, le=1 << 53, description="About so many bytes.")] = None,
+    follow: bool = False,
+    stream: Annotated[Stream | None, Query(description="One alone, of a job of run.")] = None,
+    start: Annotated[
+        int | None,
+        Query(
+            ge=-(1 << 53),
+            le=1 << 53,
+            description="From that byte on, counted from the first that it ever printed (below 0: "
+            "from the end), and not beyond where some are gone; the header Dovetail-Start says where "
+            "it begins.",
+        ),
+    ] = None,
+) -> Response:
+    """Its output and errors. When followed, the answer ends with the job. Of a long log the beginning
+    and the end are kept; a line says how much is gone between them."""
+    row = daemon.service.job(job_id)
+    caller.check_owns(row["user"], job_id, "read the log of")
+    if _is_removed(daemon, row):
+        raise NotFound(f"the log of job {job_id} is not kept any more")
+    log = daemon.home.folder(job_id) / LOG
+    if stream is not None:
+        log = log.with_name(_apart(daemon, job_id)[stream])
+    live = daemon.home.runs / "live" / job_id  # there while it has processes
+
+    def is_over() -> bool:
+        return not follow or (JobId(job_id) not in daemon.state.tracks and not live.exists())
+
+    if start is not None:
+        begins = logs.first_after(log, start)
+        return StreamingResponse(
+            logs.unbroken(log, begins, is_over),
+            media_type="text/plain",
+            headers={"Dovetail-Start": str(begins)},
+        )
+    told = logs.follow(log, tail, is_over) if follow else logs.whole(log, tail)
+    return StreamingResponse(told, media_type="text/plain")
+
+
+@routes.post(
+    "/v1/jobs/{job_id}/stdin",
+    response_model=StdinTaken,
+    responses=problems(400, 404, 409, 503, 507),
+)
+def send_stdin(
+    job_id: Id,
+    daemon: AskedDaemon,
+    caller: Asking,
+    data: Annotated[bytes, Body(media_type="application/octet-stream")] = b"",
+    at: Annotated[int, Query(ge=0, le=1 << 53, description="Bytes sent before these.")] = 0,
+    end: Annotated[bool, Query(description="There is no more.")] = False,
+) -> Response:
+    """Some of its standard input; as much is taken as there is room for."""
+    row = daemon.service.job(job_id)
+    caller.check_owns(row["user"], job_id, "send to")
+    if row["ended_at"] is not None:
+        return Answer({"taken": at, "open": False})
+    if not (daemon.service.record(job_id) or {}).get("stdin"):
+        raise Conflict(f"job {job_id} was submitted without a standard input")
+    stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
+    return Answer(take(stdin, at, data, end, has_started, row["user"])._asdict())
+
+
+def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:
+    record = daemon.service.record(job_id) or {}
+    if not record.get("apart"):
+        raise Conflict(
+            f"job {job_id} prints output and errors into one log; dovetail run keeps them apart"
+        )
+    return {"stdout": OUT, "stderr": ERR}
+
+
+# ---------------------------------------------------------------------------------------- changing
+
+_CHANGED: dict[str, Any] = {"response_model": Ids, "responses": problems(400, 404, 409, 503, 507)}
+
+
+@routes.post("/v1/jobs/cancel", **_CHANGED)
+def cancel(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    return _changed(asked, daemon, caller, daemon.service.cancel)
+
+
+@routes.post("/v1/jobs/pause", **_CHANGED)
+def pause(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    return _changed(asked, daemon, caller, daemon.service.pause)
+
+
+@routes.post("/v1/jobs/resume", **_CHANGED)
+def resume(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    return _changed(asked, daemon, caller, daemon.service.resume)
+
+
+@routes.post("/v1/jobs/requeue", **_CHANGED)
+def requeue(asked: JobsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """A running job starts over from the queue."""
+    return _changed(asked, daemon, caller, daemon.service.requeue)
+
+
+@routes.post("/v1/jobs/priority", **_CHANGED)
+def set_priority(asked: PriorityAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+
+    def change(ids: Sequence[str], caller: Caller) -> list[str]:
+        return daemon.service.set_priority(ids, asked.priority, caller)
+
+    return _changed(asked, daemon, caller, change)
+
+
+Changing = Callable[[Sequence[str], Caller], list[str]]
+
+
+def _changed(asked: JobsAsked, daemon: AskedDaemon, caller: Caller, change: Changing) -> Response:
+    wanted = _wanted(asked, daemon, caller)
+    if not asked.partly:
+        return Answer({"ids": change(wanted, caller)})
+    problems: list[DovetailError] = []
+    done = list(dict.fromkeys(_what_can_be(wanted, caller, change, problems)))
+    if not done and problems:
+        raise type(problems[0])("; ".join(dict.fromkeys(map(str, problems))))
+    return Answer({"ids": done, "problems": list(dict.fromkeys(map(str, problems)))})
+
+
+def _what_can_be(
+    wanted: Sequence[str], caller: Caller, change: Changing, problems: list[DovetailError]
+) -> list[str]:
+    """All at once; if that is refused one half after the other, until it is clear what is wrong."""
+    try:
+        return change(wanted, caller)
+    except (NotFound, NotAllowed, Conflict) as problem:
+        if len(wanted) <= 1:
+            problems.append(problem)
+            return []
+    half = len(wanted) // 2
+    first = _what_can_be(wanted[:half], caller, change, problems)
+    return first + _what_can_be(wanted[half:], caller, change, problems)
+
+
+def _wanted(asked: JobsAsked, daemon: AskedDaemon, caller: Caller) -> list[str]:
+    if asked.mine == bool(asked.ids):
+        raise BadInput("say which jobs: some ids, or mine (all of yours), not both")
+    return daemon.service.mine(caller) if asked.mine else asked.ids

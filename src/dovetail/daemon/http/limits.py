@@ -1,0 +1,80 @@
+"""Endpoints about what users of a shared box may have."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.requests import AskedDaemon, Asking, router
+from dovetail.daemon.http.schema import LARGEST_NUMBER, UserName
+from dovetail.daemon.users.limits import NAMES
+from dovetail.jobfiles.fields import LARGEST_PRIORITY
+
+routes = router("limits")
+_Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, strict=True)]
+_Bound = _Number | Literal["none"] | None
+_Priority = Annotated[float, Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, strict=True)]
+
+
+class LimitAsked(BaseModel):
+    """What one user may have. null: as everybody; none: no limit; what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    user: UserName = Field(description="* for everybody who has no limit of their own.")
+    queued: _Bound = Field(default=None, description="Jobs that have not ended.")
+    running: _Bound = Field(default=None, description="Jobs in line or at work at once.")
+    gpus: _Bound = Field(default=None, description="GPUs of these.")
+    gpu_hours: _Bound = Field(default=None, description="In thirty days.")
+    priority: _Priority | Literal["none"] | None = Field(
+        default=None, description="Of any job, at most."
+    )
+    megabytes: _Bound = Field(default=None, description="Handed in within a day.")
+
+
+class Use(BaseModel):
+    queued: float
+    running: float
+    gpus: float
+    gpu_hours: float | None = Field(description="null where there is no limit.")
+    megabytes: float
+
+
+class LimitRow(BaseModel):
+    """null: no limit."""
+
+    user: str
+    queued: float | None
+    running: float | None
+    gpus: float | None
+    gpu_hours: float | None
+    priority: float | None
+    megabytes: float | None
+    used: Use | None = Field(description="null for everybody.")
+
+
+class LimitsTold(BaseModel):
+    limits: list[LimitRow]
+    shared: bool = Field(description="On a box of one user there are none.")
+    ask: str = Field(description="Who may be asked for more.")
+
+
+@routes.get("/v1/limits", response_model=LimitsTold, responses=problems(503))
+def limits(daemon: AskedDaemon, caller: Asking) -> Response:
+    """Everybody's and the caller's own; administrators are told all."""
+    told = daemon.limits_of_users
+    rows = daemon.service.limits(caller)
+    return Answer({"limits": rows, "shared": told.shared, "ask": told.ask})
+
+
+@routes.put("/v1/limits", response_model=LimitsTold, responses=problems(400, 503, 507))
+def set_limit(asked: LimitAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What is left out stays as it is."""
+    given: dict[str, Any] = asked.model_dump(include=asked.model_fields_set & {*NAMES})
+    values = {name: inf if value == "none" else value for name, value in given.items()}
+    daemon.service.set_limit(asked.user, values, caller)
+    return limits(daemon, caller)

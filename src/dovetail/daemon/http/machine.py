@@ -1,0 +1,189 @@
+"""Endpoints about the daemon and its machine: health, policy, nodes, tenants, metrics."""
+
+from __future__ import annotations
+
+import os
+from math import inf, isinf
+from typing import Any
+
+from fastapi import Response
+from starlette.background import BackgroundTask
+
+from dovetail.core.model import WHOLE_GPU, Seconds, Tenant
+from dovetail.core.view import View
+from dovetail.daemon import metrics
+from dovetail.daemon.errors import NotAllowed
+from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.requests import AskedDaemon, Asking, router
+from dovetail.daemon.http.schema import (
+    Acknowledged,
+    Health,
+    Nodes,
+    PolicyAsked,
+    PolicyTold,
+    Stopping,
+    TenantAsked,
+    Tenants,
+)
+
+routes = router("machine")
+
+
+@routes.get("/v1/health", response_model=Health, responses=problems())
+async def health(daemon: AskedDaemon) -> Response:
+    """Answered without asking the loop: it must tell also when that one cannot go on."""
+    state = daemon.state
+    return Answer(
+        {
+            "version": daemon.version,
+            "uptime_s": daemon.uptime_s,
+            "pid": os.getpid(),
+            "jobs": {
+                "running": len(state.running),
+                "waiting": len(state.tracks) - len(state.running),
+            },
+            "full": daemon.store.is_full,
+            "keep": daemon.keep.text(),
+            "notices": list(daemon.notices.all),
+            "system": daemon.home.system,
+            "power": list(daemon.limits.notices),
+            "costs": daemon.costs_notice,
+            "threads": daemon.world.trouble,
+            "seq": daemon.store.last_seq,
+            **daemon.service.policy(),
+        }
+    )
+
+
+@routes.get("/v1/policy", response_model=PolicyTold, responses=problems())
+async def policy(daemon: AskedDaemon) -> Response:
+    return Answer(daemon.service.policy())
+
+
+@routes.put("/v1/policy", response_model=PolicyTold, responses=problems(400, 503, 507))
+def set_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Decides from now on. No job is stopped for it."""
+    daemon.service.set_policy(asked.policy, caller)
+    return Answer(daemon.service.policy())
+
+
+# ------------------------------------------------------------------------------------------- nodes
+
+
+@routes.get("/v1/nodes", response_model=Nodes, responses=problems(503))
+def nodes(daemon: AskedDaemon) -> Response:
+    """Every GPU or slot, who has it, and whether strangers use it."""
+    return Answer({"nodes": daemon.service.look(_nodes)})
+
+
+def _nodes(view: View, now: Seconds) -> list[dict[str, Any]]:
+    room = view.room
+    return [_node(view, n) for n in range(len(room.nodes)) if n not in room.gone]
+
+
+def _node(view: View, n: int) -> dict[str, Any]:
+    room, node = view.room, view.room.nodes[n]
+    jobs = _jobs_by_gpu(view, n)
+    return {
+        "id": node.id,
+        "kind": node.kind,
+        "gpus": [
+            {
+                "index": i,
+                "uuid": node.labels[i][1] if i < len(node.labels) else None,
+                "jobs": jobs[i],
+                "strangers": bool(room.occupied.get(n, 0) >> i & 1),
+            }
+            for i in range(node.gpus)
+        ],
+        "free": room.free[n].bit_count(),
+        "up": n not in room.down,
+        "open": room.open[n],
+        "gpu_memory_gb": node.gpu_memory_gb,
+        "gpu_watts": node.gpu_watts,
+        "cpus": _finite(node.cpus),
+        "memory_gb": _finite(node.memory_gb),
+    }
+
+
+def _jobs_by_gpu(view: View, n: int) -> list[list[dict[str, Any]]]:
+    found: list[list[dict[str, Any]]] = [[] for _ in range(view.room.nodes[n].gpus)]
+    for track in view.running.values():
+        placement, job = track.placement, track.job
+        for piece in placement.slices if placement is not None else ():
+            told = {
+                "job": job.id,
+                "name": job.name,
+                "user": job.user,
+                "share": job.share / WHOLE_GPU,
+            }
+            for i, jobs in enumerate(found):
+                if piece.node == n and piece.mask >> i & 1:
+                    jobs.append(told)
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return None if isinf(value) else value
+
+
+# ----------------------------------------------------------------------------------------- tenants
+
+
+@routes.get("/v1/tenants", response_model=Tenants, responses=problems(503))
+def tenants(daemon: AskedDaemon) -> Response:
+    return Answer({"tenants": daemon.service.look(_tenants)})
+
+
+@routes.put("/v1/tenants", response_model=Tenants, responses=problems(400, 503, 507))
+def set_tenant(asked: TenantAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """A tenant that is known gets the new quota."""
+    quota = inf if asked.gpu_quota is None else asked.gpu_quota
+    users, groups = tuple(asked.users), tuple(asked.groups)
+    tenant = Tenant(asked.name, quota, asked.weight, users=users, groups=groups)
+    daemon.service.set_tenant(tenant, caller)
+    return tenants(daemon)
+
+
+def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tenant.name,
+            "gpu_quota": _finite(tenant.gpu_quota),
+            "weight": tenant.weight,
+            "gpus": view.room.held.get(tenant.name),
+            "users": list(tenant.users),
+            "groups": list(tenant.groups),
+        }
+        for tenant in view.room.tenants.values()
+    ]
+
+
+# --------------------------------------------------------------------------------- the daemon itself
+
+
+@routes.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"application/openmetrics-text": {}}}, **problems(503)},
+)
+def openmetrics(daemon: AskedDaemon) -> Response:
+    """In the OpenMetrics text format. Counters count since the daemon started."""
+    return Response(metrics.exposition(daemon), headers={"content-type": metrics.TYPE})
+
+
+@routes.post("/v1/notices/acknowledge", response_model=Acknowledged, responses=problems(503, 507))
+def acknowledge(daemon: AskedDaemon, caller: Asking) -> Response:
+    """Somebody has seen what the daemon had to say; it is not said again."""
+    if not caller.admin:
+        raise NotAllowed("only an administrator may acknowledge notices")
+    known = daemon.service.change(lambda view, now: ((), daemon.notices.acknowledge()))
+    return Answer({"notices": list(known)})
+
+
+@routes.post("/v1/stop", response_model=Stopping, responses=problems())
+async def stop(daemon: AskedDaemon, caller: Asking) -> Response:
+    """The daemon stops; the jobs go on."""
+    if not caller.admin:
+        raise NotAllowed("only an administrator may stop the daemon")
+    return Answer({"stopping": True}, background=BackgroundTask(daemon.stop))

@@ -1,0 +1,594 @@
+"""Everything that can be asked of a daemon. Called from any thread; carried out on the loop's own.
+
+A question that changes something is answered when the change is on disk.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import asdict, dataclass, replace
+from errno import EDQUOT, ENOSPC
+from math import isinf
+from typing import Any, Final, TypeVar
+
+from dovetail.core.entries import (
+    Amended,
+    Cancelled,
+    Event,
+    Held,
+    LimitSet,
+    PolicySet,
+    Requeued,
+    Submitted,
+    TenantSet,
+)
+from dovetail.core.errors import BadInput
+from dovetail.core.model import EVERYBODY, Job, JobId, Limit, Seconds, Tenant
+from dovetail.core.track import Track
+from dovetail.core.view import IndexSpec, View
+from dovetail.daemon.active_policy import Chosen
+from dovetail.daemon.clock import Clock
+from dovetail.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.daemon.history.job_rows import row_of
+from dovetail.daemon.history.submission_records import array_of, record_in
+from dovetail.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
+from dovetail.daemon.notices import Notices
+from dovetail.daemon.submissions import (
+    Book,
+    Member,
+    Submission,
+    as_here,
+    check_it_could_run,
+    members,
+)
+from dovetail.daemon.users.admission import Admission
+from dovetail.daemon.users.byte_quota import PER_CHANGE, Intake, size_of
+from dovetail.daemon.users.callers import Caller
+from dovetail.daemon.users.limits import Limits
+from dovetail.daemon.users.workdir import check_folder
+from dovetail.jobfiles import jobs as spec_jobs
+from dovetail.jobfiles.job_model import JobSpec
+from dovetail.store import Ended, Filter, Reader, Store
+from dovetail.worlds.local.shortage import is_short
+from dovetail.worlds.local.world import LocalMachine
+
+ANSWER_WITHIN_S = 60.0
+
+Answer = TypeVar("Answer")
+Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the service stands on."""
+
+    world: LocalMachine
+    store: Store
+    reader: Reader
+    book: Book
+    chosen: Chosen
+    clock: Clock
+    limits: Limits
+    notices: Notices
+    lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An array of which so many may run at once, and its members that wait for their turn."""
+
+    limit: int
+    waiting: list[JobId]
+
+    def next(self, view: View, now: Seconds, admission: Admission) -> list[Event]:
+        """As many as have room now."""
+        if not self.waiting:
+            return []
+        array = f"{array_of(self.waiting[0])}."
+        own = [track for job_id, track in view.tracks.items() if job_id.startswith(array)]
+        room = self.limit - sum(track.held != ARRAY_FULL for track in own)
+        events: list[Event] = []
+        while self.waiting and len(events) < room:
+            track = view.tracks.get(self.waiting.pop(0))
+            if track is not None and track.held == ARRAY_FULL:
+                events.append(admission.let_go(track, view, now))
+        return events
+
+
+class Service:
+    def __init__(self, parts: Parts) -> None:
+        self._parts: Final = parts
+        self._arrays: dict[str, Late] = {}
+        self.admission: Final = Admission(
+            parts.limits, parts.world, parts.reader, parts.clock.epoch
+        )
+        self.intake: Final = Intake(parts.limits)
+
+    # ----------------------------------------------------------------------------------- machinery
+
+    def change(self, change: Change[Answer]) -> Answer:
+        if self._parts.store.is_full:
+            raise self._disk_full()
+        try:
+            return self._ask(self._all_or_nothing(change))
+        except OSError as error:
+            if error.errno in (ENOSPC, EDQUOT):
+                raise self._disk_full() from None
+            if is_short(error):
+                raise Unavailable(
+                    f"the daemon is short of what it takes: {error}; try again"
+                ) from None
+            raise
+
+    def _all_or_nothing(self, change: Change[Answer]) -> Change[Answer]:
+        """What it has written of new jobs before it failed goes, as nobody will be told of them."""
+
+        def careful(view: View, now: Seconds) -> tuple[Sequence[Event], Answer]:
+            try:
+                return change(view, now)
+            except BaseException:
+                self._parts.book.drop_unsaid()
+                raise
+
+        return careful
+
+    def _disk_full(self) -> DiskFull:
+        return DiskFull(
+            f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
+            "until there is room again; what runs goes on"
+        )
+
+    def _ask(self, change: Change[Answer]) -> Answer:
+        try:
+            answer: Answer = self._parts.world.ask(change).result(ANSWER_WITHIN_S)
+        except TooLate:
+            raise Unavailable("the daemon is busy or cannot write its journal; try again") from None
+        return answer
+
+    def _look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
+        return self._ask(lambda view, now: ((), look(view, now)))
+
+    # ---------------------------------------------------------------------------------- submitting
+
+    def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
+        """All of them or none; the ids of their jobs, in order."""
+        for submission in submissions:
+            if submission.stdin and submission.spec.array is not None:
+                raise BadInput("stdin: the members of an array have none; pass files instead")
+        for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
+            check_folder(*folder, caller)  # jobs that come after others may find it made
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            number = self.next_number()
+            events: list[Event] = []
+            parted = self._members(submissions, number, caller, view, now)
+            for submission, found in zip(submissions, parted, strict=True):
+                events += self.take_on(found, submission, caller, view, now)
+            number += len(parted)
+            self._parts.store.set_meta("next_job", str(number))
+            return events, [event.job.id for event in events if isinstance(event, Submitted)]
+
+        return self.change(change)
+
+    def _members(
+        self,
+        submissions: Sequence[Submission],
+        number: int,
+        caller: Caller,
+        view: View,
+        now: Seconds,
+    ) -> list[list[Member]]:
+        """The jobs of each submission, if all of them may be taken on; nothing is written yet."""
+        limits, epoch = self._parts.limits, self._parts.clock.epoch
+        parted = []
+        for own, submission in enumerate(submissions, number):
+            found = members(submission, own, caller.name, now, epoch)
+            jobs = limits.checked([member.job for member in found], caller, view)
+            found = [replace(member, job=job) for member, job in zip(found, jobs, strict=True)]
+            found = [self._with_known_others(member, view) for member in found]
+            check_it_could_run(found[0].job, view)
+            parted.append(found)
+        limits.check_number(sum(map(len, parted)), caller.name, view)
+        if limits.shared:
+            sizes = [size_of(*own) for own in zip(submissions, map(len, parted), strict=True)]
+            self.intake.charge(caller.name, sum(sizes), view, now)
+        return parted
+
+    def proposed(self, spec: JobSpec, caller: Caller) -> Job:
+        """The job that would be taken on, under a number that none has."""
+        if spec.array is not None:
+            raise BadInput("array: what-if looks at one job; leave the array out")
+
+        def look(view: View, now: Seconds) -> Job:
+            found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
+            job = self._with_known_others(found[0], view).job
+            (job,) = self._parts.limits.checked([job], caller, view)
+            check_it_could_run(job, view)
+            return job
+
+        return self._look(look)
+
+    def next_number(self) -> int:
+        return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
+
+    def _with_known_others(self, member: Member, view: View) -> Member:
+        """Jobs it comes after that have finished no longer matter; others must be known. Of its
+        options those count that this machine has."""
+        wanted = []
+        for other in member.job.after:
+            phase = self._phase_of(other, view)
+            if phase is None:
+                raise NotFound(f"there is no job {other}, after which this one is to come")
+            if phase in ("failed", "cancelled"):
+                raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
+            if phase != "finished":
+                wanted.append(other)
+        job = replace(member.job, after=tuple(wanted))
+        return replace(member, job=as_here(job, view.room))
+
+    def _phase_of(self, job_id: str, view: View) -> str | None:
+        if job_id in view.tracks:
+            return "waiting"
+        row = self._ended_row(job_id)
+        return None if row is None else str(row["phase"])
+
+    def take_on(
+        self,
+        found: Sequence[Member],
+        submission: Submission,
+        caller: Caller,
+        view: View,
+        now: Seconds,
+    ) -> Iterable[Event]:
+        limit = spec_jobs.at_once(submission.spec) or len(found)
+        for member in found:
+            self._parts.book.prepare_folder(member, caller)
+            self._parts.book.keep(member, submission, caller)
+            yield Submitted(now, member.job)
+        late = [member.job.id for member in found[limit:]]
+        if late:
+            self._arrays[array_of(late[0])] = Late(limit, late)
+            yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
+        first = [member.job.id for member in found[:limit]]
+        yield from self.admission.held(first, caller.name, view, now)
+
+    def ended(self, track: Track, view: View) -> None:
+        """A job has ended: its environment goes, its array and others of its user may go on."""
+        self.admission.ended(track, view, self.clock.unix(track.ended_at))
+        self._parts.book.forget_environment(track.job.id)
+        late = self._arrays.get(array_of(track.job.id))
+        if late is not None:
+            self._fill(late)
+
+    def recall_arrays(self, view: View) -> None:
+        """After a restart: who waits for a turn in its array. The daemon may have died between the
+        end of one and the turn of the next."""
+        for track in view.tracks.values():
+            if track.held == ARRAY_FULL:
+                array = array_of(track.job.id)
+                if array not in self._arrays:
+                    self._arrays[array] = Late(self._at_once(track.job.id), [])
+                self._arrays[array].waiting.append(track.job.id)
+        for late in self._arrays.values():
+            self._fill(late)
+
+    def _at_once(self, job_id: JobId) -> int:
+        """How many of its array may run at once; one, should nobody know any more."""
+        record = self._parts.book.record(job_id)
+        return int(record.get("at_once", 1)) if record is not None else 1
+
+    def _fill(self, late: Late) -> None:
+        self._parts.world.ask(lambda view, now: (late.next(view, now, self.admission), None))
+
+    # ------------------------------------------------------------------------------ changing jobs
+
+    def cancel(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        return self._each(ids, caller, "cancel", self._cancelled)
+
+    @staticmethod
+    def _cancelled(track: Track, now: Seconds, caller: Caller) -> Event:
+        return Cancelled(now, track.job.id, f"cancelled by {caller.name}")
+
+    def cancel_all(self, caller: Caller) -> None:
+        """Everybody's, as they are at that moment: one that ends meanwhile is no mistake."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
+
+        self.change(change)
+
+    def keep_meta(self, key: str, value: str) -> None:
+        """Something to remember beside the jobs."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            self._parts.store.set_meta(key, value)
+            return [], None
+
+        self.change(change)
+
+    def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        return self._each(ids, caller, "pause", self._paused)
+
+    @staticmethod
+    def _paused(track: Track, now: Seconds, caller: Caller) -> Event | None:
+        return None if track.held == PAUSED else Held(now, track.job.id, PAUSED)
+
+    def resume(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        """Not past a limit of its user: that lets it go by itself."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "resume", now)
+            held = [track for track in tracks if track.held and not track.held.startswith(LIMITED)]
+            events = [self.admission.let_go(track, view, now) for track in held]
+            return events, [track.job.id for track in tracks]
+
+        return self.change(change)
+
+    def set_priority(self, ids: Sequence[str], priority: float, caller: Caller) -> list[str]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "change", now)
+            for track in tracks:
+                self._parts.limits.check_priority(priority, caller, view, track.job.priority)
+            jobs = [replace(track.job, priority=priority) for track in tracks]
+            return [Amended(now, job) for job in jobs], [job.id for job in jobs]
+
+        return self.change(change)
+
+    def requeue(self, ids: Sequence[str], caller: Caller) -> list[str]:
+        """Running and suspended jobs start over from the queue; of those that a name or pattern stands
+        for, the ones that run."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, "requeue", now)
+            for track in [t for t in tracks if t.placement is None and not t.process]:
+                tracks.remove(track)
+                if track.job.id in ids or not tracks:
+                    raise Conflict(
+                        f"job {track.job.id} waits already; there is nothing to start over"
+                    )
+            why = f"requeued by {caller.name}"
+            asked = [track for track in tracks if not track.requeued]
+            return (
+                [Requeued(now, track.job.id, why) for track in asked],
+                [track.job.id for track in tracks],
+            )
+
+        return self.change(change)
+
+    def _each(
+        self,
+        ids: Sequence[str],
+        caller: Caller,
+        verb: str,
+        event_for: Callable[[Track, Seconds, Caller], Event | None],
+    ) -> list[str]:
+        """One transaction for all: either every one of them is changed, or none."""
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
+            tracks = self._owned(ids, caller, view, verb, now)
+            events = [event_for(track, now, caller) for track in tracks]
+            return [e for e in events if e is not None], [track.job.id for track in tracks]
+
+        return self.change(change)
+
+    def _owned(
+        self, ids: Sequence[str], caller: Caller, view: View, verb: str, now: Seconds
+    ) -> list[Track]:
+        """The jobs that are meant; none of them is touched unless the caller may change all."""
+        tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
+        for track in tracks:
+            caller.check_owns(track.job.user, track.job.id, verb)
+        self.intake.charge(caller.name, len(tracks) * PER_CHANGE, view, now)
+        return tracks
+
+    def _live(self, view: View, job_id: str) -> Track:
+        track = view.tracks.get(JobId(job_id))
+        if track is None:
+            row = self._ended_row(job_id)
+            if row is None:
+                raise NotFound(f"there is no job {job_id}")
+            raise Conflict(f"job {job_id} {_over(row['phase'])} already")
+        return track
+
+    def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
+        """Ids as they are; names, and patterns such as `train-*` or `7.*`, stand for the caller's live
+        jobs whose name or id matches; an array's number stands for its members."""
+        found: dict[str, None] = {}
+        for one in ids:
+            if is_id(one):
+                matching = _members(one, view) or [one]
+            else:
+                matching = _matching(one, caller, view)
+                if not matching:
+                    raise NotFound(f"no job of yours that has not ended is called {one!r}")
+            found.update(dict.fromkeys(matching))
+        return list(found)
+
+    def mine(self, caller: Caller) -> list[str]:
+        """The caller's jobs that have not ended."""
+
+        def look(view: View, now: Seconds) -> list[str]:
+            return [t.job.id for t in view.tracks.values() if t.job.user == caller.name]
+
+        return self._look(look)
+
+    # ------------------------------------------------------------------------- policy and tenants
+
+    def set_policy(self, text: str, caller: Caller) -> str:
+        if not caller.admin:
+            raise NotAllowed("only an administrator may change the policy")
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            self._parts.chosen.set(text, view)
+            view.forget_indexes(but=self._parts.lasting)
+            return [PolicySet(now, text)], text
+
+        return self.change(change)
+
+    def policy(self) -> dict[str, str]:
+        return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
+
+    def set_limit(self, user: str, values: Mapping[str, Any], caller: Caller) -> None:
+        """What is not among the values stays as it is."""
+        if not caller.admin:
+            raise NotAllowed(f"only an administrator may set limits; {self._parts.limits.ask}")
+        if not self._parts.limits.shared:
+            raise BadInput("limits are for a box that several people share: dovetail up --system")
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            before = view.limits.get(user, Limit(user))
+            return [LimitSet(now, replace(before, **values))], None
+
+        self.change(change)
+        self.admission.look_soon()
+
+    def limits(self, caller: Caller) -> list[dict[str, Any]]:
+        """Of everybody and of the caller; of all users for administrators. With what they use."""
+
+        def look(view: View, now: Seconds) -> list[dict[str, Any]]:
+            known = {EVERYBODY, caller.name}
+            if caller.admin:
+                known |= {*view.limits, *(track.job.user for track in view.tracks.values())}
+            return [self._limits_row(user, view, now) for user in sorted(known)]
+
+        return self._look(look)
+
+    def _limits_row(self, user: str, view: View, now: Seconds) -> dict[str, Any]:
+        bounds = asdict(self._parts.limits.of(user, view))
+        limits = {name: None if isinf(value) else value for name, value in bounds.items()}
+        tracks = [track for track in view.tracks.values() if track.job.user == user]
+        at_work = [track for track in tracks if track.placement is not None]
+        used = None
+        if user != EVERYBODY:
+            used = {
+                "queued": len(tracks),
+                "running": len(at_work),
+                "gpus": sum(track.holds for track in at_work),
+                "gpu_hours": None
+                if limits["gpu_hours"] is None
+                else self.admission.hours(user, view, now),
+                "megabytes": self.intake.used(user, view, now) / 1e6,
+            }
+        return {"user": user, **limits, "used": used}
+
+    def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
+        if not caller.admin:
+            raise NotAllowed(f"only an administrator may set tenants; {self._parts.limits.ask}")
+        self.change(lambda view, now: ([TenantSet(now, tenant)], None))
+
+    # --------------------------------------------------------------------------------- looking at it
+
+    def jobs(
+        self, user: str | None = None, limit: int = 200, name: str | None = None
+    ) -> dict[str, Any]:
+        """Those that have not ended: what runs first, then the queue in order of submission. `name`
+        may be a pattern."""
+        named = re.compile(fnmatch.translate(name)) if name is not None else None
+
+        def look(view: View, now: Seconds) -> dict[str, Any]:
+            waiting = (t for t in view.tracks.values() if t.placement is None)
+            tracks = [*view.running.values(), *waiting]
+            chosen = [
+                track
+                for track in tracks
+                if (user is None or track.job.user == user)
+                and (named is None or named.match(track.job.name))
+            ]
+            return {
+                "jobs": [row_of(track, self._parts.clock) for track in chosen[:limit]],
+                "total": len(chosen),
+                "running": len(view.running),
+                "waiting": len(view.tracks) - len(view.running),
+                "notices": len(self._parts.notices.all),
+                **self.policy(),
+            }
+
+        return self._look(look)
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        def look(view: View, now: Seconds) -> dict[str, Any] | None:
+            track = view.tracks.get(JobId(job_id))
+            return None if track is None else row_of(track, self._parts.clock)
+
+        row = self._look(look) or self._ended_row(job_id)
+        if row is None:
+            raise NotFound(f"there is no job {job_id}")
+        record = self.record(job_id) or {}
+        return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
+
+    def owner_of(self, job_id: str) -> str | None:
+        """The name of its user; None: there never was such a job, or nobody knows any more."""
+
+        def look(view: View, now: Seconds) -> str | None:
+            track = view.tracks.get(JobId(job_id))
+            return None if track is None else track.job.user
+
+        found = self._look(look)
+        if found is None and (row := self._ended_row(job_id)) is not None:
+            found = str(row["user"])
+        return found
+
+    def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
+        return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
+
+    @staticmethod
+    def row_of_ended(ended: Ended) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(ended.row)
+        return row
+
+    def _ended_row(self, job_id: str) -> dict[str, Any] | None:
+        found = self._parts.reader.history(Filter(job_id=job_id), 1)
+        return self.row_of_ended(found[0]) if found else None
+
+    def look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
+        """Anything else that only reads the state: be brief, the loop waits."""
+        return self._look(look)
+
+    @property
+    def clock(self) -> Clock:
+        return self._parts.clock
+
+    @property
+    def reader(self) -> Reader:
+        return self._parts.reader
+
+    @property
+    def chosen(self) -> Chosen:
+        return self._parts.chosen
+
+    def record(self, job_id: str) -> Mapping[str, Any] | None:
+        """What was submitted, without the environment."""
+        return record_in(self._parts.reader.spec, job_id)
+
+
+def _over(phase: str) -> str:
+    return "was cancelled" if phase == "cancelled" else f"has {phase}"
+
+
+def is_id(text: str) -> bool:
+    """Rather than a name or a pattern."""
+    return _ID.fullmatch(text) is not None
+
+
+_ID = re.compile(r"[0-9]{1,18}(\.[0-9]{1,10})?")
+
+
+def _members(array: str, view: View) -> list[str]:
+    if not array.isdigit() or array in view.tracks:
+        return []
+    return [job_id for job_id in view.tracks if job_id.startswith(f"{array}.")]
+
+
+def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
+    """Also those whose name it is letter by letter, whatever signs that has."""
+    matches = re.compile(fnmatch.translate(pattern)).match
+    return [
+        track.job.id
+        for track in view.tracks.values()
+        if (caller.admin or track.job.user == caller.name)
+        and (track.job.name == pattern or matches(track.job.name) or matches(track.job.id))
+    ]

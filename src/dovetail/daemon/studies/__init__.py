@@ -1,0 +1,1 @@
+"""The daemon's part of studies: opened, asked for settings, shown, archived."""

@@ -1,0 +1,247 @@
+"""What studies need that takes time: the next settings, copies of checkpoints. One thread does it.
+
+What there is to do follows from the state alone, so that whoever takes over after a crash does it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from time import sleep
+from typing import TYPE_CHECKING, Any, Final
+
+from dovetail.core.entries import Event, Submitted
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Design, JobId, Seconds
+from dovetail.core.studies import NEW, Branching, Settings, StudyTrack
+from dovetail.core.track import Track
+from dovetail.core.view import CLOSES, ENDS, RUNS, View
+from dovetail.daemon.errors import Unavailable
+from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.studies.service import Studies, ready_for
+from dovetail.daemon.users.job_owners import patiently, rights_of
+from dovetail.home import Home
+from dovetail.tune.board import Mirror
+from dovetail.tune.study import Trial
+from dovetail.worlds.local import checkpoints
+from dovetail.worlds.local.lives import CHECKPOINTS
+from dovetail.worlds.local.runs import Owner
+from dovetail.worlds.local.shortage import is_short
+
+if TYPE_CHECKING:
+    from dovetail.jobfiles.study_model import StudySpec
+
+_TRY_AGAIN_S = 1.0
+
+log = logging.getLogger("dovetail.daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A trial that is to go on from another one."""
+
+    number: int
+    job: JobId  # that it was
+    branching: Branching
+    settings: Settings  # of the other one
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What is to be done for a study, and what must be known for it."""
+
+    design: Design
+    branchings: Sequence[Departure]
+    trials: int  # that were submitted
+    ahead: int  # of these: never started
+    wanted: int  # so many that never started there should be
+    past: Sequence[Trial]
+
+    @property
+    def more(self) -> bool:
+        return self.trials < self.design.planned and self.ahead < self.wanted
+
+
+class Errands:
+    """An index of the state: told of starts and ends, it looks what is to be done."""
+
+    def __init__(self, parts: Parts, service: Service, studies: Studies, home: Home) -> None:
+        self.watches = RUNS | ENDS | CLOSES
+        self._parts: Final = parts
+        self._service: Final = service
+        self._studies: Final = studies
+        self._home: Final = home
+        self._asked: Final[SimpleQueue[str]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def build(self, view: View) -> Errands:
+        for study_id in view.studies.open:
+            self.look_after(study_id)
+        return self
+
+    def look_after(self, study_id: str) -> None:
+        self._asked.put(study_id)
+        if self._thread is None:
+            thread = threading.Thread(target=self._work, name="studies", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # none is to be had now: with the next errand
+                log.warning("the errands of studies have to wait: %s", error)
+            else:
+                self._thread = thread
+
+    def runs(self, track: Track) -> None:
+        if track.job.trial is not None:
+            self.look_after(track.job.group)
+
+    def ends(self, track: Track) -> None:
+        if track.job.trial is not None:
+            self.look_after(track.job.group)
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        self._parts.book.forget_environment(study.id)
+
+    def waits(self, track: Track) -> None:
+        """Nothing is to be done for it."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    # ---------------------------------------------------------------------------------- the thread
+
+    def _work(self) -> None:
+        while True:
+            study_id = self._asked.get()
+            try:
+                self._attend(study_id)
+            except Exception as error:
+                self._stumbled(study_id, error)
+
+    def _stumbled(self, study_id: str, error: Exception) -> None:
+        """Whatever it is, the other studies go on; what may work later is tried again."""
+        if isinstance(error, DovetailError):
+            log.warning("study %s: %s", study_id, error)
+        else:
+            log.error("study %s: a trial could not be submitted", study_id, exc_info=error)
+        if is_short(error) or isinstance(error, Unavailable):
+            sleep(_TRY_AGAIN_S)
+            self._asked.put(study_id)
+
+    def _attend(self, study_id: str) -> None:
+        while True:
+            needs = self._service.look(lambda view, now: _needs(view, study_id))
+            if needs is None:
+                return
+            for departure in needs.branchings:
+                self._branch(needs.design, departure)
+            if not needs.more:
+                return
+            self._submit_next(needs)
+
+    def _submit_next(self, needs: Needs) -> None:
+        from dovetail.daemon.studies.opening import Turn, learns, reopened
+
+        kept = self._parts.book.study(needs.design.id)
+        if kept is None:
+            return
+        spec, opening, caller = reopened(needs.design, kept)
+        if not learns(spec):
+            return
+        settings = self._suggested(spec, needs)
+        turn = Turn(needs.trials, settings, spec.steps)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            study = view.studies.open.get(needs.design.id)
+            if study is None or len(study.trials) != needs.trials:
+                return [], None
+            return self._studies.submitted(
+                spec, study.design, [turn], opening, caller, view, now
+            ), None
+
+        self._service.change(change)
+
+    @staticmethod
+    def _suggested(spec: StudySpec, needs: Needs) -> Settings:
+        from dovetail.daemon.studies.opening import by_chance, settings_for
+
+        try:
+            return settings_for(spec, needs.trials, needs.past)
+        except Exception:  # somebody else's code, which may fail on what nobody thought of
+            log.exception(
+                "study %s: %s failed; a trial by chance instead", spec.title, spec.sampler
+            )
+            return by_chance(spec, needs.trials)
+
+    def _branch(self, design: Design, departure: Departure) -> None:
+        """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
+        one has saved nothing yet, of its own). Rules know no bounds: the space has the last word."""
+        from dovetail.daemon.studies.opening import Turn, reopened
+
+        kept = self._parts.book.study(design.id)
+        if kept is None:
+            return
+        spec, opening, caller = reopened(design, kept)
+        number, branching = departure.number, departure.branching
+        part = self._home.runs / f"{design.id}.{number}.part"
+        source = self._saved_by(branching.source, departure.job)
+        if source is not None:
+            checkpoints.copy(source, part, self._owner(design, kept))
+        draw = Random(f"{design.seed}/{departure.job}").random
+        settings = spec.space.repaired(dict(branching.settings), dict(departure.settings), draw)
+        turn = Turn(number, tuple(settings.items()), spec.steps)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            study = view.studies.open.get(design.id)
+            if study is None or study.trials[number].branching != branching:
+                return [], None
+            events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
+            for event in events:
+                if isinstance(event, Submitted) and source is not None:
+                    os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)
+            return events, None
+
+        self._service.change(change)
+        shutil.rmtree(part, ignore_errors=True)
+
+    def _saved_by(self, *jobs: JobId) -> Path | None:
+        """What the first of them has saved that has saved anything."""
+        folders = [self._home.folder(job) / CHECKPOINTS for job in jobs]
+        return next((own for own in folders if checkpoints.has_something(own)), None)
+
+    def _owner(self, design: Design, kept: Mapping[str, Any]) -> Owner | None:
+        me, shared = os.geteuid(), self._home.system
+        return patiently(
+            lambda: rights_of(kept, design.id, design.user, daemon_uid=me, shared=shared)
+        )
+
+
+def _needs(view: View, study_id: str) -> Needs | None:
+    study = view.studies.open.get(study_id)
+    if study is None or study.is_stopped:
+        return None
+    trials = study.trials.values()
+    branchings = [
+        Departure(
+            trial.number, trial.job, trial.branching, _settings_of(study, trial.branching.source)
+        )
+        for trial in trials
+        if trial.branching is not None
+    ]
+    ahead = sum(trial.standing == NEW for trial in trials)
+    past, wanted = list[Trial](), 0
+    if len(trials) < study.design.planned:
+        mirror = Mirror(study).sync(view)  # of its own: it is looked at on another thread
+        past, wanted = mirror.study.trials, ready_for(mirror.study.slots)
+    return Needs(study.design, branchings, len(trials), ahead, wanted, past)
+
+
+def _settings_of(study: StudyTrack, job_id: JobId) -> Settings:
+    trials = study.trials.values()
+    return next((trial.settings for trial in trials if job_id in trial.jobs), ())

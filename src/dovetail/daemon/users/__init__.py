@@ -1,0 +1,1 @@
+"""Users of a shared machine: who they are, what they own, how much they may have."""

@@ -1,0 +1,1 @@
+"""Simulations: one trace, one cluster, some policies; put together, run, compared."""

@@ -1,0 +1,283 @@
+"""One trace, one cluster, one policy: put together, run to the end, and accounted for."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
+from pathlib import Path
+from random import Random
+from time import process_time
+from traceback import extract_tb
+from typing import BinaryIO, cast
+
+import orjson
+
+from dovetail.core.errors import DovetailError, UnfinishedRun
+from dovetail.core.journal import Journal, lines
+from dovetail.core.loop import Policy, run
+from dovetail.core.model import Interruption, Node, Seconds, Tenant
+from dovetail.core.state import State
+from dovetail.core.view import IndexSpec
+from dovetail.experiments.search_passes import counting
+from dovetail.models.cost import Costs, rates_of
+from dovetail.models.failures import NodeFailures
+from dovetail.models.hourly import Hourly
+from dovetail.models.speed_table import SpeedTable
+from dovetail.models.workload import Arrival
+from dovetail.policies.placement import PLACEMENTS
+from dovetail.policies.registry import Knowledge, make
+from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, Predictor, UserEstimate
+from dovetail.predict.learned import LEARNED, Learned
+from dovetail.predict.speed import predictors as speed_predictors
+from dovetail.results.charges import Charges
+from dovetail.results.outcomes import Outcomes, summarise
+from dovetail.results.record import RunRecord
+from dovetail.worlds.simulated import NodeEvent, SimulatedCluster
+
+PREDICTORS: Mapping[str, str] = {
+    "oracle": "the truth",
+    "noisy-oracle": "the truth with errors",
+    "history-mean": "what similar jobs took before",
+    "user-estimate": "what users said",
+    "recent-mean": "what similar jobs took lately",
+    "boosted": "trees fitted to the past, every week anew",
+    "mixture": "what similar jobs took lately, and trees for what that misses",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything of a simulation but its policy."""
+
+    arrivals: Sequence[Arrival]
+    nodes: Sequence[Node]
+    tenants: Sequence[Tenant] = ()
+    node_events: Sequence[NodeEvent] = ()
+    failures: NodeFailures | None = None
+    placement: str = "consolidated"
+    predictor: str = "oracle"
+    kind_speeds: Mapping[str, float] = field(default_factory=dict)
+    across_nodes: float = 1.0
+    across_racks: float = 1.0
+    pair_speed: float | None = None
+    seed: int = 0
+    costs: Costs | None = None  # None: what the nodes say of their power, and nothing else
+    speed_table: SpeedTable | None = None  # how fast models really run on which GPUs
+    speeds: str = "similar"  # what policies are told of it
+    believed: Costs | None = None  # what policies are told that all costs; None: the truth
+
+    def charged(self) -> Costs:
+        """What everything costs."""
+        return Costs(rates_of(self.nodes)) if self.costs is None else self.costs
+
+    def policy(self, text: str) -> Policy:
+        return make(text, PLACEMENTS[self.placement], self.knowledge())
+
+    def knowledge(self) -> Knowledge:
+        """What policies may ask for. The truth goes in here and nowhere else."""
+        durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
+        predictors: dict[str, Predictor] = {
+            "oracle": Oracle(durations),
+            "noisy-oracle": NoisyOracle(durations, self.seed),
+            "history-mean": HistoryMean(),
+            "user-estimate": UserEstimate(),
+        }
+        predictors |= {way: Learned(way) for way in LEARNED}
+        services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
+        believed = self.charged() if self.believed is None else self.believed
+        return Knowledge(
+            predictors,
+            self.predictor,
+            _thinned(services),
+            believed,
+            speed_predictors(self.speed_table),
+            self.speeds if self.speed_table else "none",
+        )
+
+    def world(self) -> SimulatedCluster:
+        from dovetail.models.speed import by_kind_and_placement, by_table, same_for_all_pairs
+
+        power = self.charged().power
+        uneven = (
+            self.kind_speeds
+            or power
+            or self.across_nodes != 1.0
+            or self.across_racks != 1.0
+            or any(arrival.job.options for arrival in self.arrivals)
+        )
+        speed = by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks, power)
+        if self.speed_table is not None:
+            speed = by_table(self.speed_table, otherwise=speed)
+        return SimulatedCluster(
+            self.nodes,
+            self.arrivals,
+            tenants=self.tenants,
+            node_events=self.node_events,
+            failures=self.failures,
+            speed=speed if uneven or self.speed_table is not None else None,
+            interference=None if self.pair_speed is None else same_for_all_pairs(self.pair_speed),
+        )
+
+
+def with_interruption_cost(
+    arrivals: Sequence[Arrival], save_s: Seconds, restore_s: Seconds
+) -> list[Arrival]:
+    """The same trace, every job that names no cost of its own costing that much to interrupt."""
+
+    def charged(arrival: Arrival) -> Arrival:
+        own = arrival.job.interruption
+        if own.save_s or own.restore_s:
+            return arrival
+        cost = Interruption(save_s, restore_s, own.lost_s)
+        return replace(arrival, job=replace(arrival.job, interruption=cost))
+
+    return [charged(arrival) for arrival in arrivals]
+
+
+def with_time_error(arrivals: Sequence[Arrival], error: float, seed: int) -> list[Arrival]:
+    """The same trace, every job really taking up to that part more or less than its options say."""
+    return [
+        replace(
+            a, work_s=a.work_s * (1.0 + error * (2.0 * Random(f"{seed}/{a.job.id}").random() - 1))
+        )
+        for a in arrivals
+    ]
+
+
+def with_errors(costs: Costs, price: float, carbon: float, seed: int) -> Costs:
+    """The same costs as policies may believe them: every hour's price and carbon is up to that part
+    higher or lower than it will be."""
+
+    def wrong(table: Hourly, error: float) -> Hourly:
+        chance = Random(f"{seed}/{table.what}")
+        values = [value * (1.0 + error * chance.uniform(-1.0, 1.0)) for value in table.values]
+        return Hourly(values, table.what)
+
+    usual = costs.price.mean if costs.usual_price is None else costs.usual_price
+    return replace(
+        costs,
+        price=wrong(costs.price, price) if price else costs.price,
+        carbon=wrong(costs.carbon, carbon) if carbon else costs.carbon,
+        usual_price=usual,
+    )
+
+
+def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:
+    """Evenly spaced quantiles: an index over a thousand samples is as good as over a million."""
+    if len(ordered) <= most:
+        return ordered
+    return tuple(ordered[int((i + 0.5) * len(ordered) / most)] for i in range(most))
+
+
+def simulate(
+    experiment: Experiment,
+    policy: str,
+    *,
+    rows: bool = False,
+    journal: Path | None = None,
+    progress: Callable[[int], object] | None = None,
+    watching: IndexSpec | None = None,
+) -> RunRecord:
+    """Run the policy to the end. Every job is accounted for, or this fails."""
+    decider, world, state = experiment.policy(policy), experiment.world(), State()
+    counted = counting(decider)
+    outcomes = Outcomes(rows, progress)
+    charges = Charges(experiment.charged())
+    state.index(outcomes)
+    state.index(charges)
+    if watching is not None:
+        state.index(watching)
+    with _without_garbage_collection(), _journal_to(journal) as write, _blaming(policy, state):
+        began = process_time()
+        run(world, [counted or decider], state, write)
+        cpu_seconds = process_time() - began
+    _check_all_ended(state, len(experiment.arrivals), outcomes.ended, policy)
+    summary = summarise(policy, outcomes, charges, state, cpu_seconds)
+    if counted is not None:
+        summary = {**summary, **counted.figures()}
+    nodes, refusals = list(state.room.nodes), outcomes.refusals
+    return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
+
+
+def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> None:
+    if not state.tracks and ended == submitted:
+        return
+    waiting = next(iter(state.tracks.values()), None)
+    example = f"; job {waiting.job.id!r} asks for {waiting.shape}" if waiting else ""
+    raise UnfinishedRun(
+        f"policy {policy!r} left {submitted - ended} of {submitted} jobs unfinished at "
+        f"t={state.now:g}{example}"
+    )
+
+
+@contextmanager
+def _blaming(policy: str, state: State) -> Iterator[None]:
+    """A policy that breaks, perhaps somebody else's, is told in one line: which, when and where."""
+    try:
+        yield
+    except (DovetailError, OSError):
+        raise
+    except Exception as error:
+        frame = extract_tb(error.__traceback__)[-1]
+        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
+        raise DovetailError(
+            f"policy {policy!r} failed at t={state.now:g}: {what} "
+            f"({Path(frame.filename).name}:{frame.lineno})"
+        ) from error
+
+
+def unfinished(path: Path) -> Path:
+    """The name of a file while it is being written."""
+    return path.with_name(path.name + ".part")
+
+
+@contextmanager
+def _journal_to(path: Path | None) -> Iterator[Journal | None]:
+    """A journal that streams into a file and has its name only when it is whole."""
+    if path is None:
+        yield None
+        return
+    part = unfinished(path)
+    try:
+        with _streaming_to(part, packed=path.suffix == ".gz") as write:
+            yield write
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
+    """The same bytes for the same run."""
+    with ExitStack() as opened:
+        file: BinaryIO = opened.enter_context(open(path, "wb"))
+        if packed:
+            from gzip import GzipFile
+
+            zipped = GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0)
+            file = cast(BinaryIO, opened.enter_context(zipped))
+        text = opened.enter_context(TextIOWrapper(file, "utf-8", newline="\n"))
+        journal = Journal(lambda entries, times: text.write(lines(entries, times, quick_texts)))
+        yield journal
+        journal.flush()
+
+
+def quick_texts(times: list[Seconds]) -> list[str]:
+    """They read back as those of `repr` do, which takes ten times as long."""
+    return orjson.dumps(times)[1:-1].decode().split(",")
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Nothing in a run is cyclic, and looking for cycles among a million jobs costs a quarter of it."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -1,0 +1,268 @@
+"""Several policies at once, each in a process of its own, with one progress bar for all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from dovetail.core.errors import DovetailError
+from dovetail.experiments.experiment import Experiment, simulate, unfinished
+from dovetail.experiments.files import JOURNAL
+from dovetail.experiments.time_left import Bar, Pace
+from dovetail.results.record import RunRecord
+
+T = TypeVar("T")
+
+_LOOK_EVERY_S = 0.1
+_STOPPED = "stopped before its end"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One of several that has no result, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What came of several: a result or a failure for each, in order."""
+
+    results: Sequence[T | Failure]
+    stopped: int = 0  # the signal that ended it early
+
+    @property
+    def good(self) -> list[T]:
+        return [one for one in self.results if not isinstance(one, Failure)]
+
+    @property
+    def failures(self) -> list[Failure]:
+        return [one for one in self.results if isinstance(one, Failure)]
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.stopped if self.stopped else int(bool(self.failures))
+
+
+def simulate_all(
+    experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
+) -> Outcome[RunRecord]:
+    """One record per policy, in their order, or why there is none."""
+
+    def one(number: int, tell: Callable[[int], object]) -> RunRecord:
+        return _one(experiment, policies[number], folders[number], tell)
+
+    def abandon(number: int) -> None:
+        _remove_journal(folders[number])
+
+    sizes = [len(experiment.arrivals)] * len(policies)
+    return each(policies, sizes, one, "simulating", quiet, abandon)
+
+
+def each(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    work: Callable[[int, Callable[[int], object]], T],
+    doing: str,
+    quiet: bool,
+    abandon: Callable[[int], object] = lambda number: None,
+) -> Outcome[T]:
+    """What `work(number, tell)` gives for each, in order; `tell` hears how much of its size is done.
+
+    As many processes as there are processors. One that fails costs the others nothing, and those that
+    a signal cuts short are told to `abandon`; where there is but one, or nothing comes of any, the
+    error is raised.
+    """
+    forks = len(names) > 1 and hasattr(os, "fork")
+    pace = Pace(sizes, _processors() if forks else 1)
+    with _ending_when_told(), Bar(pace, doing, quiet) as bar:
+        if forks:
+            return _Side(names, work, pace, bar, abandon).by_side()
+        return Outcome([_alone(number, work, pace, bar) for number in range(len(names))])
+
+
+def _alone(
+    number: int, work: Callable[[int, Callable[[int], object]], T], pace: Pace, bar: Bar
+) -> T:
+    pace.begin(number)
+
+    def tell(done: int) -> None:
+        pace.tell(number, done)
+        bar.show()
+
+    result = work(number, tell)
+    pace.end(number)
+    return result
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _one(
+    experiment: Experiment, policy: str, folder: Path | None, progress: Callable[[int], object]
+) -> RunRecord:
+    journal = folder / JOURNAL if folder else None
+    return simulate(experiment, policy, rows=folder is not None, journal=journal, progress=progress)
+
+
+class _Told(BaseException):
+    """A signal asks us to end: unwind, so that no child is left and what is done is kept."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """SIGTERM unwinds this process, so that it ends its children and leaves no half-written file."""
+
+    def end(number: int, _: object) -> None:
+        raise _Told(number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread, which alone may say what signals do
+        yield
+        return
+    try:
+        yield
+    except _Told as told:
+        raise SystemExit(128 + told.number) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Side(Generic[T]):
+    """Pieces of work side by side, each in a process. Forked, so that a large trace is shared and not
+    sent."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        work: Callable[[int, Callable[[int], object]], T],
+        pace: Pace,
+        bar: Bar,
+        abandon: Callable[[int], object],
+    ) -> None:
+        self._names, self._work, self._pace, self._bar = names, work, pace, bar
+        self._abandon = abandon
+        self._context = multiprocessing.get_context("fork")
+        self._done = self._context.Array("q", len(names), lock=False)
+        self._running: dict[int, tuple[Any, Connection]] = {}
+        self._results: dict[int, T | Failure] = {}
+        self._errors: list[Exception] = []
+
+    def by_side(self) -> Outcome[T]:
+        stopped = 0
+        try:
+            self._run_all()
+        except _Told as told:
+            stopped = told.number
+        except KeyboardInterrupt:
+            stopped = signal.SIGINT
+        finally:
+            self._take_last_results()
+            self._end_all()
+        if not any(not isinstance(one, Failure) for one in self._results.values()):
+            if stopped == signal.SIGINT:
+                raise KeyboardInterrupt
+            if stopped:
+                raise SystemExit(128 + stopped)
+            raise self._errors[0]
+        for number, name in enumerate(self._names):
+            self._results.setdefault(number, Failure(name, _STOPPED))
+        return Outcome([self._results[number] for number in range(len(self._names))], stopped)
+
+    def _run_all(self) -> None:
+        waiting, most = list(range(len(self._names)))[::-1], _processors()
+        while waiting or self._running:
+            while waiting and len(self._running) < most:
+                self._begin(waiting.pop())
+            self._collect()
+            for number in self._running:
+                self._pace.tell(number, self._done[number])
+            self._bar.show()
+
+    def _begin(self, number: int) -> None:
+        ours, theirs = self._context.Pipe(duplex=False)
+        run = self._context.Process(
+            target=self._in_a_process, args=(number, theirs, os.getpid()), daemon=True
+        )
+        run.start()
+        theirs.close()
+        self._running[number] = (run, ours)
+        self._pace.begin(number)
+
+    def _in_a_process(self, number: int, out: Connection, parent: int) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+        def tell(made: int) -> None:
+            if os.getppid() != parent:
+                raise SystemExit(1)  # killed outright, it could not end us
+            self._done[number] = made
+
+        try:
+            out.send(self._work(number, tell))
+        except (DovetailError, OSError) as error:
+            out.send(error)
+        except KeyboardInterrupt:
+            pass
+
+    def _collect(self) -> None:
+        """Take in the results of those that are done."""
+        outs = [out for _, out in self._running.values()]
+        ready = multiprocessing.connection.wait(outs, _LOOK_EVERY_S)
+        for number, (process, out) in list(self._running.items()):
+            if out not in ready:
+                continue
+            result = self._received(number, process, out)
+            process.join()
+            del self._running[number]
+            self._pace.end(number)
+            if isinstance(result, Exception):
+                self._errors.append(result)
+                self._abandon(number)
+                self._results[number] = Failure(self._names[number], str(result))
+            else:
+                self._results[number] = result
+
+    def _received(self, number: int, process: Any, out: Connection) -> Any:
+        try:
+            return out.recv()
+        except EOFError:
+            process.join()
+            return DovetailError(
+                f"the process that ran {self._names[number]!r} died (exit code {process.exitcode}); "
+                "if memory ran out, compare fewer policies at a time"
+            )
+
+    def _take_last_results(self) -> None:
+        """We are stopped: one may be done and not heard yet. Who was stopped with us has not failed."""
+        under_way = list(self._running)
+        if under_way:
+            self._collect()
+        for number in under_way:
+            if isinstance(self._results.get(number), Failure):
+                self._results[number] = Failure(self._names[number], _STOPPED)
+
+    def _end_all(self) -> None:
+        for number, (process, _) in self._running.items():
+            process.terminate()
+            process.join()
+            self._abandon(number)
+
+
+def _remove_journal(folder: Path | None) -> None:
+    """There will be no summary beside it."""
+    if folder:
+        for path in (folder / JOURNAL, unfinished(folder / JOURNAL)):
+            path.unlink(missing_ok=True)

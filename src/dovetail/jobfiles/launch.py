@@ -1,0 +1,159 @@
+"""What is executed for a description: the files to write beforehand, and the argument vector."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from dovetail.jobfiles import arrays
+from dovetail.jobfiles.job_model import JobSpec
+
+BASH, SH = "/bin/bash", "/bin/sh"
+# In the folder of a job that is a Slurm script: our commands for it, and how many steps it has had.
+TOOLS, SLURM_TOOLS, STEPS = "bin", ("srun", "scontrol"), "steps"
+INTERPRETERS = (
+    "python",
+    "bash",
+    "sh",
+    "env",
+    "uv",
+    "torchrun",
+    "accelerate",
+    "srun",
+    "run",
+    "launch",
+    "nohup",
+    "time",
+    "exec",
+)
+PREPARE = ("cd", "set", "source", "export", "module", ".", "conda", "echo")
+LONGEST_NAME = 40
+# $1 is the script that must succeed first; the rest is the job itself.
+AFTER_SETUP = 'shell=$1 setup=$2; shift 2; "$shell" "$setup" && exec "$@"'
+
+
+def scripts(spec: JobSpec) -> dict[str, str]:
+    """The files that `argv` needs, by name: scripts may be longer than one argument may be."""
+    found = {"run": spec.run, "setup": spec.setup}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def argv(spec: JobSpec, folder: str) -> tuple[str, ...]:
+    """The argument vector, given the folder that holds the `scripts`."""
+    main = spec.command
+    if spec.run is not None:
+        main = (*interpreter(spec.run), os.path.join(folder, "run"), *spec.args)
+    if spec.setup is None:
+        return main
+    setup = os.path.join(folder, "setup")
+    return (SH, "-c", AFTER_SETUP, "dovetail", shell(), setup, *main)
+
+
+def interpreter(script: str) -> tuple[str, ...]:
+    """What its first line names, as Linux reads it: a program and one argument. Else the shell."""
+    first = script.partition("\n")[0].rstrip("\r")
+    named = first.removeprefix("#!").strip() if first.startswith("#!") else ""
+    return tuple(named.split(None, 1)) or (shell(),)
+
+
+def shell() -> str:
+    return BASH if os.path.exists(BASH) else SH
+
+
+def slurm_variables(
+    spec: JobSpec,
+    job_id: str,
+    name: str,
+    submitted_in: str,
+    index: int | None = None,
+    array: str | None = None,
+) -> dict[str, str]:
+    """What batch scripts read, if it is one. What follows from single options (SLURM_NTASKS …) is in
+    its `envs`, and only if it has the option, as under Slurm: some libraries believe then that Slurm
+    starts their other processes."""
+    if not spec.slurm:
+        return {}
+    host = os.uname().nodename.partition(".")[0]
+    cpus = str(max(int(spec.resources.cpus), 1) if spec.resources.cpus else os.cpu_count() or 1)
+    same = (
+        (job_id, "JOB_ID JOBID"),
+        (name, "JOB_NAME"),
+        (submitted_in, "SUBMIT_DIR"),
+        (host, "JOB_NODELIST NODELIST SUBMIT_HOST TOPOLOGY_ADDR"),
+        ("1", "JOB_NUM_NODES NNODES"),
+        ("0", "NODEID PROCID LOCALID GTIDS"),
+        (cpus, "CPUS_ON_NODE JOB_CPUS_PER_NODE"),
+        ("dovetail", "CLUSTER_NAME JOB_PARTITION"),
+    )
+    return {
+        **{f"SLURM_{own}": value for value, names in same for own in names.split()},
+        "SLURMD_NODENAME": host,
+        **(_of_array(job_id, index, array) if index is not None else {}),
+    }
+
+
+def _of_array(job_id: str, index: int, array: str | None) -> dict[str, str]:
+    found = {
+        "SLURM_ARRAY_JOB_ID": job_id.partition(".")[0],
+        "SLURM_ARRAY_TASK_ID": str(index),
+    }
+    if array is not None:
+        indices = arrays.parse(array).indices
+        found["SLURM_ARRAY_TASK_COUNT"] = str(len(indices))
+        found["SLURM_ARRAY_TASK_MIN"] = str(indices[0])
+        found["SLURM_ARRAY_TASK_MAX"] = str(indices[-1])
+        found["SLURM_ARRAY_TASK_STEP"] = str(indices[1] - indices[0] if len(indices) > 1 else 1)
+    return found
+
+
+def slurm_environment(own: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The submitter's, without what another Slurm has told it, and with our `srun`: first in PATH,
+    and as functions of bash, since a login shell (`#!/bin/bash -l`) makes its PATH anew."""
+    found = {name: value for name, value in own.items() if not name.startswith("SLURM_")}
+    tools = os.path.join(folder, TOOLS)
+    for tool in SLURM_TOOLS:
+        found[f"BASH_FUNC_{tool}%%"] = f'() {{ {shlex.quote(os.path.join(tools, tool))} "$@"; }}'
+    found["PATH"] = f"{tools}:{own.get('PATH', os.defpath)}"
+    return found
+
+
+def slurm_tool(source: str, python: str) -> str:
+    """The program of that source as a script that any user can run: by our Python, else by theirs. Its
+    first lines are commands to the shell, and to Python a text."""
+    program, ours, quotes = source.split('"""', 2)[2], shlex.quote(python), "'" * 3
+    return (
+        f"#!/bin/sh\n{quotes}:'\n"
+        f'[ -x {ours} ] && exec {ours} -I -S "$0" "$@"\n'
+        f'exec python3 -I -S "$0" "$@"\n{quotes}\n{program}'
+    )
+
+
+def short_name(spec: JobSpec) -> str:
+    """A name for a job that has none: the program it runs, or the script a program is given."""
+    words = spec.command or _first_command(spec.run or "")
+    names = [PurePath(word).name for word in words if "=" not in word and word[:1] != "-"]
+    if "-c" not in words:  # what follows it would be code
+        names = [name for name in names if name and not _interprets(name)] or names
+    found = names[0] if names else ""
+    return found[:LONGEST_NAME] if found and found.isprintable() else "job"
+
+
+def words_of(spec: JobSpec) -> list[str]:
+    """What it runs, as words: of a script its first line that does more than prepare."""
+    return [*spec.command] or [*_first_command(spec.run or ""), *spec.args]
+
+
+def _first_command(script: str) -> list[str]:
+    """The words of the first line that does more than prepare."""
+    lines = (line.split() for line in script.split("\n"))
+    return next((line for line in lines if line and not _prepares(line[0])), [])
+
+
+def _prepares(word: str) -> bool:
+    return word.startswith("#") or word in PREPARE
+
+
+def _interprets(name: str) -> bool:
+    return name.startswith("python") or name in INTERPRETERS

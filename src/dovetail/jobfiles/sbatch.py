@@ -1,0 +1,330 @@
+"""`#SBATCH` lines of an existing batch script, as fields of a job description.
+
+Needs the standard library only: submitting a script must not wait for pydantic to load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dovetail.core.errors import BadInput
+from dovetail.jobfiles.sbatch_lines import Option, options
+
+DAY, HOUR, MINUTE = 86_400, 3600, 60
+DAYS_FIRST = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+MINUTES_FIRST = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
+HOURS_FIRST = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9})")
+SIZE = re.compile(r"(\d{1,12})([kmgt]?)b?", re.IGNORECASE)
+UNIT_NAMES = {"": "MiB", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
+SIGNAL = re.compile(r"(?:[RB]+:)?(?:SIG)?(\w+)(?:@(\d{1,6}))?", re.IGNORECASE)
+SIGNALS_TERM = ("TERM", "15")
+SRUN = re.compile(r"(?:^|[\s;&|(])srun(?=[ \t])")
+NO_LIMIT = ("0", "UNLIMITED", "INFINITE", "-1")
+DEFAULT_SIGNAL_S = 60  # as Slurm has it
+DEFAULT_NICE = 100
+MOST_TASKS = 100_000
+
+NEEDLESS = {"comment", "parsable", "quiet", "verbose", "open-mode"}  # nobody misses them
+REASONS = {
+    "output": "what a job prints is shown by `dovetail logs`",
+    "error": "what a job prints is shown by `dovetail logs`",
+    "partition": "there is one queue",
+    "begin": "it starts as soon as there is room",
+    "hold": "use `dovetail pause` after submitting",
+}
+
+
+class Request:
+    """What the options so far ask for. (A dataclass would take longer to import than all the rest.)"""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.gpus: dict[str, tuple[str, int]] = {}  # by option: the kind and the number
+        self.cpus_per_task: int | None = None
+        self.tasks: dict[str, tuple[int, Option]] = {}  # by option
+        self.variables: dict[str, str] = {}  # that Slurm sets for options
+        self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
+        self.notices: list[str] = []
+        self.ignored: list[Option] = []
+
+
+def parse_sbatch(
+    script: str, args: Sequence[str] = (), source: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a job description, ready to be sent, and what the user should know."""
+    request = Request()
+    try:
+        for option in options(script, request.notices):
+            _take(option, request)
+        _check_tasks(request, script)
+        _check_steps(script)
+    except BadInput as error:
+        raise BadInput(f"{source}, {error}" if source else str(error)) from None
+    resources = _resources(request)
+    envs = {**request.variables, **request.fields.get("envs", {})}
+    request.fields |= {
+        **({"envs": envs} if envs else {}),
+        "run": _without_values(script),
+        "slurm": True,
+        "resources": resources,
+    }
+    if args:
+        request.fields["args"] = list(args)
+    return request.fields, [*request.notices, *_told_ignored(request.ignored)]
+
+
+def _take(option: Option, request: Request) -> None:
+    take = TAKEN.get(option.name)
+    if take is None:
+        if option.name not in NEEDLESS:
+            request.ignored.append(option)
+        return
+    try:
+        take(option, request)
+    except ValueError as error:
+        raise BadInput(f"line {option.line}: {option!s:.80}: {error}") from None
+
+
+def _told_ignored(options: Sequence[Option]) -> list[str]:
+    """One sentence for all, and why where there is more to say."""
+    if not options:
+        return []
+    names = dict.fromkeys(f"{option!s:.60}" for option in options)
+    reasons = dict.fromkeys(REASONS[own.name] for own in options if own.name in REASONS)
+    return [f"not used: {', '.join(names)}{''.join(f'; {reason}' for reason in reasons)}"]
+
+
+def _as(name: str) -> Callable[[Option, Request], None]:
+    """Taken as it is, under our name."""
+
+    def take(option: Option, request: Request) -> None:
+        request.fields[name] = _given(option)
+
+    return take
+
+
+def _given(option: Option) -> str:
+    if not option.value:
+        raise ValueError("it has no value")
+    return option.value
+
+
+def _count(option: Option) -> int:
+    if not re.fullmatch(r"\d{1,6}", option.value):
+        raise ValueError("a whole number is needed")
+    return int(option.value)
+
+
+def _time(option: Option, request: Request) -> None:
+    seconds = _slurm_seconds(_given(option))
+    if seconds:
+        request.fields["time_limit"] = seconds
+    else:
+        request.fields.pop("time_limit", None)
+
+
+def _slurm_seconds(text: str) -> int:
+    """Minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]."""
+    if text.upper() in NO_LIMIT:
+        return 0
+    for pattern, units in (
+        (DAYS_FIRST, (DAY, HOUR, MINUTE, 1)),
+        (HOURS_FIRST, (HOUR, MINUTE, 1)),
+        (MINUTES_FIRST, (MINUTE, 1)),
+    ):
+        if match := pattern.fullmatch(text):
+            parts = (int(part or 0) for part in match.groups())
+            return sum(part * unit for part, unit in zip(parts, units, strict=True))
+    raise ValueError("a time such as 90 (minutes), 1:30:00 or 1-12:00:00 is needed")
+
+
+def _gres(option: Option, request: Request) -> None:
+    for own in _given(option).split(","):
+        name, *rest = own.removeprefix("gres/").split("(")[0].replace("=", ":").split(":")
+        if name == "gpu":
+            request.gpus[option.name] = _kind_and_count(rest)
+        elif name != "none":
+            request.ignored.append(option._replace(value=own))
+
+
+def _gpus(option: Option, request: Request) -> None:
+    asked = _given(option).split(",")
+    if len(asked) > 1:
+        raise ValueError("a job has GPUs of one kind; name one")
+    request.gpus[option.name] = _kind_and_count(asked[0].split(":"))
+
+
+def _kind_and_count(parts: list[str]) -> tuple[str, int]:
+    """`a100:2`, `a100`, `2` or nothing, which is one GPU."""
+    *kind, count = parts if parts and parts[-1].isdecimal() else [*parts, "1"]
+    if len(kind) > 1 or len(count) > 6:
+        raise ValueError("a kind and a number are needed, such as gpu:a100:2")
+    return "".join(kind), int(count)
+
+
+def _cpus(option: Option, request: Request) -> None:
+    request.cpus_per_task = _count(option)
+    request.variables["SLURM_CPUS_PER_TASK"] = str(request.cpus_per_task)
+
+
+def _tasks(option: Option, request: Request) -> None:
+    request.tasks[option.name] = (max(_count(option), 1), option)
+
+
+def _check_tasks(request: Request, script: str) -> None:
+    """The script runs once, and starts its tasks by `srun`. More of them than one node may have would
+    need another."""
+    each = request.tasks.get("ntasks-per-node")
+    count, option = request.tasks.get("ntasks") or each or (0, None)
+    if option is None:
+        return
+    if each is not None and count > each[0]:
+        raise BadInput(
+            f"line {option.line}: {option}: with {each[0]} a node it needs several machines; "
+            "a job runs on one"
+        )
+    if count > 1 and SRUN.search(script) is None:
+        told = f"{option}: the script is run once, with room for so many tasks; srun starts them"
+        request.notices.append(told)
+    tasks = str(count)
+    request.variables |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
+    request.variables["SLURM_TASKS_PER_NODE"] = tasks
+    if each is not None:
+        request.variables["SLURM_NTASKS_PER_NODE"] = str(each[0])
+
+
+def _check_steps(script: str) -> None:
+    """What `srun` would refuse when the job runs, where it can be seen now."""
+    if SRUN.search(script) is None:
+        return
+    from dovetail.worlds.local.srun import Wrong, check, parse
+
+    for number, line in enumerate(script.split("\n"), 1):
+        called = SRUN.search(line)
+        if called is None or line.lstrip().startswith("#"):
+            continue
+        try:
+            check(parse(line[called.end() :].split())[0])
+        except Wrong as problem:
+            if "$" not in str(problem):
+                raise BadInput(f"line {number}: srun {problem}") from None
+
+
+def _nodes(option: Option, request: Request) -> None:
+    least = _given(option).split("-")[0]
+    if not least.isdecimal() or int(least[:9]) != 1:
+        raise ValueError("a job runs on one machine; ask for 1 node")
+
+
+def _memory(option: Option, request: Request) -> None:
+    match = SIZE.fullmatch(option.value)
+    if match is None:
+        raise ValueError("a size such as 4G or 500M is needed")
+    request.memory = (option.name, int(match[1]), UNIT_NAMES[match[2].lower()])
+
+
+def _signal(option: Option, request: Request) -> None:
+    match = SIGNAL.fullmatch(_given(option))
+    if match is None:
+        raise ValueError("a signal and seconds are needed, such as USR1@90")
+    request.fields["checkpoint"] = {"grace": int(match[2] or DEFAULT_SIGNAL_S)}
+    if match[1].upper() not in SIGNALS_TERM:
+        request.notices.append(f"{option}: it is told to stop by SIGTERM, not by {match[1]}")
+
+
+def _nice(option: Option, request: Request) -> None:
+    if not re.fullmatch(r"-?\d{1,9}", option.value or str(DEFAULT_NICE)):
+        raise ValueError("a whole number is needed")
+    request.fields["priority"] = -int(option.value or DEFAULT_NICE)
+
+
+def _dependency(option: Option, request: Request) -> None:
+    ids: list[str] = []
+    for piece in _given(option).split(","):
+        kind, *jobs = piece.split(":")
+        if kind != "afterok" or not jobs or "?" in piece or "+" in piece:
+            raise ValueError("only afterok:ID[:ID…] is understood; it would start too early")
+        ids += [job.replace("_", ".") for job in jobs]
+    request.fields["after"] = ids
+
+
+def _requeue(option: Option, request: Request) -> None:
+    request.fields["preemptible"] = "restart" if option.name == "requeue" else True
+
+
+def _without_values(script: str) -> str:
+    """What `--export` sets is in the environment now; the script is kept longer than that."""
+    return re.sub(r"(?m)^(#SBATCH\s.*--export[= ]).*$", r"\1(set)", script)
+
+
+def _export(option: Option, request: Request) -> None:
+    """Variables that are set; the others come along in any case."""
+    words = _given(option).split(",")
+    envs = dict(word.split("=", 1) for word in words if "=" in word)
+    if envs:
+        request.fields["envs"] = envs
+    if "ALL" not in words:
+        request.notices.append("--export: the job gets all variables of your shell all the same")
+
+
+def _resources(request: Request) -> dict[str, Any]:
+    """A script that asks for no GPU gets none, as under Slurm."""
+    told = request.tasks.get("ntasks") or request.tasks.get("ntasks-per-node")
+    tasks = min(told[0] if told else 1, MOST_TASKS)
+    kind, gpus = _all_gpus(request, tasks)
+    found: dict[str, Any] = {"gpus": gpus}
+    if not gpus:
+        request.notices.append("it asks for no GPU (--gres, --gpus), so it gets none")
+    if kind and gpus:
+        found["accelerators"] = kind
+    if request.cpus_per_task is not None or request.tasks or not gpus:
+        found["cpus"] = max(1, request.cpus_per_task or 1) * tasks
+    if memory := _all_memory(request, gpus, found.get("cpus", 1)):
+        found["memory"] = memory
+    return found
+
+
+def _all_gpus(request: Request, tasks: int) -> tuple[str, int]:
+    """--gpus counts them all; the others are per node, of which there is one, or per task."""
+    for name in ("gpus", "gpus-per-node", "gres", "gpus-per-task"):
+        if name in request.gpus:
+            kind, count = request.gpus[name]
+            if name != "gres":
+                request.variables[f"SLURM_{name.upper().replace('-', '_')}"] = str(count)
+            return kind, count * (tasks if name == "gpus-per-task" else 1)
+    return "", 0
+
+
+def _all_memory(request: Request, gpus: int, cpus: int) -> str:
+    """--mem=0 asks for all there is: a job that names no amount may use it."""
+    name, amount, unit = request.memory
+    total = amount * {"mem": 1, "mem-per-cpu": cpus, "mem-per-gpu": gpus}[name]
+    return f"{total}{unit}" if total else ""
+
+
+TAKEN: Mapping[str, Callable[[Option, Request], None]] = {
+    "account": _as("tenant"),
+    "array": _as("array"),
+    "chdir": _as("workdir"),
+    "cpus-per-task": _cpus,
+    "dependency": _dependency,
+    "export": _export,
+    "gpus": _gpus,
+    "gpus-per-node": _gpus,
+    "gpus-per-task": _gpus,
+    "gres": _gres,
+    "job-name": _as("name"),
+    "mem": _memory,
+    "mem-per-cpu": _memory,
+    "mem-per-gpu": _memory,
+    "nice": _nice,
+    "no-requeue": _requeue,
+    "nodes": _nodes,
+    "ntasks": _tasks,
+    "ntasks-per-node": _tasks,
+    "requeue": _requeue,
+    "signal": _signal,
+    "time": _time,
+}

@@ -1,0 +1,1 @@
+"""Backfilling: short jobs use the gaps before wide ones."""

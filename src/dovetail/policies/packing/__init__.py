@@ -1,0 +1,1 @@
+"""Two jobs on one GPU."""

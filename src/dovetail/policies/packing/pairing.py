@@ -1,0 +1,128 @@
+"""The pair scheduler: lets another scheduler give out turns, and packs whoever is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final, final
+
+from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
+from dovetail.core.model import WHOLE_GPU, Placement
+from dovetail.core.plan import Place
+from dovetail.core.room import Room
+from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
+from dovetail.policies.listing import ListScheduler
+from dovetail.policies.packing.partners import Partners, PartnersBy
+
+_HALF: Final = WHOLE_GPU // 2
+
+
+@final
+class PairScheduler:
+    """Two jobs of one size share the GPUs of one while they do more there than one alone.
+
+    pack: make pairs while jobs wait; migrate: when nobody waits, gather a job that is spread out.
+    """
+
+    def __init__(
+        self,
+        turns: ListScheduler,
+        place: Place,
+        partners: PartnersBy,
+        *,
+        pack: bool,
+        migrate: bool,
+        seed: int,
+    ) -> None:
+        self._turns: Final = turns
+        self._place: Final = place
+        self._spec: Final = partners
+        self._pack: Final = pack
+        self._migrate: Final = migrate
+        self._seed: Final = seed
+
+    def decide(self, view: View) -> Sequence[Action]:
+        partners = view.index(self._spec)
+        assert isinstance(partners, Partners)
+        if partners.changed:
+            changes = self._unpack(view, partners)
+            if changes:
+                # These change what is free: carry them out, then decide again at the same instant.
+                return [*changes, Wake(view.now)]
+        actions = self._turns.decide(view)
+        if actions and not isinstance(actions[0], Wake):
+            # Whoever still waits may be packed on what has just started: look again at once.
+            again = self._pack and partners.may_pair_after(actions, view)
+            return [*actions, Wake(view.now)] if again else actions
+        if view.waiting_count:
+            pairs = self._pairs(view, partners) if self._pack else []
+            return [*actions, *pairs, Wake(view.now)] if pairs else actions  # see how they do
+        return self._migration(view, partners) if self._migrate else ()
+
+    # ------------------------------------------------------------------------------------- packing
+
+    def _unpack(self, view: View, partners: Partners) -> list[Action]:
+        """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
+        actions: list[Action] = []
+        for packed in list(partners.changed.values()):
+            mates = list(packed.mates.values())
+            if len(mates) == 1 and _may_grow(view.room, mates[0]):
+                actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
+            elif len(mates) == 2 and all([track.phase is Phase.RUNNING for track in mates]):
+                if partners.pay(packed) or mates[1].pinned:
+                    del partners.changed[packed.slices]
+                else:
+                    actions.append(Preempt(mates[1].job.id))
+                    actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
+        return actions
+
+    def _pairs(self, view: View, partners: Partners) -> list[Action]:
+        """Put waiting jobs on the GPUs of running ones of the same size, chosen by chance."""
+        actions: list[Action] = []
+        chance: Random | None = None
+        for lane, guests in partners.guests.items():
+            candidates = partners.hosts.get(lane)
+            if not guests or not candidates:
+                continue
+            if chance is None:
+                chance = Random(f"{self._seed}/{view.now!r}")
+            hosts = [track for track in candidates.values() if _may_host(view.room, track)]
+            for guest in guests.values():
+                if not hosts:
+                    break
+                host = hosts.pop(chance.randrange(len(hosts)))
+                assert host.placement is not None
+                shared = Placement(host.placement.slices, _HALF)
+                actions += [Resize(host.job.id, shared), Start(guest.job.id, shared)]
+        return actions
+
+    # ----------------------------------------------------------------------------------- migration
+
+    def _migration(self, view: View, partners: Partners) -> Sequence[Action]:
+        """Move one job that is spread over more nodes than it needs, if it fits on fewer now."""
+        widest = max([pool.width for pool in view.room.pools], default=0)
+        for track in partners.spread.values():
+            assert track.placement is not None
+            nodes = len(track.placement.slices)
+            if (nodes - 1) * widest < track.placement.gpus or track.pinned:
+                continue  # it needs them all, or cannot be moved
+            better = self._place(view.room, track.shape)
+            if better is not None and len(better.slices) < nodes:
+                return [Preempt(track.job.id), Start(track.job.id, better)]
+        return ()
+
+
+def _may_host(room: Room, track: Track) -> bool:
+    """Is it known how fast the job is alone, and may another start there?"""
+    assert track.placement is not None
+    return track.phase is Phase.RUNNING and all(
+        [room.open[piece.node] for piece in track.placement.slices]
+    )
+
+
+def _may_grow(room: Room, track: Track) -> bool:
+    """Is the other half of its GPUs free, and within its tenant's quota?"""
+    assert track.placement is not None
+    rest = Placement(track.placement.slices, WHOLE_GPU - _HALF)
+    return room.is_free(rest) and room.allows(rest, track.shape)

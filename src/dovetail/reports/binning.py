@@ -1,0 +1,61 @@
+"""How many of something there were over time, averaged over equal bins."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import itemgetter
+
+from dovetail.core.model import Seconds
+from dovetail.results.record import JobRow, RunRecord, Stint
+
+# A million rows are read by position: by name it takes three times as long.
+SUBMIT, END = (itemgetter(JobRow._fields.index(name)) for name in ("submit_s", "end_s"))
+STINT_START, STINT_END = (itemgetter(Stint._fields.index(name)) for name in ("start_s", "end_s"))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time a run covers. A run in which no time passes still gets one second to be drawn in."""
+
+    start_s: Seconds = 0.0
+    end_s: Seconds = 1.0
+
+    @property
+    def span_s(self) -> Seconds:
+        return self.end_s - self.start_s
+
+
+def window_of(run: RunRecord) -> Window:
+    """From the first submission to the last thing that ends."""
+    firsts = [
+        min(map(SUBMIT, run.jobs), default=None),
+        min(map(STINT_START, run.stints), default=None),
+    ]
+    first = min((time for time in firsts if time is not None), default=0.0)
+    last = max(map(END, run.jobs), default=first)
+    last = max(last, max(map(STINT_END, run.stints), default=first))
+    return Window(first, last if last > first else first + 1.0)
+
+
+def mean_counts(
+    window: Window, bins: int, starts: Sequence[Seconds], ends: Sequence[Seconds]
+) -> list[float]:
+    """The mean number present in each bin, given when each came and when each left.
+
+    Sorting and summing are done in C, so that a million cost a fraction of a second.
+    """
+    edges = [window.start_s + window.span_s * i / bins for i in range(bins + 1)]
+    came, left = _time_since(starts, edges), _time_since(ends, edges)
+    spent = [since - gone for since, gone in zip(came, left, strict=True)]
+    return [max(0.0, (after - before) * bins / window.span_s) for before, after in pairwise(spent)]
+
+
+def _time_since(times: Sequence[Seconds], edges: Sequence[Seconds]) -> list[float]:
+    """For each edge, the seconds since each earlier time, summed."""
+    ordered = sorted(times)
+    sums = [0.0, *accumulate(ordered)]
+    counts = [bisect_left(ordered, edge) for edge in edges]
+    return [count * edge - sums[count] for count, edge in zip(counts, edges, strict=True)]

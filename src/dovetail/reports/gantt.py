@@ -1,0 +1,157 @@
+"""Who ran when on which GPU, within what a page can hold.
+
+A page holds some ten thousand stints. A larger run shows those that held most GPU time, over a
+coarse picture of how busy each GPU was with all of them, so that no busy GPU looks idle.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from math import ceil, log10
+
+from dovetail.reports.binning import Window
+from dovetail.reports.busy import busy
+from dovetail.reports.distribution import waited
+from dovetail.reports.gpu_rows import first_rows, rectangles
+from dovetail.results.record import RunRecord, Stint
+
+MAX_RECTANGLES = 40_000  # over all runs of a page
+MAX_TEXT = 80  # a job id longer than this is cut
+
+
+class Texts:
+    """Each text once; elsewhere it is a number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        return self.numbers.setdefault(cut(text), len(self.numbers))
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _cost(stint: Stint, rows: Sequence[int]) -> int:
+    """A stint on CPUs alone has no rectangle but still takes its place in the page."""
+    return max(1, len(rectangles(stint.placement, rows)))
+
+
+def count_rectangles(run: RunRecord, enough: int) -> int:
+    """How many a run would need; stops counting once it is enough."""
+    rows = first_rows(run.nodes)
+    count = 0
+    for stint in run.stints:
+        count += _cost(stint, rows)
+        if count >= enough:
+            break
+    return count
+
+
+def budgets(counts: Sequence[int], total: int) -> list[int]:
+    """Equal parts of the total; what a small run leaves over goes to the larger ones."""
+    given = [0] * len(counts)
+    smallest_first = sorted(range(len(counts)), key=counts.__getitem__)
+    for done, index in enumerate(smallest_first):
+        given[index] = min(counts[index], total // (len(counts) - done))
+        total -= given[index]
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The stints drawn, in order of their start, and what share of all GPU time they stand for."""
+
+    stints: Sequence[Stint]
+    gpu_time_share: float
+
+
+def select(run: RunRecord, held: Sequence[float], budget: int) -> Selection:
+    """As many stints as the budget of rectangles allows, those with most GPU-seconds first."""
+    areas = array("d", [(s[3] - s[2]) * gpus for s, gpus in zip(run.stints, held, strict=True)])
+    everything = sum(areas)
+    least = nlargest(budget, areas)[-1] if budget and areas else 0.0
+    candidates = [index for index, area in enumerate(areas) if area >= least] if budget else []
+    candidates.sort(key=areas.__getitem__, reverse=True)
+    rows = first_rows(run.nodes)
+    kept: list[int] = []
+    for index in candidates:
+        budget -= _cost(run.stints[index], rows)
+        if budget < 0:
+            break
+        kept.append(index)
+    drawn = sum(areas[index] for index in kept)
+    stints = sorted((run.stints[index] for index in kept), key=lambda stint: stint.start_s)
+    return Selection(stints, drawn / everything if everything else 1.0)
+
+
+def tick_seconds(window: Window) -> float:
+    """The unit of time on the page: ten million of them cover the run, none is under 1 ms."""
+    return max(1e-3, 10.0 ** ceil(log10(window.span_s / 1e7)))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much of the page one run may take."""
+
+    rectangles: int
+    cells: int
+
+
+def drawing(
+    run: RunRecord, window: Window, held: Sequence[float], room: Room, texts: Texts
+) -> Mapping[str, object]:
+    """Everything the page needs to draw one run. `held` are the GPUs of each stint."""
+    chosen = select(run, held, room.rectangles)
+    complete = len(chosen.stints) == len(run.stints)
+    tick = tick_seconds(window)
+    numbers = {job: i for i, job in enumerate(dict.fromkeys(s.job for s in chosen.stints))}
+    return {
+        "tick": tick,
+        "stints": _stints(run, chosen.stints, numbers, window, tick),
+        "jobs": [_job(run, job, window, tick, texts) for job in numbers],
+        "total": len(run.stints),
+        "shown": len(chosen.stints),
+        "gpu_time_share": round(chosen.gpu_time_share, 4),
+        "busy": None if complete else busy(run, window, room.cells),
+    }
+
+
+def _stints(
+    run: RunRecord,
+    stints: Sequence[Stint],
+    numbers: Mapping[int, int],
+    window: Window,
+    tick: float,
+) -> list[int]:
+    """One flat list: job, ticks since the start before, length, share, rectangles, each of them."""
+    rows = first_rows(run.nodes)
+    flat: list[int] = []
+    before = 0
+    for job, placement, start_s, end_s in stints:
+        start = round((start_s - window.start_s) / tick)
+        length = round((end_s - window.start_s) / tick) - start
+        parts = rectangles(placement, rows)
+        flat += (numbers[job], start - before, length, placement.share, len(parts))
+        flat += (number for part in parts for number in part)
+        before = start
+    return flat
+
+
+def _job(run: RunRecord, job: int, window: Window, tick: float, texts: Texts) -> list[int]:
+    """Id, user, GPUs, submitted, waited, ended, preemptions, outcome."""
+    row = run.jobs[job]
+    return [
+        texts.number(row.job_id),
+        texts.number(row.user),
+        row.gpus,
+        round((row.submit_s - window.start_s) / tick),
+        round(waited(row) / tick),
+        round((row.end_s - window.start_s) / tick),
+        row.preemptions,
+        texts.number(row.outcome),
+    ]

@@ -1,0 +1,1 @@
+"""Texts for people: tables, durations and times, curves drawn with characters."""

@@ -1,0 +1,1 @@
+"""Clusters, tenants, costs, speeds and node failures, read from files."""

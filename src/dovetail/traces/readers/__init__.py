@@ -1,0 +1,1 @@
+"""Readers of traces: our own format and those of others."""

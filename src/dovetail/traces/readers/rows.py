@@ -1,0 +1,155 @@
+"""From the lines of a file to arrivals, with every bad row named or, if asked for, skipped."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol, TextIO, TypeVar
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Seconds
+from dovetail.models.speed_table import SpeedTable
+from dovetail.models.workload import Arrival
+from dovetail.traces.readers.cells import CellError, Header, Read, Row, clipped, header_of
+from dovetail.traces.readers.text_files import opened
+from dovetail.traces.readers.times import Clock
+
+T = TypeVar("T")
+LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
+DELIMITERS = ",;\t"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a format may need besides the header: `durations` and `part` matter to Pollux only,
+    `speeds` to Gavel, `lacking` (needed columns that may be absent or useless, and are then 0) to
+    our own."""
+
+    clock: Clock = field(default_factory=Clock)
+    durations: Mapping[str, Seconds] | None = None
+    part: str | None = None
+    speeds: SpeedTable | None = None
+    notes: list[str] = field(default_factory=list)
+    lacking: tuple[str, ...] = ()
+
+
+MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file
+Format = Callable[[Header, Context], MakeArrival]
+
+
+@dataclass(slots=True)
+class Complaints:
+    """What is wrong with the rows: raised at once, or kept when bad rows are to be skipped."""
+
+    source: str
+    skip: bool
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, line: int, why: str) -> None:
+        message = f"{self.source}:{line}: {why}"
+        if not self.skip:
+            raise BadInput(message)
+        self.messages.append(message)
+
+
+class Table(Protocol):
+    """Rows of text under a header; `line` is where the latest row ended."""
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def line(self) -> int: ...
+
+    def rows(self, complaints: Complaints) -> Iterator[Row]: ...
+
+    def notes(self) -> list[str]: ...
+
+
+class CsvTable:
+    """Comma-, semicolon- or tab-separated. Blank and # lines before the header are passed over."""
+
+    def __init__(self, source: str, first: str, skipped: int, rest: Iterable[str]) -> None:
+        delimiter = max(DELIMITERS, key=first.count)
+        # strict: an unclosed quote is an error, it does not swallow the rest of the file
+        self._reader = csv.reader(chain([first], rest), delimiter=delimiter, strict=True)
+        self._skipped = skipped
+        try:
+            self.header = header_of(source, next(self._reader))
+        except csv.Error as error:
+            raise BadInput(f"{source}:{self.line}: {error}") from None
+
+    @property
+    def line(self) -> int:
+        return self._skipped + self._reader.line_num
+
+    def rows(self, complaints: Complaints) -> Iterator[Row]:
+        while True:
+            try:
+                yield from filter(None, self._reader)
+                return
+            except csv.Error as error:  # the reader goes on with the next line
+                complaints.add(self.line, str(error))
+
+    def notes(self) -> list[str]:
+        return []  # its header has said everything
+
+
+def first_line(source: str, text: TextIO) -> tuple[str, int]:
+    """The first line that is not blank and no comment, and how many lines came before it."""
+    skipped = 0
+    while line := text.readline(LONGEST_HEADER):
+        if len(line) == LONGEST_HEADER:
+            raise BadInput(
+                f"{source}: the first line is {LONGEST_HEADER:,} characters long; not a table"
+            )
+        if line.strip() and not line.startswith("#"):
+            return line, skipped
+        skipped += 1
+    raise BadInput(f"{source} is empty")
+
+
+def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arrival]:
+    """Every good row as an arrival, in the order of the file."""
+    arrivals: list[Arrival] = []
+    seen: set[str] = set()
+    width = len(table.header.names)
+    for number, row in enumerate(table.rows(complaints), 1):
+        try:
+            arrival = make(row if len(row) == width else fitted(row, width), number)
+            if arrival is None:
+                continue
+            if arrival.job.id in seen:
+                raise CellError(f"job id {clipped(arrival.job.id)!r} was used by an earlier row")
+        except ValueError as error:
+            if any(map(str.strip, row)):  # spreadsheets leave rows of empty cells behind
+                complaints.add(table.line, str(error))
+            continue
+        seen.add(arrival.job.id)
+        arrivals.append(arrival)
+    return arrivals
+
+
+def each(source: str, reader: Callable[[Header], Read[T]]) -> Iterator[tuple[int, T]]:
+    """Every row of a small CSV as a value, with its line; the first bad row is raised."""
+    complaints = Complaints(source, skip=False)
+    with opened(source) as text:
+        table = CsvTable(source, *first_line(source, text), text)
+        read, width = reader(table.header), len(table.header.names)
+        for row in table.rows(complaints):
+            try:
+                value = read(fitted(row, width))
+            except ValueError as error:
+                if any(map(str.strip, row)):
+                    complaints.add(table.line, str(error))
+            else:
+                yield table.line, value
+
+
+def fitted(row: Row, width: int) -> Row:
+    """Without the empty cells beyond the header; any other difference is a bad row."""
+    if len(row) < width or any(map(str.strip, row[width:])):
+        raise CellError(f"the row has {len(row)} cells, the header {width}")
+    return row[:width]

@@ -1,0 +1,122 @@
+"""Taking up what an earlier daemon has left: adopt what runs, find out what has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dovetail.core.entries import Displaced, Event, NodeJoined, NodeLeft
+from dovetail.core.errors import BadInput
+from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
+from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
+from dovetail.worlds.local import processes
+from dovetail.worlds.local.lives import Life, Place, Want
+from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.stage import Stage
+
+
+def take_up_jobs(stage: Stage) -> list[Event]:
+    """Those of them that line up again are told."""
+    events: list[Event] = []
+    for track in list(stage.view.tracks.values()):
+        if track.placement is not None or track.process:
+            events += _take_up(stage, track)
+    _end_stray_runs(stage)
+    return events
+
+
+def tell_nodes(view: View, nodes: Sequence[Node], now: Seconds) -> list[Event]:
+    room = view.room
+    known = {node.id: node for n, node in enumerate(room.nodes) if n not in room.gone}
+    events: list[Event] = []
+    for node_id, node in known.items():
+        if node not in nodes:
+            _refuse_if_used(view, node_id)
+            events.append(NodeLeft(now, node_id))
+    return events + [NodeJoined(now, node) for node in nodes if node not in known.values()]
+
+
+def _refuse_if_used(view: View, node_id: str) -> None:
+    n = view.room.index[node_id]
+    on_it = [
+        track.job.id
+        for track in view.running.values()
+        if track.placement is not None and any(s.node == n for s in track.placement.slices)
+    ]
+    if on_it:
+        raise BadInput(
+            f"{len(on_it)} jobs still run on {node_id!r} as it was before: start with the same "
+            f"number of slots, or cancel them first ({', '.join(on_it[:5])})"
+        )
+
+
+def _take_up(stage: Stage, track: Track) -> list[Event]:
+    """Adopt what runs, find out what has ended, start what was about to be started. Who was to go on
+    and never did has not used its GPUs: it waits as before, and is not charged."""
+    wanted = Want.RUN if track.placement is not None else Want.AWAY
+    life = stage.lives[track.job.id] = Life(track.job.id, wanted)
+    life.booked = life.stands = track.placement
+    life.pin = track.pinned
+    life.run = run = stage.run_of(track)
+    life.began_at = track.started_at
+    if not run.begun() and track.working_since >= 0:
+        life.ended = True  # it ran, and its folder is gone: to launch it would be twice
+        stage.watch(life)
+    elif not run.begun():
+        life.stands = None
+        if track.requeued:
+            stage.want_anew(life.job_id, track.requeued)
+    elif run.is_alive():
+        at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
+        life.place = Place.AT_WORK if at_work else Place.PARKED
+        if life.stands is None and at_work:
+            life.stands = _everywhere(stage.view)
+        stage.watch(life)
+        if track.requeued:
+            life.requeue, life.want = track.requeued, Want.END  # carried on with by `_connect`
+        elif wanted is Want.RUN and not at_work and _is_frozen(run):
+            life.want, life.booked, life.stands = Want.AWAY, None, None
+            reason = "the daemon ended before the job could go on"
+            return [Displaced(stage.view.now, life.job_id, reason)]
+    else:
+        life.ended = True  # told once its last reports are read
+        life.requeue = track.requeued
+        stage.watch(life)
+    return []
+
+
+def _is_frozen(run: Run) -> bool:
+    keeper = run.keeper_pid()
+    return keeper is not None and processes.is_frozen(keeper)
+
+
+def _end_stray_runs(stage: Stage) -> None:
+    """Processes of jobs that were ended by decision when the daemon died in the middle of it."""
+    for note in sorted(stage.live_folder().glob("*")):
+        job_id = JobId(note.name)
+        if job_id in stage.lives:
+            continue
+        run = Run(stage.folder(job_id) / note.read_text())
+        if not run.is_alive():
+            note.unlink(missing_ok=True)
+            continue
+        life = stage.lives[job_id] = Life(job_id, Want.END)
+        life.run, life.place, life.stands = run, Place.AT_WORK, _everywhere(stage.view)
+        stage.watch(life)
+
+
+def named(nodes: Sequence[Node], view: View) -> list[Node]:
+    """The nodes under the names they are known by: what is the same has not left under another."""
+    room = view.room
+    known = [node for n, node in enumerate(room.nodes) if n not in room.gone]
+    return [
+        next((old for old in known if replace(old, id=node.id) == node), node) for node in nodes
+    ]
+
+
+def _everywhere(view: View) -> Placement:
+    """Where a job may stand of which we only know that it has processes."""
+    return Placement(
+        tuple(Slice(n, (1 << node.gpus) - 1) for n, node in enumerate(view.room.nodes))
+    )

@@ -1,0 +1,282 @@
+"""How a job is made to give way without losing what it has done: the gentlest rung that works.
+
+1. `cuda-suspend`: the driver moves the GPU memory of an unmodified process to host memory.
+2. `freeze`: a job that holds no GPU memory is stopped where it is.
+3. `cooperative`: a job that said it saves itself is asked to, ends, and is started again later.
+4. `kill`: only if its user allows it; what it had done since its start is lost.
+
+Which one is found by looking at the processes, never by asking the user. If one fails half-way the
+job is as it was before, and the next is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Seconds
+from dovetail.worlds.local import cuda, machine, processes
+from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.shortage import at_once, is_short
+
+SUSPEND: Final = "cuda-suspend"
+FREEZE: Final = "freeze"
+COOPERATE: Final = "cooperative"
+KILL: Final = "kill"
+
+_LOCK_MS = 10_000  # a process that launches kernels all the time is locked within milliseconds
+_LOOK_EVERY_S = 0.02
+_ROOM_WITHIN_S = 10.0  # GPU memory that its last user has just left may take a moment to be free
+_PARKED = "parked.json"
+_UNSUSPENDABLE = "unsuspendable"  # the driver refused once: a second try may do harm
+_HELLO_WITHIN = 1 << 16  # bytes of the reports in which a job says that it saves itself
+
+
+class CannotGiveWay(DovetailError):
+    """No rung works for this job now. It goes on as if nothing had been asked."""
+
+
+class NotNow(DovetailError):
+    """There is no room to come back to yet. The job stays parked, unharmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """What a job's user said about giving way, and how much may lie in host memory for it."""
+
+    reports: Path
+    checkpoints: Path
+    grace_s: Seconds
+    preemptible: bool
+    restartable: bool
+    saves_itself: bool  # its user says so; its SDK may say so too
+    gpus: tuple[str, ...]  # the UUIDs of the GPUs it has; none on processor slots
+    room_bytes: int  # what is left of the memory for suspended jobs
+    begins_from: Path | None = None  # checkpoints of another job that it begins with
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A rung, and what it took. `parked`: the processes still exist."""
+
+    rung: str
+    seconds: Seconds
+    bytes: int
+    parked: bool
+
+
+def obstacle(run: Run, manners: Manners) -> str:
+    """Why the job could not be made to give way now; "" if it could."""
+    if not manners.preemptible:
+        return "its user does not want it to give way"
+    if manners.restartable or saves_itself(manners):
+        return ""
+    holders, wanted = _holders_and_bytes(run, manners)
+    return _why_not_suspended(run, holders) or _too_much(wanted, manners)
+
+
+def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
+    """What keeps a job with GPU memory from being suspended."""
+    if not holders:
+        return ""
+    if trouble := cuda.can_suspend():
+        return f"it holds GPU memory, and {trouble}"
+    try:
+        return (run.folder / _UNSUSPENDABLE).read_text()
+    except OSError:
+        return ""
+
+
+def _too_much(wanted: int, manners: Manners) -> str:
+    """Refused before it fails for lack of memory: the job could not be suspended ever after."""
+    room = manners.room_bytes
+    if manners.gpus:
+        room = min(room, machine.host_memory_available_bytes())
+    if wanted <= room:
+        return ""
+    return (
+        f"suspended it would keep {wanted / 1e9:.1f} GB of host memory, and "
+        f"{max(room, 0) / 1e9:.1f} GB are left for that"
+    )
+
+
+def saves_itself(manners: Manners) -> bool:
+    return manners.saves_itself or _said_hello(manners.reports)
+
+
+def _said_hello(reports: Path) -> bool:
+    try:
+        with open(reports, "rb", opener=at_once) as file:
+            return b'"cooperative"' in file.read(_HELLO_WITHIN)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if is_short(error):
+            raise  # not to be killed because its word could not be read
+        return False
+
+
+def _holders_and_bytes(run: Run, manners: Manners) -> tuple[list[int], int]:
+    """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        return [], 0
+    resident = processes.resident_bytes(keeper)
+    if not manners.gpus:
+        return [], resident
+    holders = cuda.holders([process.pid for process in processes.tree(keeper)])
+    return holders, resident + sum(machine.gpu_memory_bytes(holders).values())
+
+
+# ------------------------------------------------------------------------------------- giving way
+
+
+def give_way(run: Run, manners: Manners) -> Used:
+    """Make the job leave its GPUs by the gentlest rung that works. Blocks until it has."""
+    troubles = []
+    for rung in (_suspend_or_freeze, _cooperate, _kill):
+        began = monotonic()
+        try:
+            used = rung(run, manners)
+        except DovetailError as error:
+            troubles.append(str(error))
+            continue
+        return Used(used.rung, monotonic() - began, used.bytes, used.parked)
+    raise CannotGiveWay("; ".join(troubles))
+
+
+def _suspend_or_freeze(run: Run, manners: Manners) -> Used:
+    keeper = run.keeper_pid()
+    if keeper is None:
+        raise CannotGiveWay("its processes are gone")
+    if not manners.preemptible:
+        raise CannotGiveWay("its user does not want it to give way")
+    if _noted(run):
+        processes.thaw(keeper)  # a daemon since killed was at it: a stopped process cannot be asked
+    holders, wanted = _holders_and_bytes(run, manners)
+    trouble = _why_not_suspended(run, holders) or _too_much(wanted, manners)
+    if trouble:
+        raise CannotGiveWay(trouble)
+    if not holders:
+        return Used(FREEZE, 0.0, processes.freeze(keeper), True)
+    _suspend(run, holders, manners.gpus)
+    processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
+    return Used(SUSPEND, 0.0, wanted, True)
+
+
+def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
+    """What it needs to come back is noted first: whoever takes over after a crash will want to know."""
+    if not _noted(run):
+        needs = machine.gpu_memory_by_gpu(holders)
+        note = {"holders": list(holders), "gpus": list(gpus), "needs": needs}
+        temporary = run.folder / f"{_PARKED}.part"
+        temporary.write_text(json.dumps(note))
+        os.replace(temporary, run.folder / _PARKED)
+    try:
+        cuda.suspend(holders, _LOCK_MS)
+    except cuda.SuspendFailed as error:
+        (run.folder / _UNSUSPENDABLE).write_text(str(error))
+        if not error.stuck:
+            (run.folder / _PARKED).unlink(missing_ok=True)
+        raise
+
+
+def _cooperate(run: Run, manners: Manners) -> Used:
+    if not saves_itself(manners):
+        raise CannotGiveWay("it does not save itself when asked")
+    run.ask_to_stop()
+    main = run.main_pid()
+    if main is not None:
+        # To it alone: workers that die of a signal would take it down before it has saved.
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(main, signal.SIGTERM)
+    if not _ends_within(run, manners.grace_s):
+        raise CannotGiveWay(f"asked to save itself, it went on for {manners.grace_s:g} s")
+    return Used(COOPERATE, 0.0, 0, False)
+
+
+def _kill(run: Run, manners: Manners) -> Used:
+    if not manners.restartable:
+        raise CannotGiveWay("its user does not allow it to be killed and started again")
+    end(run, 0.0)
+    return Used(KILL, 0.0, 0, False)
+
+
+# -------------------------------------------------------------------------------------- going on
+
+
+def go_on(run: Run, gpus: Sequence[str]) -> Used:
+    """Let parked processes work again, on these GPUs."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        raise CannotGiveWay("its processes are gone")
+    began = monotonic()
+    noted = _noted(run)
+    if not noted:
+        processes.thaw(keeper)
+        return Used(FREEZE, monotonic() - began, 0, False)
+    where = dict(zip(noted["gpus"], gpus, strict=False))
+    _wait_for_room({where.get(gpu, gpu): need for gpu, need in noted["needs"].items()})
+    processes.thaw(keeper)
+    moved = any(old != new for old, new in where.items())
+    cuda.resume(noted["holders"], where if moved else None)
+    (run.folder / _PARKED).unlink(missing_ok=True)
+    return Used(SUSPEND, monotonic() - began, 0, False)
+
+
+def _wait_for_room(needs: Mapping[str, int]) -> None:
+    """A process that is restored without room for it is lost for good."""
+    until = monotonic() + _ROOM_WITHIN_S
+    while trouble := machine.room_for(needs):
+        if monotonic() > until:
+            raise NotNow(trouble)
+        sleep(_LOOK_EVERY_S)
+
+
+def _noted(run: Run) -> dict[str, Any]:
+    try:
+        noted: dict[str, Any] = json.loads((run.folder / _PARKED).read_text())
+    except (OSError, ValueError) as error:
+        if is_short(error):
+            raise
+        return {}
+    return noted
+
+
+# ---------------------------------------------------------------------------------------- ending
+
+
+def end(run: Run, grace_s: Seconds) -> None:
+    """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
+    keeper = run.keeper_pid()
+    if keeper is None:
+        while not _ends_within(run, 1.0):  # it was killed: its guard is at it
+            pass
+        return
+    if grace_s > 0 and not _noted(run):  # who is suspended on the GPU cannot answer
+        run.ask_to_stop()
+        processes.terminate(keeper)
+        processes.thaw(keeper)
+        if _ends_within(run, grace_s):
+            return
+    processes.kill(keeper)
+    while not _ends_within(run, 1.0):
+        processes.kill(keeper)
+
+
+def _ends_within(run: Run, seconds: Seconds) -> bool:
+    until = monotonic() + seconds
+    while True:
+        if not run.is_alive():
+            return True
+        if monotonic() >= until:
+            return False
+        sleep(_LOOK_EVERY_S)

@@ -1,0 +1,72 @@
+"""What is looked at now and then: who could give way, and which GPUs strangers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dovetail.core.entries import Event, Occupied, Pinned, Unpinned
+from dovetail.core.model import JobId, Node
+from dovetail.worlds.local import ladder, machine, processes
+from dovetail.worlds.local.lives import Place, Want
+from dovetail.worlds.local.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    pins: Mapping[JobId, str]
+    occupied: Mapping[str, int]
+
+
+class Prober:
+    def __init__(self, stage: Stage, nodes: Sequence[Node], post: Callable[[object], None]) -> None:
+        self._stage: Final = stage
+        self._nodes: Final = nodes
+        self._post: Final = post
+        room = stage.view.room
+        self._occupied = {room.nodes[n].id: mask for n, mask in room.strangers.items()}
+
+    def probe(self) -> None:
+        """In the watcher's thread: who could give way now, and which GPUs others use."""
+        pins, ours = {}, []
+        for life in list(self._stage.lives.values()):
+            keeper = life.run.keeper_pid() if life.run is not None else None
+            if life.run is None or keeper is None:
+                continue
+            ours += [process.pid for process in processes.tree(keeper)]
+            if life.place is not Place.AT_WORK or life.busy:
+                continue
+            pins[life.job_id] = ladder.obstacle(
+                life.run, self._stage.manners(life, self._stage.order_for(life.job_id))
+            )
+        occupied = self._strangers(ours)
+        told_pins = {life.job_id: life.pin for life in list(self._stage.lives.values())}
+        changed = any(told_pins.get(job_id, "") != why for job_id, why in pins.items())
+        if changed or occupied != self._occupied:
+            self._post(Probed(pins, occupied))
+
+    def _strangers(self, ours: Sequence[int]) -> dict[str, int]:
+        """Per node the GPUs with processes that are not ours."""
+        if not any(node.labels for node in self._nodes):
+            return {}
+        foreign = machine.foreign_use(ours)
+        return {
+            node.id: sum(1 << i for i, (_, uuid) in enumerate(node.labels) if uuid in foreign)
+            for node in self._nodes
+        }
+
+    def probed(self, probed: Probed) -> list[Event]:
+        now, events = self._stage.clock(), list[Event]()
+        for job_id, why in probed.pins.items():
+            life = self._stage.lives.get(job_id)
+            if life is None or life.place is not Place.AT_WORK or life.want is not Want.RUN:
+                continue
+            if bool(why) != bool(life.pin):
+                events.append(Pinned(now, job_id, why) if why else Unpinned(now, job_id))
+            life.pin = why
+        for node_id, mask in probed.occupied.items():
+            if mask != self._occupied.get(node_id, 0):
+                events.append(Occupied(now, node_id, mask))
+        self._occupied = dict(probed.occupied)
+        return events

@@ -1,0 +1,292 @@
+"""From what was seen of processes to events for the journal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from dovetail.core.entries import (
+    Displaced,
+    Event,
+    Failed,
+    Finished,
+    Interrupted,
+    Paced,
+    Reported,
+    Restored,
+    Saved,
+    Started,
+    Stayed,
+    Woke,
+)
+from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.track import Phase, Track
+from dovetail.models.power import PowerTable
+from dovetail.models.speed import by_kind_and_placement
+from dovetail.worlds.local import ladder, processes
+from dovetail.worlds.local.endings import KILLED, REQUEUE_CODES, exit_code, told
+from dovetail.worlds.local.lives import Life, Place, Want, overlap
+from dovetail.worlds.local.pacing import is_news
+from dovetail.worlds.local.runs import Ending
+from dovetail.worlds.local.stage import Done, Relimited, Stage
+from dovetail.worlds.local.watcher import Ended, Told
+
+_SHORT_RUN_S = 1.0
+_MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
+_MOST_VANISHED_RUNS = 3  # of a trial that begins anew when its processes were killed from outside
+
+log = logging.getLogger("dovetail.local")
+
+
+class Teller:
+    """Knows what each fact means for the job it is about, and lets the stage go on from there. `now`
+    is when it came about: for what has ended while nobody looked, some time ago."""
+
+    def __init__(self, stage: Stage, power: PowerTable) -> None:
+        self._stage: Final = stage
+        self._speed: Final = by_kind_and_placement({}, power=power)
+        self._short_runs: dict[JobId, int] = {}
+        self._vanished_runs: dict[JobId, int] = {}
+
+    def told(self, told: Told, now: Seconds) -> list[Event]:
+        if told.job_id not in self._stage.view.tracks:
+            return []
+        events: list[Event] = [
+            Reported(
+                *(now, told.job_id, report.step, report.metrics, report.upto),
+                left_out=report.left_out or None,
+            )
+            for report in told.reports
+        ]
+        steps = [report.step for report in told.reports if report.step is not None]
+        return events + self._measured(told.job_id, steps[-1], now) if steps else events
+
+    def _measured(self, job_id: JobId, step: float, now: Seconds) -> list[Event]:
+        """How fast it is beside its neighbours, when that can be said; and how fast they are taken to
+        be that never were alone."""
+        life = self._stage.lives.get(job_id)
+        if life is None or life.run is None or life.place is not Place.AT_WORK:
+            return []
+        beside = self._stage.neighbours(life)
+        paces = self._stage.paces
+        part = paces.reported(job_id, life.run.folder, beside, now, step)
+        if part is not None and self._stage.holds_back:
+            self._stage.step_all()  # who is to join it need not wait any longer
+        if part is None or not beside:
+            return []
+        like_it = [other for other in beside if paces.alone(other) is None]
+        events = [self._slowed(other, part, now) for other in (job_id, *sorted(like_it))]
+        return [event for event in events if event is not None]
+
+    def _slowed(self, job_id: JobId, part: float, now: Seconds) -> Event | None:
+        """A job that was put beside another makes this part of its usual progress."""
+        track = self._stage.view.running.get(job_id)
+        if track is None or track.placement is None or track.phase is not Phase.RUNNING:
+            return None
+        if track.placement.share >= track.job.share:
+            return None
+        speed = part * self._speed(track.job, track.placement, self._stage.view.room.nodes)
+        return Paced(now, job_id, speed) if is_news(speed, track.speed) else None
+
+    def ended(self, ended: Ended, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
+        """`before` comes first, and is not in the journal yet."""
+        life = self._stage.lives.get(ended.job_id)
+        if life is None or life.run is None or life.run.folder != ended.run.folder:
+            return []
+        life.ended = True
+        return [] if life.busy else self._look_at_end(life, now, before)
+
+    def done(self, done: Done, now: Seconds) -> list[Event]:
+        life = self._stage.lives[done.job_id]
+        life.busy = False
+        if done.wanted is Want.RUN:
+            events = self._brought_up(life, done, now)
+        elif done.wanted is Want.AWAY:
+            events = self._gave_way(life, done, now)
+        else:
+            events = self._was_ended(life, done, now)
+        if life.ended and life.job_id in self._stage.lives and not life.busy:
+            events += self._look_at_end(life, now, events)
+        self._stage.step_all()
+        return events
+
+    def _brought_up(self, life: Life, done: Done, now: Seconds) -> list[Event]:
+        run, track = life.run, self._stage.view.tracks.get(life.job_id)
+        assert run is not None
+        if done.called_off:
+            life.stands = None
+            return []
+        if done.unharmed:
+            return self._not_now(life, done.trouble, now)
+        if done.trouble and run.ending() is not None:
+            return self._look_at_end(life, now)
+        if done.trouble:
+            return self._could_not_start(life, done.trouble, now)
+        life.place = Place.AT_WORK
+        if life.watched is not run:  # new, or begun by the keeper of a daemon since killed
+            self._stage.watch(life)
+        if track is None or track.phase is not Phase.STARTING:
+            return []
+        events: list[Event] = [Started(now, life.job_id)]
+        if done.used is not None and track.rung:
+            events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
+        return events + self._pace(track, now)
+
+    def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
+        """If a limit was refused, somebody has to decide what that means."""
+        if relimited.job_id is None:
+            return [Woke(now)]
+        track = self._stage.view.running.get(relimited.job_id)
+        return [] if track is None else self._pace(track, now)
+
+    def _pace(self, track: Track, now: Seconds) -> list[Event]:
+        """As fast as its options say, and slower under a power limit."""
+        placement = track.placement
+        if placement is None or not placement.slices:
+            return []
+        speed = self._speed(track.job, placement, self._stage.view.room.nodes)
+        return [] if speed == track.speed else [Paced(now, track.job.id, speed)]
+
+    def _not_now(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
+        """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""
+        life.stands = None
+        life.place = Place.PARKED
+        if life.want is Want.RUN and life.job_id in self._stage.view.tracks:
+            life.want, life.booked = Want.AWAY, None
+            return [Displaced(now, life.job_id, trouble)]
+        return []
+
+    def _could_not_start(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
+        """The system refused (say, a full disk): the job lines up again, or it is told why not."""
+        log.error("job %s could not be started: %s", life.job_id, trouble)
+        assert life.run is not None
+        track = self._stage.view.tracks.get(life.job_id)
+        life.stands = None
+        if life.run.is_alive():  # it was parked and cannot go on
+            ladder.end(life.run, 0.0)
+        life.place = Place.ABSENT
+        life.want = Want.END
+        if track is None:
+            return []
+        reason = f"it could not be started: {trouble}"
+        return [Failed(now, life.job_id, reason, track.executed_by(now))]
+
+    def _gave_way(self, life: Life, done: Done, now: Seconds) -> list[Event]:
+        track = self._stage.view.tracks.get(life.job_id)
+        if done.used is None:
+            if life.ended or track is None:
+                return []  # it has ended by itself: looked at next
+            return self._stays(life, track, done.trouble, now)
+        if life.ended and done.used.parked:
+            return []
+        life.stands = None
+        life.place = Place.PARKED if done.used.parked else Place.ABSENT
+        life.ended = False
+        if track is None:
+            return []
+        used = done.used
+        lost = track.executed_s if used.rung == ladder.KILL else 0.0
+        return [Saved(now, life.job_id, used.rung, used.seconds, used.bytes, used.parked, lost)]
+
+    def _stays(self, life: Life, track: Track, trouble: str, now: Seconds) -> list[Event]:
+        """It could not be moved: whoever was given its GPUs lines up again."""
+        log.warning("job %s could not give way: %s", life.job_id, trouble)
+        assert life.stands is not None
+        events: list[Event] = []
+        for other in self._stage.lives.values():
+            if other.booked is not None and overlap(other.booked, life.stands):
+                reason = f"job {life.job_id} could not give way"
+                events.append(Displaced(now, other.job_id, reason))
+                other.booked = None
+                other.want = Want.AWAY
+        events.append(Stayed(now, life.job_id, life.stands, trouble))
+        life.want = Want.RUN
+        life.booked = life.stands
+        life.pin = trouble
+        return events
+
+    def _was_ended(self, life: Life, done: Done, now: Seconds) -> list[Event]:
+        if done.trouble:
+            log.error("job %s could not be ended: %s", life.job_id, done.trouble)
+        life.place = Place.ABSENT
+        life.stands = None
+        life.ended = False
+        track = self._stage.view.tracks.get(life.job_id)
+        if life.requeue and track is not None:
+            reason, life.requeue = life.requeue, ""
+            return [Interrupted(now, life.job_id, reason, track.executed_by(now))]
+        return []
+
+    def _look_at_end(self, life: Life, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
+        """The main process ended by itself: what does that mean? Who was adopted may have begun and
+        ended before anybody could say that it had begun."""
+        assert life.run is not None
+        ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
+        begun = ending is not None and not any(isinstance(event, Started) for event in before)
+        asked_to_stop = life.run.stop_asked
+        life.ended = False
+        life.place = Place.ABSENT
+        life.stands = None
+        life.want, life.booked = Want.END, None
+        events: list[Event] = []
+        if track is not None and begun and track.phase is Phase.STARTING:
+            events.append(Started(now, life.job_id))
+        if track is not None:
+            events.append(self._outcome(life, track, ending, asked_to_stop, now))
+        self._stage.step_all()
+        return events
+
+    def _outcome(
+        self,
+        life: Life,
+        track: Track,
+        ending: Ending | None,
+        asked_to_stop: bool,
+        now: Seconds,
+    ) -> Event:
+        job_id = life.job_id
+        if life.requeue:
+            reason, life.requeue = life.requeue, ""
+            return Interrupted(now, job_id, reason, track.executed_by(now))
+        if ending is None:
+            self._clean_up_after(job_id)
+            return self._vanished(track, now)
+        if asked_to_stop:
+            return Interrupted(now, job_id, "it saved itself and ended when asked to", 0.0)
+        if ending.code in REQUEUE_CODES:
+            if self._may_come_again(life, now):
+                reason = f"it asked to be started again (exit code {ending.code})"
+                return Interrupted(now, job_id, reason, 0.0)
+        elif ending.code == 0:
+            self._short_runs.pop(job_id, None)
+            return Finished(now, job_id)
+        lost = 0.0 if self._stage.order_for(job_id).saves_itself else track.executed_by(now)
+        reason = told(ending)
+        if ending.code in REQUEUE_CODES:
+            reason = (
+                f"it did nothing but ask to be started again, {_MOST_SHORT_RUNS} times in a row"
+            )
+        return Failed(now, job_id, reason, lost, exit_code(ending))
+
+    def _may_come_again(self, life: Life, now: Seconds) -> bool:
+        """A job that does nothing but ask to be started again would never end."""
+        short = now - life.began_at < _SHORT_RUN_S
+        runs = self._short_runs.get(life.job_id, 0) + 1 if short else 0
+        self._short_runs[life.job_id] = runs
+        return runs <= _MOST_SHORT_RUNS
+
+    def _vanished(self, track: Track, now: Seconds) -> Event:
+        reason = "its processes were killed from outside, or the machine was restarted"
+        lost = track.executed_by(now)
+        if track.job.restartable or self._is_tried_again(track.job):
+            return Interrupted(now, track.job.id, reason, lost)
+        return Failed(now, track.job.id, reason, lost, KILLED)
+
+    def _is_tried_again(self, job: Job) -> bool:
+        """A trial of a study may always begin anew; if it is killed again and again, it gives up."""
+        times = self._vanished_runs[job.id] = self._vanished_runs.get(job.id, 0) + 1
+        return job.trial is not None and times <= _MOST_VANISHED_RUNS
+
+    def _clean_up_after(self, job_id: JobId) -> None:
+        processes.kill_leftovers(job_id, self._stage.runs)

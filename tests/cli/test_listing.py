@@ -1,0 +1,100 @@
+"""Tables, times and the merging of files with options."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from dovetail.cli.job_columns import expected
+from dovetail.cli.logs import start_of_lines
+from dovetail.cli.submit import environment, merged
+from dovetail.client.connection import query_text
+from dovetail.text.tables import Column, columns_of, cut, ids_text, numbers_text, table
+from dovetail.text.times import about, ago, span
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        *((0, "0 s"), (3.21, "3.2 s"), (42.4, "42 s"), (59.6, "1 min"), (600, "10 min")),
+        *((3599, "1 h"), (4800, "1 h 20 min"), (40_000, "11 h"), (86_399, "1 d")),
+        *((100_000, "1 d 4 h"), (9e6, "104 d"), (-5, "0 s")),
+    ],
+)
+def test_durations_are_told_as_people_do(seconds: float, told: str) -> None:
+    assert span(seconds) == told
+
+
+def test_times_are_told_from_now() -> None:
+    assert ago(100.0, 280.0) == "3 min ago"
+    assert ago(100.0, 100.5) == "just now"
+    assert about(820.0, 100.0) == "in ~12 min"
+    assert about(102.2, 100.0) == "in ~2 s"
+    assert about(90.0, 100.0) == "now"
+
+
+def test_a_table_gives_room_to_what_cannot_shrink() -> None:
+    columns = [
+        Column("ID", lambda row: row["id"]),
+        Column("NAME", lambda row: row["name"], least=5),
+        Column("NOTE", lambda row: row["note"], least=5),
+    ]
+    rows = [{"id": "1234567", "name": "n" * 50, "note": "short"}]
+    assert table(columns, rows, room=30) == [
+        "ID       NAME            NOTE",
+        "1234567  nnnnnnnnnnnnn…  short",
+    ]
+
+
+def test_wide_characters_count_twice() -> None:
+    assert columns_of("训练") == 4
+    assert cut("训练模型", 5) == "训练…"
+    assert cut("abc", 0) == ""
+
+
+def test_ids_and_numbers_are_told_shortly() -> None:
+    assert ids_text(["7"]) == "job 7"
+    assert ids_text(["7", "8"]) == "jobs 7 and 8"
+    assert ids_text([str(i) for i in range(20)]) == "20 jobs: 0, 1, 2, 3, 4, …, 19"
+    assert numbers_text([3, 0, 1, 2, 6]) == "0-3,6"
+
+
+def test_a_running_job_is_expected_to_end_and_a_waiting_one_to_start() -> None:
+    known = {
+        "expected_start": {"expected": time.time() + 600.4},
+        "expected_end": {"expected": time.time() + 7200.4},
+    }
+    assert expected({**known, "placement": []}) == "start in ~10 min"
+    assert expected({**known, "placement": [{"node": 0, "gpus": [0]}]}) == "end in ~2 h"
+    assert expected({"placement": []}) == ""
+
+
+def test_the_last_lines_of_a_log() -> None:
+    raw = b"a\nb\nc\n"
+    assert [raw[start_of_lines(raw, n) :] for n in (0, 1, 2, 3, 9)] == [
+        *(b"", b"c\n", b"b\nc\n"),
+        *(raw, raw),
+    ]
+    assert start_of_lines(b"a\nb", 1) == 2
+
+
+def test_questions_are_spelled_for_http() -> None:
+    assert query_text({"name": "a b/ü&*", "user": None, "follow": True}) == (
+        "?name=a%20b%2F%C3%BC%26%2A&follow=true"
+    )
+
+
+def test_a_kind_and_number_in_a_file_give_way_to_options() -> None:
+    file = {"run": "x", "resources": {"accelerators": "H100:4", "cpus": "8"}}
+    assert merged(file, {"resources": {"gpus": 2}})["resources"] == {
+        "any_of": ["H100"],
+        "cpus": "8",
+        "gpus": 2,
+    }
+    assert merged(file, {"name": "y"})["resources"] == file["resources"]
+
+
+def test_a_job_does_not_inherit_what_another_job_is() -> None:
+    own = {"PATH": "/bin", "DOVETAIL_JOB_ID": "3", "DOVETAIL_HOME": "/h"}
+    assert environment(own) == {"PATH": "/bin", "DOVETAIL_HOME": "/h"}

@@ -1,0 +1,53 @@
+"""The published schema says what may be asked: generated requests, well-formed and not, get answers
+that the schema promises, and never a 500."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import settings
+from schemathesis.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from dovetail.daemon.http import app as api
+
+ENDLESS = "/v1/events"
+LAST = "/v1/stop"
+ACCEPTS_MORE = "/v1/jobs"  # descriptions of jobs may be spelled in more ways than the schema tells
+CHECKS = [content_type_conformance, response_schema_conformance, status_code_conformance]
+schema = schemathesis.openapi.from_dict(api.bare_app().openapi())
+
+
+@pytest.fixture(scope="module")
+def place(start: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A daemon on the network that takes on every job and runs none: its address and its token."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder: Path = tmp_path_factory.mktemp("fuzzed")
+    live = start(folder, listen=f"127.0.0.1:{port}", harmless=True)
+    for script in ("true", "sleep 60"):
+        live.submit(script)
+    return f"http://127.0.0.1:{port}", (folder / "token").read_text().strip()
+
+
+@schema.exclude(path=[ENDLESS, LAST]).parametrize()
+@settings(max_examples=8)
+def test_every_answer_is_one_that_the_schema_promises(
+    case: schemathesis.Case, place: tuple[str, str]
+) -> None:
+    address, token = place
+    if case.query.get("follow"):
+        case.query["follow"] = False  # or the answer ends with the job
+    response = case.call(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    assert response.status_code != 500, response.text
+    stricter = [] if case.path == ACCEPTS_MORE else [negative_data_rejection]
+    case.validate_response(response, checks=[*CHECKS, *stricter])
