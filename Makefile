@@ -1,56 +1,78 @@
-# Everything there is to remember: make demo, make test, make check, make bench.
+# `make help` lists everything there is to remember.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
-.PHONY: demo test check bench storm fuzz clean
+.DEFAULT_GOAL := help
+.PHONY: help demo install test check storm bench fuzz clean
 
-demo: .venv/installed
+help: ## Say what can be made
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 12
+
+demo: .venv/plain ## Install into .venv, then train twelve small networks under two policies
 	@$(BIN)/dovetail demo
+	@test -e .venv/installed || echo "The core runs as plain Python so far: make install compiles it (a minute), which makes it twice as fast."
 
-test: .venv/installed .venv/torch .venv/extras
+install: .venv/installed ## Install into .venv, with the core compiled where there is a C compiler
+
+test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test
 	$(BIN)/python -m pytest
 
-check: .venv/installed
+check: .venv/installed .venv/dev ## Run the linters, the type checker and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# A thousand kills of a daemon, and five hundred cuts of its journal: half an hour or so.
-storm: .venv/installed
+storm: .venv/installed .venv/dev ## Kill a daemon 1,000 times, damage its journal at 500 places (half an hour)
 	DOVETAIL_STORM_KILLS=1000 DOVETAIL_STORM_CUTS=500 $(BIN)/python -m pytest -q -s \
 		tests/daemon/test_kills.py tests/daemon/test_cuts.py
 
-bench: .venv/installed .venv-peers/ready
+bench: .venv/installed .venv/dev .venv-peers/ready ## Measure what is promised about speed
 	$(BIN)/python -m benchmarks
 
-# Every policy in tens of thousands of small worlds that nobody would think of: an hour or so.
-fuzz: .venv/installed
+fuzz: .venv/installed .venv/dev ## Try every policy in 20,000 small random clusters (an hour)
 	DOVETAIL_FUZZ=20000 $(BIN)/python -m pytest tests/contracts/test_wild_worlds.py
+
+clean: ## Remove the environments and everything built
+	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# --------------------------------------------------------------------------------- the environments
 
 .venv/ready: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Dovetail needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PIP) --no-compile --require-hashes -r requirements.lock
+	@touch $@
+
+# To see something within a minute or so; what is compiled already stays so.
+.venv/plain: .venv/ready pyproject.toml $(SOURCES)
+	@rm -f .venv/installed
+	@DOVETAIL_PURE=1 $(PIP) --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
 .venv/installed: .venv/ready pyproject.toml $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	$(PIP) --no-deps --no-build-isolation --force-reinstall .
 	@$(BIN)/python -c 'import dovetail.core.state as s; s.__file__.endswith(".py") and print("Notice: no C compiler or no Python headers here, so the pure-Python core runs (about half as fast).")'
+	@touch .venv/plain $@
+
+# What checks and tests the project; make demo goes without it.
+.venv/dev: .venv/ready requirements-dev.lock
+	$(PIP) --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
 # PyTorch without CUDA, for the tests of the SDK. Where pip does not find that build, those tests are
 # skipped and say so; PIP_EXTRA_INDEX_URL can name PyTorch's own index for it.
-.venv/torch: .venv/ready requirements-torch.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-torch.lock || \
+.venv/torch: .venv/dev requirements-torch.lock
+	@$(PIP) --no-compile --require-hashes -r requirements-torch.lock || \
 		echo "Notice: PyTorch without CUDA cannot be installed here, so its tests are skipped."
 	@touch $@
 
 # Optuna and a reader of parquet files, for the tests of what they add.
 .venv/extras: .venv/torch requirements-extras.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-extras.lock
+	$(PIP) --no-compile --require-hashes -r requirements-extras.lock
 	@touch $@
 
 # Other tools for tuning, beside which ours is measured; in an environment of their own, as they are large.
@@ -58,6 +80,3 @@ fuzz: .venv/installed
 	@$(PYTHON) -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock && touch $@ || \
 		echo "Notice: Optuna and Ray cannot be installed here, so ours is not measured beside them."
-
-clean:
-	rm -rf .venv .venv-peers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

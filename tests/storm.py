@@ -26,15 +26,12 @@ from dovetail.core.entries import (
     JournalEntry,
     PolicySet,
     Requeued,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     TenantSet,
 )
 from dovetail.daemon.service import PAUSED
 from dovetail.testing import Audit
+from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
 from killed_daemon import Away, Daemon, Refused
 from waiting import until
 
@@ -281,7 +278,7 @@ class Storm:
         allowed = Counter(e.job_id for e in told if isinstance(e, Interrupted))
         finished = {e.job_id for e in told if isinstance(e, Finished)}
         for job in (e.job for e in told if isinstance(e, Submitted)):
-            name = job.name if job.trial is None else f"{job.name.rpartition('-')[0]}.{job.id}"
+            name = job.name if job.member is None else f"{job.name.rpartition('-')[0]}.{job.id}"
             path = self._out / name
             lines = path.read_text().split("\n")[:-1] if path.exists() else []
             launches = [line for line in lines if line.startswith("launch")]

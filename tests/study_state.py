@@ -8,7 +8,6 @@ from typing import Any
 from dovetail.core.entries import (
     Branch,
     Cancelled,
-    CloseStudy,
     Failed,
     Finished,
     Held,
@@ -22,15 +21,15 @@ from dovetail.core.entries import (
     Start,
     Started,
     Stop,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
 )
-from dovetail.core.model import Design, Job, JobId, Node
+from dovetail.core.model import Job, JobId, Node
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.testing import placement
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import CloseStudy, StudyOpened, StudyResumed, StudyStopped
+from dovetail.workloads.study.kind import studies_of
 
 METRIC = "loss"
 
@@ -50,7 +49,7 @@ def design(study_id: str = "s1", trials: int = 4, **rest: Any) -> Design:
 
 def trial(number: int, study_id: str = "s1", job_id: str = "", **rest: Any) -> Job:
     settings = (("lr", 0.1 * (number + 1)),)
-    fields = {"trial": number, "settings": settings, "group": study_id, "name": "digits", **rest}
+    fields = {"member": number, "settings": settings, "group": study_id, "name": "digits", **rest}
     return Job(JobId(job_id or f"{study_id}.{number}"), **fields)
 
 
@@ -93,7 +92,7 @@ def live_by_chance(chance: Random, turns: int = 40) -> Lived:
         lived.record(Submitted(lived.now, Job(JobId("other"))))
     for _ in range(turns):
         _live_on(lived, chance, lived.now + chance.choice([0.0, 0.5, 2.0]))
-    if chance.random() < 0.3 and lived.state.studies.open:
+    if chance.random() < 0.3 and studies_of(lived.state).open:
         for track in list(lived.state.tracks.values()):
             lived.record(Stop(track.job.id, "the budget is spent", None, True))
         lived.record(CloseStudy("s1", "the budget is spent"))
@@ -109,8 +108,8 @@ def _live_on(lived: Lived, chance: Random, at: float) -> None:
         _while_waiting(lived, chance, track, at)
     else:
         _while_running(lived, chance, track, at)
-    if chance.random() < 0.05 and lived.state.studies.open:
-        stopped = lived.state.studies.open["s1"].is_stopped
+    if chance.random() < 0.05 and studies_of(lived.state).open:
+        stopped = studies_of(lived.state).open["s1"].is_stopped
         lived.record(StudyResumed(at, "s1") if stopped else StudyStopped(at, "s1"))
 
 
@@ -127,7 +126,7 @@ def _while_waiting(lived: Lived, chance: Random, track: Track, at: float) -> Non
 
 
 def _line_has_waiting(lived: Lived, track: Track) -> bool:
-    line = lived.state.studies.open[track.job.group].line
+    line = studies_of(lived.state).open[track.job.group].group.line
     return any(job_id not in lived.state.running for job_id in line)
 
 
@@ -147,7 +146,7 @@ def _while_running(lived: Lived, chance: Random, track: Track, at: float) -> Non
         lived.record(Preempt(job_id))
     elif kind < 0.8:
         lived.record(Held(at, job_id, "paused"))
-    elif kind < 0.85 and track.job.trial is not None:
+    elif kind < 0.85 and track.job.member is not None:
         _branch(lived, track, at)
     elif kind < 0.9:
         lived.record(Finished(at, job_id))
@@ -156,8 +155,8 @@ def _while_running(lived: Lived, chance: Random, track: Track, at: float) -> Non
 
 
 def _branch(lived: Lived, track: Track, at: float) -> None:
-    assert track.job.trial is not None
+    assert track.job.member is not None
     source = next(iter(lived.state.tracks))
     lived.record(Branch(track.job.id, source, (("lr", 9.0),)))
     number = len([entry for entry in lived.entries if isinstance(entry, Submitted)])
-    lived.record(Submitted(at, trial(track.job.trial, job_id=f"again.{number}")))
+    lived.record(Submitted(at, trial(track.job.member, job_id=f"again.{number}")))

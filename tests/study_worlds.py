@@ -10,7 +10,6 @@ from typing import Any
 from dovetail.core.entries import (
     Action,
     Branch,
-    CloseStudy,
     Event,
     Finished,
     NodeJoined,
@@ -20,14 +19,15 @@ from dovetail.core.entries import (
     Start,
     Started,
     Stop,
-    StudyOpened,
     Submitted,
     Wake,
     Woke,
 )
 from dovetail.core.loop import Backend, Policy, run
-from dovetail.core.model import Design, JobId, Node
+from dovetail.core.model import JobId, Node
 from dovetail.core.state import State
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import CloseStudy, StudyOpened
 from study_state import METRIC, design, trial
 
 Curve = Sequence[float]
@@ -118,7 +118,7 @@ class Stepping:
     def _next_step(self) -> float:
         at = inf
         for job_id, track in self._state.running.items():
-            if track.job.trial is not None and track.working_since >= 0:
+            if track.job.member is not None and track.working_since >= 0:
                 left = self._told.get(job_id, 0) + 1 - track.executed_by(self._state.now)
                 at = min(at, self._state.now + max(left, 0.0) / track.speed)
         return at
@@ -129,7 +129,7 @@ class Stepping:
         now, told = max(event.at for event in events), []
         for job_id, track in self._state.running.items():
             steps = floor(track.executed_by(now) + 1e-6)
-            if track.job.trial is not None and steps > self._told.get(job_id, 0):
+            if track.job.member is not None and steps > self._told.get(job_id, 0):
                 self._told[job_id] = steps
                 told.append(Reported(now, job_id, steps, {METRIC: self._values[job_id] / steps}))
         ended = {getattr(event, "job_id", None) for event in events if event.at < now}

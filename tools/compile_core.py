@@ -31,6 +31,8 @@ MODULES = (
     "core/plan.py",
     "core/loop.py",
     "core/journal.py",
+    "workloads/study/design.py",
+    "workloads/study/entries.py",
     "models/hourly.py",
     "models/cost.py",
     "models/failures.py",

@@ -8,8 +8,9 @@ import pytest
 
 from dovetail.cli.job_columns import expected
 from dovetail.cli.logs import start_of_lines
-from dovetail.cli.submit import environment, merged
+from dovetail.cli.submit import merged
 from dovetail.client.connection import query_text
+from dovetail.client.shell import environment
 from dovetail.text.tables import Column, columns_of, cut, ids_text, numbers_text, table
 from dovetail.text.times import about, ago, span
 

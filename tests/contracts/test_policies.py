@@ -75,9 +75,9 @@ def test_a_crash_at_any_turn_loses_no_job(text: str, world: World, turns: int) -
     check_restart(world, lambda: policy_for(world, text), turns)
 
 
-# Some remember more than a state tells: the places inside one queue, how usage has decayed, which
-# pairs did not pay. After a restart they are fair again, if not the same to the last tie.
-REMEMBER_MORE = ("tiresias", "fair-share", "gandiva", "gittins")
+# Some remember more than a state tells: the places inside one queue, how usage has decayed. After a
+# restart they are fair again, if not the same to the last tie.
+REMEMBER_MORE = ("tiresias", "fair-share", "gittins")
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if not text.startswith(REMEMBER_MORE)])

@@ -14,11 +14,12 @@ from dovetail.core.entries import (
     Amended,
     Branch,
     Cancelled,
-    CloseStudy,
     Displaced,
     Entry,
     Failed,
     Finished,
+    GroupAction,
+    GroupEvent,
     Held,
     Interrupted,
     JournalEntry,
@@ -29,6 +30,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Occupied,
     Paced,
     Pinned,
@@ -46,10 +48,6 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -59,9 +57,18 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import Journal, decode, encode, read
 from dovetail.core.journal import lines as lines_of
-from dovetail.core.model import Design, Estimate, Interruption, Job, Limit, Node, Tenant
+from dovetail.core.model import Estimate, Interruption, Job, Limit, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
+from dovetail.workloads.study import entries as study_entries
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import (
+    CloseStudy,
+    StudyCancelled,
+    StudyOpened,
+    StudyResumed,
+    StudyStopped,
+)
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal.jsonl"
 
@@ -140,6 +147,9 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (7.0, Preempt("j")),
     (7.0, Resize("j", placement((1, 7)))),
     (7.0, Promote("j")),
+    (7.0, Note("plan", {"until": 12.5, "order": ["j", "k"]})),
+    (7.0, Note("gandiva: pairs in vain", 1, "j")),
+    (7.0, Note("plan", None)),
     (7.0, Refuse("j", "it needs 9 GPUs")),
     (7.0, StudyOpened(7.0, Design("s1", "digits", "loss", 10, 5))),
     (7.0, StudyOpened(7.0, FULL_DESIGN)),
@@ -173,8 +183,14 @@ def test_every_entry_comes_back_as_it_was(at: float, entry: JournalEntry) -> Non
 
 
 def test_every_kind_of_entry_is_tried_but_wake_which_is_not_journaled() -> None:
-    kinds = {kind for kind in vars(entries).values() if isinstance(kind, type)}
-    journaled = {kind for kind in kinds if issubclass(kind, Entry)} - {Entry, Wake}
+    classes = {
+        found
+        for module in (entries, study_entries)
+        for found in vars(module).values()
+        if isinstance(found, type)
+    }
+    bases = {Entry, Wake, GroupEvent, GroupAction}
+    journaled = {found for found in classes if issubclass(found, Entry)} - bases
     assert {type(entry) for _, entry in EVERY_KIND} == journaled
 
 

@@ -30,8 +30,10 @@ from dovetail.testing import (
     wild_world,
     world_of_options,
 )
+from dovetail.workloads.study import keeping
 
 SOURCES = Path(core.__file__).parent
+STUDY = "../workloads/study"
 OF_LONG_AGO = ("ended", "shapes", "capacity")  # forgotten in part, or numbered anew
 
 
@@ -53,10 +55,13 @@ def attributes(file: str, name: str) -> set[str]:
     ("file", "name", "decided"),
     [
         ("track.py", "Track", (*kept.TRACK, *kept.TRACK_DERIVED)),
-        ("studies.py", "TrialTrack", (*kept.TRIAL_MADE_OF, *kept.TRIAL_KEPT)),
+        (f"{STUDY}/track.py", "TrialTrack", (*keeping.TRIAL_MADE_OF, *keeping.TRIAL_KEPT)),
         (
-            *("studies.py", "StudyTrack"),
-            (*kept.STUDY_MADE_OF, *kept.STUDY_KEPT, *kept.STUDY_PARTS, *kept.STUDY_DERIVED),
+            *(f"{STUDY}/track.py", "StudyTrack"),
+            (
+                *(*keeping.STUDY_MADE_OF, *keeping.STUDY_KEPT),
+                *(*keeping.STUDY_PARTS, *keeping.STUDY_DERIVED),
+            ),
         ),
         ("room.py", "Room", (*kept.ROOM_KEPT, *kept.ROOM_DERIVED, *kept.ROOM_PASSING)),
         (
@@ -72,7 +77,9 @@ def test_of_every_field_it_is_decided_what_becomes_of_it(
     file: str, name: str, decided: tuple[str, ...]
 ) -> None:
     assert len(set(decided)) == len(decided)
-    assert attributes(file, name) == set(decided), f"decide in core/kept.py about {name}"
+    assert attributes(file, name) == set(decided), (
+        f"decide in its table of kept fields about {name}"
+    )
 
 
 # A value for every field, other than the one it begins with.
@@ -103,7 +110,7 @@ def test_every_field_of_a_track_is_in_snapshots_stills_and_fingerprints() -> Non
 VALUES: dict[str, Any] = {
     "kinds": ("A",), "interruption": Interruption(1.0), "estimate": Estimate(1.0),
     "deadline": 5.0, "min_gpus": 1, "max_gpus": 4, "time_limit_s": 9.0, "after": ("x",),
-    "preemptible": False, "restartable": True, "trial": 0, "settings": (("lr", 0.1),),
+    "preemptible": False, "restartable": True, "member": 0, "settings": (("lr", 0.1),),
     "late_cost_per_s": 0.5, "options": (Option("A", 1, 2.0),), "settles": True, "last_step": 3,
     "share": 500,
 }  # fmt: skip

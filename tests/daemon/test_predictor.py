@@ -90,7 +90,7 @@ def test_a_daemon_that_needs_no_trees_loads_nothing_that_grows_them(tmp_path: Pa
     """numpy and scikit-learn take longer to load than all the rest, and memory for good."""
     code = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from pathlib import Path
 from live_box import box
 with box(Path({str(tmp_path)!r}), policy="qssf:predictor=recent-mean") as here:

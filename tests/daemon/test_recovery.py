@@ -31,7 +31,7 @@ from dovetail.worlds.local.runs import Run
 from live_box import ME, Box, box
 from waiting import until
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "dovetail.db"
+GOLDEN = Path(__file__).parents[1] / "golden" / "dovetail.db"
 
 
 def some_history(here: Box) -> None:

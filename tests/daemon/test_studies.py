@@ -18,6 +18,7 @@ from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.why import why
 from dovetail.daemon.studies import silent_trials as study_quiet
 from dovetail.daemon.users.callers import Caller
+from dovetail.workloads.study.kind import studies_of
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
@@ -230,9 +231,9 @@ def test_a_study_that_closed_long_ago_is_found_by_its_id_and_its_name(here: Box)
         open_study(here, name=name, trials=1, steps=100)
         here.daemon.studies.cancel(name, ME)
     # As after a hundred more: the state remembers only the last ones.
-    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
-    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
-    here.daemon.service.look(lambda view, now: view.studies.closed.popleft())
+    here.daemon.service.look(lambda view, now: studies_of(view).closed.popleft())
+    here.daemon.service.look(lambda view, now: studies_of(view).closed.popleft())
+    here.daemon.service.look(lambda view, now: studies_of(view).closed.popleft())
     assert [page(here, name)["id"] for name in ("s1", "s2", "second", "first")] == [
         *("s1", "s2", "s2", "s3"),
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dovetail.core.entries import Preempt
 from dovetail.core.model import JobId
-from dovetail.core.studies import StudyTrack
 from dovetail.daemon.studies.silent_trials import quiet_in
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import StudyTrack
 from study_state import Lived, design
 
 
@@ -21,7 +22,7 @@ def two_running(step_s: float = 2.0, start_s: float = 5.0, reports: int = 4) -> 
 
 
 def study(lived: Lived) -> StudyTrack:
-    return lived.state.studies.open["s1"]
+    return studies_of(lived.state).open["s1"]
 
 
 def trials_at(lived: Lived, now: float) -> list[int]:

@@ -13,14 +13,15 @@ from dovetail.core.entries import (
     NodeJoined,
     Start,
     Started,
-    StudyOpened,
     Submitted,
 )
-from dovetail.core.model import Design, Estimate, Job, JobId, Node, Placement, Slice
+from dovetail.core.model import Estimate, Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
 from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
 from dovetail.predict.duration import HistoryMean, NoisyOracle, Oracle, UserEstimate
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import StudyOpened
 
 ON_THE_GPU = Placement((Slice(0, 1),))
 
@@ -80,7 +81,7 @@ def test_trials_are_as_long_as_others_of_their_study_whatever_else_their_user_ra
     state, predictor = one_gpu(), HistoryMean(guess_s=99)
     state.record(StudyOpened(0.0, Design("s1", "digits", "loss", 10, 3, user="ann")))
     first, second = (
-        replace(job(f"digits-{number}", "ann", f"digits-{number}"), group="s1", trial=number)
+        replace(job(f"digits-{number}", "ann", f"digits-{number}"), group="s1", member=number)
         for number in (0, 1)
     )
     predictor.duration_s(first, state)  # from now on it learns

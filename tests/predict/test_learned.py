@@ -107,7 +107,7 @@ def test_a_guess_stays_wide_however_well_other_answers_were_confirmed() -> None:
     arrivals = [Arrival(1e3 * n, Job(JobId(str(n)), tenant="a"), 100.0) for n in range(30)]
     for entry in lived(arrivals, until=3e4):
         state.record(entry)
-    trial = Job(JobId("x"), tenant="a", group="s", trial=0)
+    trial = Job(JobId("x"), tenant="a", group="s", member=0)
     belief = predictor.belief(trial, state)
     assert belief.source.startswith("a guess")
     assert belief.high / belief.low > 100

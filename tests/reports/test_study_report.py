@@ -15,6 +15,7 @@ from dovetail.reports.study_data import MOST_POINTS, MOST_STINTS, best_over_time
 from dovetail.reports.study_page import write_study
 from dovetail.reports.study_replays import Others, others_of, recorded
 from dovetail.tune.board import Mirror
+from dovetail.workloads.study.kind import studies_of
 from html_page import Elements, assert_drawn, browsed, embedded_in
 from study_samples import a_study, a_trial, in_the_middle
 from study_state import Lived, design
@@ -169,7 +170,7 @@ def test_a_replay_sees_the_steps_that_the_policy_saw(points: list[tuple[float, A
     lived.open(design(trials=2, steps=8))
     for at, (step, value) in enumerate(points, 1):
         lived.report("s1.0", step, value, float(at))
-    saw = Mirror(lived.state.studies.open["s1"])
+    saw = Mirror(studies_of(lived.state).open["s1"])
     saw.learn(0)
     told = a_trial(0, points=[[step, value, 1.0] for step, value in points], steps=8)
     found = recorded(a_study([told, a_trial(1, 8, "done")], steps=8))

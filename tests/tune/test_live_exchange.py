@@ -17,7 +17,6 @@ from dovetail.core.entries import (
     Action,
     Branch,
     Cancelled,
-    CloseStudy,
     Failed,
     Finished,
     Held,
@@ -30,7 +29,6 @@ from dovetail.core.entries import (
     Saved,
     Start,
     Stop,
-    StudyOpened,
     Submitted,
     Wake,
     Woke,
@@ -59,6 +57,8 @@ from dovetail.tune.replay import Drawn, _World
 from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict, registry
 from dovetail.tune.rules.registry import make as make_rule
 from dovetail.tune.study import Study, Trial
+from dovetail.workloads.study.entries import CloseStudy, StudyOpened
+from dovetail.workloads.study.kind import studies_of
 from study_state import Lived, design, trial
 from study_worlds import Curves, Stepping, run_curves
 
@@ -147,7 +147,7 @@ def test_a_rule_decides_live_as_it_does_in_the_replay(text: str, slots: int) -> 
         world = Curves(drawn, slots, 0.0, rule=text)
         state = run_curves(world, Exchanging(FifoSkip()))
         assert changes(world.at_work) == changes(replayed(text, drawn, slots, 0.0).at_work)
-        (closed,) = state.studies.closed
+        (closed,) = studies_of(state).closed
         assert re.fullmatch(
             r"all trials are done|\d of 7 trials (is|are) done, \d stopped", closed.reason
         )
@@ -180,7 +180,7 @@ class Compared:
         alone = list(self._inner.decide(view))
         view.settle()
         actions = list(self._exchange.decide(view))
-        trials = {track.job.id for track in view.tracks.values() if track.job.trial is not None}
+        trials = {track.job.id for track in view.tracks.values() if track.job.member is not None}
         assert others(actions, trials) == others(alone, trials)
         assert held_by_trials(actions, trials, view) <= held_by_trials(alone, trials, view)
         self.exchanged += actions != alone
@@ -228,7 +228,7 @@ def test_others_get_what_they_would_get_anyway_under_every_policy(
 ) -> None:
     state, _ = beside(world, text, make_rule, rule="round-robin", at_once=at_once)
     assert not state.tracks
-    assert [closed.id for closed in state.studies.closed] == ["s1"]
+    assert [closed.id for closed in studies_of(state).closed] == ["s1"]
 
 
 def test_turns_are_exchanged_while_others_are_there() -> None:
@@ -391,7 +391,7 @@ def test_who_has_made_all_steps_is_let_end() -> None:
 
 
 def mirror_of(lived: Lived) -> Any:
-    return Mirror(lived.state.studies.open["s1"]).sync(lived.state)
+    return Mirror(studies_of(lived.state).open["s1"]).sync(lived.state)
 
 
 def test_a_step_is_as_long_as_reports_are_apart_and_gaps_are_filled() -> None:
@@ -484,13 +484,15 @@ def test_a_study_ends_at_the_moment_at_which_its_time_is_over() -> None:
         ({"budget_gpu_s": 7.0}, "its budget of 0.00194444 GPU-hours is spent"),
     ):
         state = run_to_end(**fields)
-        (closed,) = state.studies.closed
+        (closed,) = studies_of(state).closed
         assert (closed.reason, closed.closed_at) == (reason, pytest.approx(3.5))
         assert not state.tracks
 
 
 def test_a_study_ends_with_its_target_only_if_it_is_to() -> None:
-    ends = [run_to_end(target=1.4, stop_at_target=stop).studies.closed[0] for stop in (True, False)]
+    ends = [
+        studies_of(run_to_end(target=1.4, stop_at_target=stop)).closed[0] for stop in (True, False)
+    ]
     assert "has reached the target" in ends[0].reason
     assert ends[1].reason == "all trials are done"
     assert ends[0].closed_at < ends[1].closed_at

@@ -17,12 +17,10 @@ from dovetail.models.workload import Arrival
 from dovetail.policies import registry
 from dovetail.traces.trace import Trace
 
-MEASURES = tuple(
-    f"app/{name}.py"
-    for name in (
-        "experiment",
-        *(f"analyze/{n}" for n in ("blocks", "contenders", "contest", "parts")),
-    )
+_MEASURING = (  # packages whose code decides what is measured
+    *("core/", "experiments/", "insight/", "models/", "policies/", "predict/", "results/"),
+    *("traces/", "worlds/simulated.py", "catalogue.py", "sobol.py"),
+    *(f"analysis/{name}.py" for name in ("stretches", "contenders", "policy_contest", "parts")),
 )
 
 
@@ -109,4 +107,4 @@ def _own_code() -> str:
 
 def _measures(path: str) -> bool:
     """Rather than shows what was measured, or serves the live daemon."""
-    return path.startswith(MEASURES) or not path.startswith(("app/", "sdk/", "testing/", "tune/"))
+    return path.startswith(_MEASURING)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dovetail.client.command_name import typed_command
-from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
 from dovetail.experiments.files import named
+from dovetail.extras import check_live
 
 if TYPE_CHECKING:  # the simulated day needs no daemon
     from dovetail.daemon.main import Daemon
@@ -45,10 +44,7 @@ def demo(simulated: bool, out: Path) -> None:
 
         busy_day(out)
         return
-    if find_spec("numpy") is None:
-        raise BadInput(
-            "the demo trains with NumPy, which is not here: pip install 'dovetail[demo]'"
-        )
+    check_live()
     run_live_demo()
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from dovetail.client.follow import ENDED
 from dovetail.text.tables import Column, Row, numbers_text, phase_style
 from dovetail.text.times import about, ago, clock, span
 
-ENDED = ("finished", "failed", "cancelled")
 DEFAULT = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "note")
 HISTORY = ("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran", "note")
 

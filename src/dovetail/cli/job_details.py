@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from shlex import join
 from typing import Any
 
-from dovetail.cli.job_columns import ENDED, gpus_text, number
+from dovetail.cli.job_columns import gpus_text, number
+from dovetail.client.follow import ENDED
 from dovetail.text.tables import Row, clean, numbers_text
 from dovetail.text.times import about, ago, clock, moment, span
 

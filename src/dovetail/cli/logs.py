@@ -7,10 +7,9 @@ from functools import partial
 
 import click
 
-from dovetail.cli.job_columns import ENDED
 from dovetail.cli.reach import job_id, one_job, with_client
 from dovetail.client.connection import Client
-from dovetail.client.follow import log_bytes, write_out
+from dovetail.client.follow import ENDED, log_bytes, write_out
 
 _LINE_BYTES = 200  # a guess to begin with
 

@@ -8,43 +8,43 @@ from importlib import import_module
 import click
 
 from dovetail.core.errors import DovetailError
+from dovetail.extras import explained
 
-_LIVE = "dovetail.cli"
 _SECTIONS = {
     "To begin with": {
         "demo": ("dovetail.cli.demo", "demo", "Twelve real jobs under two policies."),
     },
     "The daemon": {
-        "up": (f"{_LIVE}.up", "up", "Start it: it finds the GPUs and runs the queue."),
-        "down": (f"{_LIVE}.up", "down", "Stop it; jobs go on."),
-        "doctor": (f"{_LIVE}.doctor", "doctor", "Say what is missing here, and how to get it."),
-        "policy": (f"{_LIVE}.policy", "policy", "Say who decides; change it while jobs run."),
-        "tenant": (f"{_LIVE}.policy", "tenant", "List tenants and set their quotas."),
-        "limit": (f"{_LIVE}.limit", "limit", "List what users may have, and set it."),
-        "nodes": (f"{_LIVE}.history", "nodes", "List the GPUs and who has them."),
-        "top": (f"{_LIVE}.top", "top", "Watch it all in the terminal."),
+        "up": ("dovetail.cli.up", "up", "Start it: it finds the GPUs and runs the queue."),
+        "down": ("dovetail.cli.up", "down", "Stop it; jobs go on."),
+        "doctor": ("dovetail.cli.doctor", "doctor", "Say what is missing here, and how to get it."),
+        "policy": ("dovetail.cli.policy", "policy", "Say who decides; change it while jobs run."),
+        "tenant": ("dovetail.cli.policy", "tenant", "List tenants and set their quotas."),
+        "limit": ("dovetail.cli.limit", "limit", "List what users may have, and set it."),
+        "nodes": ("dovetail.cli.history", "nodes", "List the GPUs and who has them."),
+        "top": ("dovetail.cli.top", "top", "Watch it all in the terminal."),
     },
     "Jobs": {
-        "submit": (f"{_LIVE}.submit", "submit", "Hand in a command, a YAML file or a script."),
-        "run": (f"{_LIVE}.submit", "run", "The same, and follow it to its end."),
-        "predict": (f"{_LIVE}.predict", "predict", "Say how long a job would run, and why."),
-        "queue": (f"{_LIVE}.jobs", "queue", "List what runs and what waits (also: ps)."),
-        "show": (f"{_LIVE}.jobs", "show", "Everything about a job."),
-        "why": (f"{_LIVE}.jobs", "why", "Say what a job waits for."),
+        "submit": ("dovetail.cli.submit", "submit", "Hand in a command, a YAML file or a script."),
+        "run": ("dovetail.cli.submit", "run", "The same, and follow it to its end."),
+        "predict": ("dovetail.cli.predict", "predict", "Say how long a job would run, and why."),
+        "queue": ("dovetail.cli.jobs", "queue", "List what runs and what waits (also: ps)."),
+        "show": ("dovetail.cli.jobs", "show", "Everything about a job."),
+        "why": ("dovetail.cli.jobs", "why", "Say what a job waits for."),
         "whatif": (
-            f"{_LIVE}.whatif",
+            "dovetail.cli.whatif",
             "whatif",
             "When would a job end, at what cost? Not handed in.",
         ),
-        "logs": (f"{_LIVE}.logs", "logs", "Show what a job prints."),
-        "wait": (f"{_LIVE}.jobs", "wait", "Wait until jobs have ended."),
-        "cancel": (f"{_LIVE}.jobs", "cancel", "End jobs."),
-        "pause": (f"{_LIVE}.jobs", "pause", "Take jobs off their GPUs for a while."),
-        "resume": (f"{_LIVE}.jobs", "resume", "Let paused jobs go on."),
-        "requeue": (f"{_LIVE}.jobs", "requeue", "Let running jobs start over."),
-        "prio": (f"{_LIVE}.jobs", "prio", "Change the priority of jobs."),
-        "history": (f"{_LIVE}.history", "history", "List jobs that have ended; write a trace."),
-        "costs": (f"{_LIVE}.costs", "costs", "Say what running jobs has cost."),
+        "logs": ("dovetail.cli.logs", "logs", "Show what a job prints."),
+        "wait": ("dovetail.cli.jobs", "wait", "Wait until jobs have ended."),
+        "cancel": ("dovetail.cli.jobs", "cancel", "End jobs."),
+        "pause": ("dovetail.cli.jobs", "pause", "Take jobs off their GPUs for a while."),
+        "resume": ("dovetail.cli.jobs", "resume", "Let paused jobs go on."),
+        "requeue": ("dovetail.cli.jobs", "requeue", "Let running jobs start over."),
+        "prio": ("dovetail.cli.jobs", "prio", "Change the priority of jobs."),
+        "history": ("dovetail.cli.history", "history", "List jobs that have ended; write a trace."),
+        "costs": ("dovetail.cli.costs", "costs", "Say what running jobs has cost."),
         "profile": (
             "dovetail.cli.profile",
             "profile",
@@ -52,9 +52,13 @@ _SECTIONS = {
         ),
     },
     "Studies": {
-        "tune": (f"{_LIVE}.tune", "tune", "Find good hyper-parameters: submit a study, follow it."),
+        "tune": (
+            "dovetail.cli.tune",
+            "tune",
+            "Find good hyper-parameters: submit a study, follow it.",
+        ),
         "study": (
-            f"{_LIVE}.study",
+            "dovetail.cli.study",
             "study",
             "List, show, stop, resume, report and replay studies.",
         ),
@@ -148,6 +152,11 @@ def main() -> None:
         _explain(error)
     except DovetailError as error:
         _fail(str(error), getattr(error, "exit_code", 1))
+    except ModuleNotFoundError as error:
+        known = explained(error)
+        if known is None:
+            raise
+        _fail(str(known), 1)
     except BrokenPipeError:
         # Whoever read our output has had enough, e.g. `| head`.
         sys.stderr.close()

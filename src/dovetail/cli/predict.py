@@ -127,7 +127,7 @@ def _story(row: Mapping[str, Any], first: Seconds) -> Story:
     job = Job(
         JobId(row["id"]), gpus=row["gpus"], share=round(row["share"] * WHOLE_GPU), user=row["user"],
         cpus=0.0 if row["gpus"] else 1.0, tenant=row["tenant"], name=row["name"], group=row["group"],
-        trial=row.get("trial"), alike=tuple(row.get("alike", ())), amount=row.get("amount"),
+        member=row.get("trial"), alike=tuple(row.get("alike", ())), amount=row.get("amount"),
     )  # fmt: skip
     held = job.gpus * row["share"]
     worked = row["run_s"] - (row["lost_gpu_s"] / held if held else 0.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dovetail.cli.submit import environment
+from dovetail.client.shell import environment
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.profile_table import Table, Timing, text_of
 from dovetail.text.times import span

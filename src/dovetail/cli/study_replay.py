@@ -11,6 +11,7 @@ import click
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.experiments.parallel import each
 from dovetail.experiments.summary_table import aligned
+from dovetail.extras import explained
 from dovetail.tune.comparison import Race, Terms, races, summary
 from dovetail.tune.recorded import DIRECTIONS, Task, read_curves
 from dovetail.tune.rules.registry import make
@@ -82,7 +83,10 @@ def _check(name: str) -> None:
         make(name)
     except BadInput:
         raise
-    except Exception as error:  # its module may need what is not installed
+    except Exception as error:
+        lacking = explained(error) if isinstance(error, ModuleNotFoundError) else None
+        if lacking is not None:
+            raise BadInput(f"study policy {name!r}: {lacking}") from None
         told = " ".join(str(error).split())
         raise BadInput(
             f"study policy {name!r} cannot be loaded ({type(error).__name__}: {told}); "

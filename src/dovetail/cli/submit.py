@@ -12,13 +12,10 @@ import click
 
 from dovetail.cli.reach import as_json, found_jobs, with_client
 from dovetail.client.connection import Client, Refused
-from dovetail.core.errors import BadInput
+from dovetail.client.shell import as_sent
 from dovetail.text.tables import counted
 
 Answer = TypeVar("Answer")
-
-_OURS = "DOVETAIL_"  # variables that a job has because it is one
-_KEPT = ("DOVETAIL_HOME",)
 
 
 class SubmitCommand(click.Command):
@@ -179,19 +176,6 @@ def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) 
     return ids
 
 
-def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A description, and what of this shell belongs to it."""
-    if spec.get("profile") is not None:
-        from dovetail.jobfiles.profile_names import with_options
-
-        spec = with_options(spec)
-    folder = spec.get("workdir")
-    if isinstance(folder, str):
-        spec = {**spec, "workdir": os.path.expanduser(folder)}
-    shell = {"environment": environment(os.environ), "workdir": _here(), "umask": _umask()}
-    return {"spec": spec, **shell}
-
-
 def with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """To come after an array is to come after each of its members."""
     after = spec.get("after")
@@ -199,25 +183,6 @@ def with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         return spec
     found = [row["id"] for own in after for row in found_jobs(client, str(own))]
     return {**spec, "after": found}
-
-
-def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """As it is here, but a job submitted by a job is not taken for that one."""
-    return {k: v for k, v in own.items() if not k.startswith(_OURS) or k in _KEPT}
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        raise BadInput("the folder you are in has been removed; go to another first") from None
-
-
-def _umask() -> int:
-    """It can only be asked for by setting it."""
-    found = os.umask(0o077)
-    os.umask(found)
-    return found
 
 
 _PLAIN = (

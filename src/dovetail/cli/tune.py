@@ -11,8 +11,8 @@ import click
 
 from dovetail.cli.reach import as_json, command_again, print_json, with_client
 from dovetail.cli.study_follow import follow
-from dovetail.cli.submit import as_sent
 from dovetail.client.connection import Client, Refused
+from dovetail.client.shell import as_sent
 from dovetail.client.study_rows import has_ended_well
 from dovetail.core.errors import BadInput
 from dovetail.text.tables import clean, counted

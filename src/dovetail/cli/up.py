@@ -18,6 +18,7 @@ from dovetail.cli.policy import predictor, with_predictor
 from dovetail.cli.reach import command_again
 from dovetail.client.connection import Client, Unreachable
 from dovetail.core.errors import BadInput, DovetailError
+from dovetail.extras import check_live
 from dovetail.home import Home, check_own, find_home, home_in, system_home
 from dovetail.text.tables import counted
 from dovetail.text.times import span
@@ -103,6 +104,7 @@ def up(home: str | None, /, system: bool, foreground: bool, **asked: Any) -> Non
         click.echo(f"Dovetail is up already (process {running['pid']}, {place.socket}).")
         _say_what_is_not_heeded(asked, running["system"])
         return
+    check_live()
     _prepare(place)
     command = [sys.executable, "-m", "dovetail.daemon", _settings(place, asked)]
     if foreground:

@@ -10,12 +10,12 @@ import click
 from dovetail.cli.reach import as_json, print_json, print_lines, with_client
 from dovetail.cli.submit import (
     SubmitCommand,
-    as_sent,
     described_job,
     with_members,
     with_spec,
 )
 from dovetail.client.connection import Client, Refused
+from dovetail.client.shell import as_sent
 from dovetail.daemon.foresight.intervals import Span
 from dovetail.daemon.foresight.wording import (
     clock_time,

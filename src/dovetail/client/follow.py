@@ -9,12 +9,12 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from dovetail.cli.job_columns import ENDED
 from dovetail.client.connection import BrokenOff, Client, Unreachable
 from dovetail.core.errors import DovetailError
 from dovetail.jobfiles.gone_output import gone_text
 from dovetail.text.times import span
 
+ENDED = ("finished", "failed", "cancelled")  # phases
 FAILED = 3
 _FIRST_LOOK_S, _MOST_S = 0.05, 1.0
 _AWAY_S = 600.0  # what runs outlives the daemon: whoever follows it waits until it is started again

@@ -11,9 +11,9 @@ from math import nan
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from dovetail.cli.submit import as_sent
 from dovetail.client.connection import Client
 from dovetail.client.follow import patiently
+from dovetail.client.shell import as_sent
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.home import find_home
 from dovetail.tune.space import Parameter, Space

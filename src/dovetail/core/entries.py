@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 from dovetail.core.model import (
-    Design,
     Job,
     JobId,
     Limit,
@@ -61,10 +61,10 @@ class Entry:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Job | Node | Tenant | Design | Limit):
-        return own_fields(value)
     if isinstance(value, Placement):
         return value.row()
+    if is_dataclass(value):
+        return own_fields(value)
     return value
 
 
@@ -476,53 +476,13 @@ class LimitSet(Entry):
         self.limit: Final = limit
 
 
-@final
-class StudyOpened(Entry):
-    """A user has asked for a study; its trials are submitted as jobs of the group with its id."""
+class GroupEvent(Entry):
+    """Something happened to a group of jobs: a matter of their kind of workload."""
 
-    tag: ClassVar[str] = "study-opened"
-    fields: ClassVar[tuple[str, ...]] = ("at", "design")
+    kind: ClassVar[str] = ""  # which one, see `core.groups`
 
-    def __init__(self, at: Seconds, design: Design) -> None:
+    def __init__(self, at: Seconds) -> None:
         self.at: Final = at
-        self.design: Final = design
-
-
-@final
-class StudyStopped(Entry):
-    """The user wants no turns given for now; its trials are held one by one, their progress kept."""
-
-    tag: ClassVar[str] = "study-stopped"
-    fields: ClassVar[tuple[str, ...]] = ("at", "study_id")
-
-    def __init__(self, at: Seconds, study_id: str) -> None:
-        self.at: Final = at
-        self.study_id: Final = study_id
-
-
-@final
-class StudyResumed(Entry):
-    """The user lets the study go on."""
-
-    tag: ClassVar[str] = "study-resumed"
-    fields: ClassVar[tuple[str, ...]] = ("at", "study_id")
-
-    def __init__(self, at: Seconds, study_id: str) -> None:
-        self.at: Final = at
-        self.study_id: Final = study_id
-
-
-@final
-class StudyCancelled(Entry):
-    """The user wants no more of the study; all its jobs have ended before."""
-
-    tag: ClassVar[str] = "study-cancelled"
-    fields: ClassVar[tuple[str, ...]] = ("at", "study_id", "reason")
-
-    def __init__(self, at: Seconds, study_id: str, reason: str) -> None:
-        self.at: Final = at
-        self.study_id: Final = study_id
-        self.reason: Final = reason
 
 
 @final
@@ -626,7 +586,7 @@ class Stop(Entry):
 
 @final
 class Branch(Entry):
-    """End the trial's job: the trial goes on as a new job, from the checkpoint of another trial and
+    """End the job: a new one takes its place in its group, from the checkpoint of another job and
     with other settings (population-based training)."""
 
     tag: ClassVar[str] = "branch"
@@ -641,15 +601,23 @@ class Branch(Entry):
 
 
 @final
-class CloseStudy(Entry):
-    """The study is over, and why."""
+class Note(Entry):
+    """What a policy must still know after a restart: kept with the job until it ends, or for good.
+    The value is one that JSON has; None forgets."""
 
-    tag: ClassVar[str] = "close-study"
-    fields: ClassVar[tuple[str, ...]] = ("study_id", "reason")
+    tag: ClassVar[str] = "note"
+    fields: ClassVar[tuple[str, ...]] = ("key", "value", "job_id")
 
-    def __init__(self, study_id: str, reason: str) -> None:
-        self.study_id: Final = study_id
-        self.reason: Final = reason
+    def __init__(self, key: str, value: Any, job_id: JobId | None = None) -> None:
+        self.key: Final = key  # begins with the policy's name
+        self.value: Final = value
+        self.job_id: Final = job_id
+
+
+class GroupAction(Entry):
+    """A decision about a group of jobs: a matter of their kind of workload, of no processes."""
+
+    kind: ClassVar[str] = ""
 
 
 @final
@@ -692,11 +660,10 @@ Event: TypeAlias = (
     | NoMoreNodes
     | TenantSet
     | LimitSet
-    | StudyOpened
-    | StudyStopped
-    | StudyResumed
-    | StudyCancelled
+    | GroupEvent
     | Woke
 )
-Action: TypeAlias = Start | Preempt | Resize | Promote | Refuse | Stop | Branch | CloseStudy | Wake
+Action: TypeAlias = (
+    Start | Preempt | Resize | Promote | Refuse | Stop | Branch | Note | GroupAction | Wake
+)
 JournalEntry: TypeAlias = Event | Action

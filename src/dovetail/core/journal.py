@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, Final, TypeAlias, final
 
+from dovetail.core import groups
 from dovetail.core.entries import (
     Amended,
     Branch,
     Cancelled,
-    CloseStudy,
     Displaced,
     Entry,
     Failed,
@@ -29,6 +29,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Occupied,
     Paced,
     Pinned,
@@ -46,10 +47,6 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -57,7 +54,6 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import BadInput
 from dovetail.core.model import (
-    Design,
     Estimate,
     Interruption,
     Job,
@@ -136,7 +132,8 @@ def decode(line: str) -> JournalEntry:
     if not isinstance(at, int | float) or not isfinite(at) or not row:
         raise ValueError("it does not say what happened when")
     tag, value = next(iter(row.items()))
-    return _READERS[tag](at, value, row)
+    reader = _READERS.get(tag) or groups.readers()[tag]
+    return reader(at, value, row)
 
 
 def placement_from(data: list[Any]) -> Placement:
@@ -146,17 +143,19 @@ def placement_from(data: list[Any]) -> Placement:
 
 
 def job_from(data: dict[str, Any]) -> Job:
-    data = _with_infinity(data)
+    data = with_infinity(data)
     data["kinds"] = tuple(data.get("kinds", ()))
     data["after"] = tuple(data.get("after", ()))
     data["alike"] = tuple(data.get("alike", ()))
+    if "trial" in data:  # as the first version wrote it
+        data["member"] = data.pop("trial")
     if "settings" in data:
         data["settings"] = pairs_from(data["settings"])
     data["options"] = tuple(Option(*option) for option in data.get("options", ()))
     if "interruption" in data:
-        data["interruption"] = Interruption(**_with_infinity(data["interruption"]))
+        data["interruption"] = Interruption(**with_infinity(data["interruption"]))
     if "estimate" in data:
-        data["estimate"] = Estimate(**_with_infinity(data["estimate"]))
+        data["estimate"] = Estimate(**with_infinity(data["estimate"]))
     return Job(**data)
 
 
@@ -164,18 +163,14 @@ def pairs_from(data: Iterable[Any]) -> tuple[tuple[str, Any], ...]:
     return tuple([(name, value) for name, value in data])
 
 
-def design_from(data: dict[str, Any]) -> Design:
-    return Design(**_with_infinity(data))
-
-
 def node_from(data: dict[str, Any]) -> Node:
-    data = _with_infinity(data)
+    data = with_infinity(data)
     data["labels"] = pairs_from(data.get("labels", ()))
     return Node(**data)
 
 
 def tenant_from(data: dict[str, Any]) -> Tenant:
-    data = _with_infinity(data)
+    data = with_infinity(data)
     data["labels"] = pairs_from(data.get("labels", ()))
     data["users"] = tuple(data.get("users", ()))
     data["groups"] = tuple(data.get("groups", ()))
@@ -183,10 +178,10 @@ def tenant_from(data: dict[str, Any]) -> Tenant:
 
 
 def limit_from(data: dict[str, Any]) -> Limit:
-    return Limit(**_with_infinity(data))
+    return Limit(**with_infinity(data))
 
 
-def _with_infinity(data: dict[str, Any]) -> dict[str, Any]:
+def with_infinity(data: dict[str, Any]) -> dict[str, Any]:
     """Where a number belongs, "inf" is one; a user may well be called so."""
     return {
         name: float(value) if value in ("inf", "-inf") and name not in _NAMES else value
@@ -234,10 +229,6 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     NoMoreNodes.tag: lambda at, _value, _row: NoMoreNodes(at),
     TenantSet.tag: lambda at, value, _: TenantSet(at, tenant_from(value)),
     LimitSet.tag: lambda at, value, _: LimitSet(at, limit_from(value)),
-    StudyOpened.tag: lambda at, value, _: StudyOpened(at, design_from(value)),
-    StudyStopped.tag: lambda at, value, _: StudyStopped(at, value),
-    StudyResumed.tag: lambda at, value, _: StudyResumed(at, value),
-    StudyCancelled.tag: lambda at, value, row: StudyCancelled(at, value, row["reason"]),
     Woke.tag: lambda at, _value, _row: Woke(at),
     Start.tag: lambda _, value, row: Start(value, placement_from(row["on"])),
     Preempt.tag: lambda _, value, _row: Preempt(value),
@@ -247,6 +238,6 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
         value, row["reason"], row.get("exit_code"), row.get("unneeded")
     ),
     Branch.tag: lambda _, value, row: Branch(value, row["source"], pairs_from(row["settings"])),
-    CloseStudy.tag: lambda _, value, row: CloseStudy(value, row["reason"]),
+    Note.tag: lambda _, value, row: Note(value, row.get("value"), row.get("job_id")),
     Refuse.tag: lambda _, value, row: Refuse(value, row["reason"]),
 }

@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Any, Final
 
 from dovetail.core.model import Job, JobId, Shape
-from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.track import Track
 
 # ------------------------------------------------------------------------------------------- tracks
@@ -22,7 +21,7 @@ TRACK_KEPT: Final = (
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
     *("parked_bytes", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
-    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s"),
+    *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s", "notes"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
 
@@ -40,38 +39,6 @@ def set_kept(track: Track, values: tuple[Any, ...]) -> None:
     track.bar()
 
 
-# ------------------------------------------------------------------------------------------ studies
-
-TRIAL_MADE_OF: Final = ("number", "settings", "after")
-TRIAL_KEPT: Final = (
-    *("standing", "reason", "jobs", "points", "stints", "held_s", "held_gpu_s", "saved_in_s"),
-    *("restored_in_s", "ended_at", "branching"),
-)
-STUDY_MADE_OF: Final = ("design", "opened_at")
-STUDY_KEPT: Final = ("stopped_at", "away_s", "reached_at", "rung")
-STUDY_PARTS: Final = ("trials", "best")
-STUDY_DERIVED: Final = ("line", "bench")  # from the jobs around it
-
-
-def copy_of_study(study: StudyTrack) -> StudyTrack:
-    """One of its own, but for its places in the queue: those depend on the jobs around it."""
-    other = StudyTrack(study.design, study.opened_at)
-    for name in STUDY_KEPT:
-        setattr(other, name, getattr(study, name))
-    other.trials.update({number: _copy_of_trial(t) for number, t in study.trials.items()})
-    if study.best is not None:
-        other.best = (other.trials[study.best[0].number], study.best[1])
-    return other
-
-
-def _copy_of_trial(trial: TrialTrack) -> TrialTrack:
-    other = TrialTrack(trial.number, trial.settings, trial.after)
-    for name in TRIAL_KEPT:
-        value = getattr(trial, name)
-        setattr(other, name, value.copy() if isinstance(value, list) else value)
-    return other
-
-
 # ------------------------------------------------------------------------- the cluster and the rest
 
 ROOM_KEPT: Final = ("nodes", "open", "down", "gone", "strangers", "tenants")
@@ -84,8 +51,18 @@ ROOM_PASSING: Final = (  # of one decision, or for speed
     *("_lowest", "_single", "first"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
-STATE_PARTS: Final = ("room", "_tracks", "_running", "past", "studies", "unplaceable", "limits")
+STATE_PARTS: Final = (
+    "room",
+    "_tracks",
+    "_running",
+    "past",
+    "_kinds",
+    "unplaceable",
+    "limits",
+    "notes",
+)
 STATE_DERIVED: Final = (
+    *("groups",),
     *("_dependants", "_shapes", "_simple_shapes", "_lanes", "_remembers", "waiting_count"),
     "suspended_count",
 )

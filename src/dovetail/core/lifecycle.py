@@ -6,8 +6,8 @@ from typing import Final
 
 from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
+from dovetail.core.groups import Group
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
-from dovetail.core.studies import StudyTrack
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 from dovetail.core.view import View
 
@@ -80,15 +80,14 @@ class Lifecycle(View):
             track.pinned = NOT_PREEMPTIBLE
         if track.job.after:
             self._await(track)
-        if track.job.trial is not None:
-            study = self.studies.of(track)
-            if study is not None:
-                study.join(track)
+        group = self._group_of(track)
+        if group is not None:
+            self.kind(group.kind).joins(track)
         if not track.barred:
             self._line_up(track)
 
     def _line_up(self, track: Track) -> None:
-        if track.job.trial is not None and not self._has_place(track):
+        if track.job.member is not None and not self._has_place(track):
             return
         self.waiting_count += 1
         for index in self._on_wait:
@@ -107,72 +106,77 @@ class Lifecycle(View):
                 track.awaits = (*track.awaits, other)
         track.bar()
 
-    # ------------------------------------------------- trials, of which so many may run at once
+    # ------------------------------------------- groups, of which so many jobs may run at once
+
+    def _group_of(self, track: Track) -> Group | None:
+        """The open group that the job is a member of."""
+        return self.groups.get(track.job.group) if track.job.member is not None else None
 
     def _has_place(self, track: Track) -> bool:
-        """A trial lines up only if its study has room for it there."""
-        study = self.studies.of(track)
-        if study is None or study.has_place(track.job.id):
+        """A member lines up only if its group has room for it there."""
+        group = self._group_of(track)
+        if group is None or group.has_place(track.job.id):
             return True
-        self._bench(study, track)
+        self._bench(group, track)
         return False
 
     @staticmethod
-    def _bench(study: StudyTrack, track: Track) -> None:
+    def _bench(group: Group, track: Track) -> None:
         track.benched = True
         track.bar()
-        study.line.discard(track.job.id)
-        study.bench[track.job.id] = track
+        group.line.discard(track.job.id)
+        group.bench[track.job.id] = track
 
     @staticmethod
-    def _leave_bench(study: StudyTrack, track: Track) -> None:
+    def _leave_bench(group: Group, track: Track) -> None:
         track.benched = False
         track.bar()
-        study.bench.pop(track.job.id, None)
+        group.bench.pop(track.job.id, None)
 
-    def _fill_line(self, study: StudyTrack) -> None:
-        while (track := study.next_on_bench()) is not None:
-            self._leave_bench(study, track)
+    def _fill_line(self, group: Group) -> None:
+        while (track := group.next_on_bench()) is not None:
+            self._leave_bench(group, track)
             self._line_up(track)
 
     def _leave_line(self, track: Track) -> None:
-        """Held by its user, or over: another of its study may line up."""
-        study = self.studies.of(track)
-        if study is not None:
-            study.line.discard(track.job.id)
-            self._fill_line(study)
+        """Held by its user, or over: another of its group may line up."""
+        group = self._group_of(track)
+        if group is not None:
+            group.line.discard(track.job.id)
+            self._fill_line(group)
 
     def _start_from_bench(self, track: Track, placement: Placement) -> None:
-        """The last one of its study in the queue makes room for it there."""
-        study = self.studies.of(track)
-        if study is None or not track.benched or track.held or track.stranded:
+        """The last one of its group in the queue makes room for it there."""
+        group = self._group_of(track)
+        if group is None or not track.benched or track.held or track.stranded:
             raise IllegalEntry(
                 f"cannot start job {track.job.id!r} at t={self.now:g}: it does not stand in line"
             )
-        waiting = [self._tracks[job_id] for job_id in study.line if job_id not in self._running]
+        waiting = [self._tracks[job_id] for job_id in group.line if job_id not in self._running]
         if not waiting:
             raise IllegalEntry(
-                f"cannot start job {track.job.id!r} at t={self.now:g}: study "
-                f"{study.design.name!r} runs as many trials at once as it may"
+                f"cannot start job {track.job.id!r} at t={self.now:g}: {group.name} runs as many of "
+                "its jobs at once as it may"
             )
         last = max(waiting, key=lambda other: other.ticket)
-        self._swap(study, last, track)
+        self._swap(group, last, track)
         try:
             self._start(track.job.id, placement)
         except IllegalEntry:
-            self._swap(study, track, last)
+            self._swap(group, track, last)
             raise
 
-    def _swap(self, study: StudyTrack, out: Track, to_line: Track) -> None:
-        self._bench(study, out)
+    def _swap(self, group: Group, out: Track, to_line: Track) -> None:
+        self._bench(group, out)
         self.waiting_count -= 1
         out.turn += 1
         self._park(out)
-        self._leave_bench(study, to_line)
+        self._leave_bench(group, to_line)
         self._line_up(to_line)
 
     def _tell_dependants(self, ended: Track) -> None:
-        spoilt = self.studies.why_not_after(ended) if ended.job.last_step is not None else ""
+        group = self._group_of(ended) if ended.job.last_step is not None else None
+        spoilt = "" if group is None else self.kind(group.kind).why_not_after(ended)
         for track in self._dependants.pop(ended.job.id, ()):
             if track.ended_at >= 0:
                 continue
@@ -352,7 +356,7 @@ class Lifecycle(View):
     def _park(self, track: Track) -> None:
         for index in self._on_park:
             index.parks(track)
-        if track.job.trial is not None and not track.benched:
+        if track.job.member is not None and not track.benched:
             self._leave_line(track)
 
     def _step_out(self, track: Track) -> None:
@@ -503,7 +507,7 @@ class Lifecycle(View):
         if job.deadline is not None or track.migrations:
             for index in self._on_due:
                 index.ends(track)
-        if job.trial is not None:
+        if job.member is not None:
             self._leave_line(track)
         if self._dependants:
             self._tell_dependants(track)

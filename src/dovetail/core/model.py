@@ -70,7 +70,7 @@ class Job:
     user: str = ""
     tenant: str = ""
     name: str = ""
-    group: str = ""  # the study or pipeline it belongs to
+    group: str = ""  # the jobs it belongs together with
     model: str = ""
     priority: float = 0.0  # higher goes first
     weight: float = 1.0
@@ -85,12 +85,12 @@ class Job:
     preemptible: bool = True  # may it be made to give way at all?
     restartable: bool = False  # may it be killed and begun anew, if nothing gentler works?
     gpu_memory_gb: float = 0.0  # every GPU must have as much
-    trial: int | None = None  # which one of the study `group` it is, counted from 0
-    settings: tuple[tuple[str, Setting], ...] = ()  # of a trial: its hyper-parameters
+    member: int | None = None  # which one of its group it is, counted from 0; see `core.groups`
+    settings: tuple[tuple[str, Setting], ...] = ()  # of a member: what it was given to try
     late_cost_per_s: float | None = None  # money for each second after the deadline; None: unsaid
     options: tuple[Option, ...] = ()  # every way to run it; the first is what speed 1 means
     settles: bool = False  # once begun it keeps its option: real processes cannot be told another
-    last_step: int | None = None  # of a stage that trials share: where it ends
+    last_step: int | None = None  # of a stage that members of a group share: where it ends
     alike: tuple[str, ...] = ()  # digests of what it runs, from the very command to its script
     amount: float | None = None  # epochs or steps that its command names
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
@@ -193,38 +193,6 @@ def own_fields(value: Any) -> dict[str, Any]:
                 own = str(own)  # inf or -inf
             row[item.name] = own
     return row
-
-
-@dataclass(frozen=True, slots=True)
-class Design:
-    """What a user asked of a study: many trials of one thing, of which the best is wanted."""
-
-    id: str
-    name: str
-    metric: str
-    steps: int  # of a whole trial
-    planned: int  # trials in all; they may be submitted one after the other
-    user: str = ""
-    direction: str = "min"  # or max
-    report_every: int = 1  # steps
-    rule: str = "default"
-    at_once: int | None = None  # trials that may run at the same time
-    target: float | None = None
-    stop_at_target: bool = False
-    deadline: Seconds | None = None
-    budget_s: Seconds | None = None  # from its opening, pauses not counted
-    budget_gpu_s: float | None = None
-    seed: int = 0
-    spec: str = ""  # the whole description, as JSON
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or self.planned < 1 or self.report_every < 1:
-            raise ValueError(f"study {self.id!r} needs at least 1 step, 1 trial, 1 step a report")
-        if self.direction not in ("min", "max"):
-            raise ValueError(f"study {self.id!r}: direction {self.direction!r} is not min or max")
-
-    def is_better(self, value: float, other: float) -> bool:
-        return value < other if self.direction == "min" else value > other
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,30 +12,25 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from dovetail.core import groups
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import (
-    design_from,
     job_from,
     limit_from,
     node_from,
-    pairs_from,
     placement_from,
     tenant_from,
 )
 from dovetail.core.kept import (
     NEW_TRACK,
     STATE_KEPT,
-    STUDY_KEPT,
     TRACK_KEPT,
     TRACK_MADE_OF,
-    TRIAL_KEPT,
-    TRIAL_MADE_OF,
     set_kept,
 )
-from dovetail.core.model import JobId, Placement, own_fields
+from dovetail.core.model import Placement, own_fields
 from dovetail.core.room import Room
 from dovetail.core.state import State
-from dovetail.core.studies import Branching, Closed, Point, Stint, StudyTrack, TrialTrack
 from dovetail.core.track import Phase, Track
 
 FORMAT = 2  # the first knew no studies
@@ -68,11 +63,12 @@ def take(state: State) -> str:
             "cluster": _cluster(state.room),
             "capacity": state.capacity[-1:],
             "unplaceable": state.unplaceable,
+            "notes": state.notes,
             "tracks": [_track(track) for track in state.tracks.values()],
             "running": list(state.running),
             "past": [_track(track) for track in state.past],
-            "studies": [_study(study) for study in state.studies.open.values()],
-            "closed": list(state.studies.closed),
+            "kinds": list(state.kinds),
+            **{name: part for kind in state.kinds.values() for name, part in kind.kept().items()},
         },
         separators=(",", ":"),
     )
@@ -101,26 +97,6 @@ def _track(track: Track) -> dict[str, Any]:
 
 def _told(name: str, value: Any) -> Any:
     return _TOLD[name](value) if name in _TOLD else value
-
-
-def _study(study: StudyTrack) -> dict[str, Any]:
-    best = study.best
-    return {
-        "design": own_fields(study.design),
-        "opened_at": study.opened_at,
-        **{name: getattr(study, name) for name in STUDY_KEPT},
-        "best": None if best is None else [best[0].number, best[1]],
-        "trials": [_trial(trial) for trial in study.trials.values()],
-    }
-
-
-def _trial(trial: TrialTrack) -> dict[str, Any]:
-    return {
-        **{name: getattr(trial, name) for name in (*TRIAL_MADE_OF, *TRIAL_KEPT)},
-        "stints": [
-            [stint.since, stint.until, stint.placement.row(), stint.holds] for stint in trial.stints
-        ],
-    }
 
 
 def restore(text: str, past: int) -> State:
@@ -158,51 +134,10 @@ def _restored(saved: Mapping[str, Any], past: int) -> State:
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])
-    state.studies.closed.extend(Closed(*row) for row in saved.get("closed", ()))
-    for row in saved.get("studies", ()):
-        take_up_study(state, _restored_study(row))
+    state.notes.update(saved.get("notes", {}))
+    for name in saved["kinds"] if "kinds" in saved else groups.names():  # earlier ones did not say
+        state.kind(name).restore(state, saved)
     return state
-
-
-def _restored_study(row: Mapping[str, Any]) -> StudyTrack:
-    study = StudyTrack(design_from(row["design"]), row["opened_at"])
-    for name in STUDY_KEPT:
-        setattr(study, name, row[name])
-    for told in row["trials"]:
-        trial = _restored_trial(told)
-        study.trials[trial.number] = trial
-    if row["best"] is not None:
-        number, point = row["best"]
-        study.best = (study.trials[number], Point(*point))
-    return study
-
-
-def _restored_trial(row: Mapping[str, Any]) -> TrialTrack:
-    after = tuple([JobId(other) for other in row["after"]])
-    trial = TrialTrack(row["number"], pairs_from(row["settings"]), after)
-    for name in TRIAL_KEPT:
-        setattr(trial, name, row[name])
-    trial.points = [Point(*point) for point in row["points"]]
-    trial.stints = [
-        Stint(since, until, placement_from(on), holds) for since, until, on, holds in row["stints"]
-    ]
-    if row["branching"] is not None:
-        source, settings = row["branching"]
-        trial.branching = Branching(JobId(source), pairs_from(settings))
-    return trial
-
-
-def take_up_study(state: State, study: StudyTrack) -> None:
-    """The state follows it from now on; its jobs are there already."""
-    state.studies.open[study.id] = study
-    state._listen_to_studies()
-    for trial in study.trials.values():
-        for job_id in trial.jobs:
-            track = state._tracks.get(job_id)
-            if track is not None and track.benched:
-                study.bench[job_id] = track
-            elif track is not None and (track.placement is not None or not track.barred):
-                study.line.add(job_id)
 
 
 def _restore_cluster(room: Room, saved: Mapping[str, Any]) -> None:

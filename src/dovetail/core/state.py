@@ -5,16 +5,17 @@ Policies get the same object typed as `View`, which has no way to change anythin
 
 from __future__ import annotations
 
-from typing import assert_never, final
+from typing import Any, assert_never, final
 
 from dovetail.core.entries import (
     Amended,
     Branch,
     Cancelled,
-    CloseStudy,
     Displaced,
     Failed,
     Finished,
+    GroupAction,
+    GroupEvent,
     Held,
     Interrupted,
     JournalEntry,
@@ -25,6 +26,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Occupied,
     Paced,
     Pinned,
@@ -42,10 +44,6 @@ from dovetail.core.entries import (
     Started,
     Stayed,
     Stop,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     TenantSet,
     Unpinned,
@@ -54,8 +52,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import Design, Job, JobId, Node, Shape
-from dovetail.core.studies import Branching, StudyTrack
+from dovetail.core.model import Job, JobId, Node, Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 from dovetail.core.view import ShapeKey
 
@@ -140,9 +137,8 @@ class State(Lifecycle):
     def _record_live(
         self,
         entry: Stop | Reported | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held
-        | Released | Requeued | Amended | PolicySet | LimitSet | StudyOpened | StudyStopped
-        | StudyResumed
-        | StudyCancelled | CloseStudy | Branch,
+        | Released | Requeued | Amended | PolicySet | LimitSet | GroupEvent | GroupAction | Branch
+        | Note,
     ) -> None:  # fmt: skip
         """What happens to real processes and what their users want meanwhile."""
         match entry:
@@ -166,30 +162,15 @@ class State(Lifecycle):
             case LimitSet():
                 self._advance(entry.at)
                 self.limits[entry.limit.user] = entry.limit
-            case _:
-                self._record_study(entry)
-
-    def _record_study(
-        self,
-        entry: StudyOpened | StudyStopped | StudyResumed | StudyCancelled | CloseStudy | Branch,
-    ) -> None:
-        match entry:
-            case StudyOpened():
+            case GroupEvent():
                 self._advance(entry.at)
-                self._open_study(entry.design)
-            case StudyStopped():
-                self._advance(entry.at)
-                self._study(entry.study_id).stop(self.now)
-            case StudyResumed():
-                self._advance(entry.at)
-                self._study(entry.study_id).resume(self.now)
-            case StudyCancelled():
-                self._advance(entry.at)
-                self._close_study(entry)
-            case CloseStudy():
-                self._close_study(entry)
+                self.kind(entry.kind).record(self, entry)
+            case GroupAction():
+                self.kind(entry.kind).record(self, entry)
             case Branch():
                 self._branch(entry)
+            case Note():
+                self._note(entry)
             case _:
                 assert_never(entry)
 
@@ -314,42 +295,34 @@ class State(Lifecycle):
             for index in self._on_wait:
                 index.waits(track)
 
-    # ------------------------------------------------------------------------------------ studies
+    # ------------------------------------------------------------------------------------- groups
 
-    def _study(self, study_id: str) -> StudyTrack:
-        study = self.studies.open.get(study_id)
-        if study is None:
-            raise IllegalEntry(f"there is no open study {study_id!r} at t={self.now:g}")
-        return study
-
-    def _open_study(self, design: Design) -> None:
-        if design.id in self.studies.open:
-            raise IllegalEntry(f"study {design.id!r} is opened twice; ids of studies must differ")
-        self.studies.open[design.id] = StudyTrack(design, self.now)
-        self._listen_to_studies()
-
-    def _close_study(self, entry: CloseStudy | StudyCancelled) -> None:
-        study = self._study(entry.study_id)
-        jobs = [job_id for trial in study.trials.values() for job_id in trial.jobs]
-        left = [job_id for job_id in jobs if job_id in self._tracks]
-        if left:
-            raise IllegalEntry(
-                f"cannot close study {study.design.name!r} at t={self.now:g}: jobs {left} of it "
-                "have not ended"
-            )
-        self.studies.close(study, self.now, entry.reason)
+    def tell_closed(self, group: Any, reason: str) -> None:
+        """Said by the kind of the group, when it has closed it."""
         for index in self._on_close:
-            index.closes(study, entry.reason)
+            index.closes(group, reason)
 
     def _branch(self, entry: Branch) -> None:
         track = self._track(entry.job_id)
-        found = self.studies.trial(track)
-        if found is None:
-            raise IllegalEntry(f"job {entry.job_id!r} is not a trial of an open study")
-        found[1].branching = Branching(entry.source, entry.settings)
+        group = self._group_of(track)
+        if group is None:
+            raise IllegalEntry(f"job {entry.job_id!r} belongs to no open group")
+        self.kind(group.kind).branches(track, entry.source, entry.settings)
         if track.placement is not None:
             self._release(track, 0.0)
         self._end(track, Phase.CANCELLED, f"goes on from job {entry.source}")
+
+    # ----------------------------------------------------------------------- what policies remember
+
+    def _note(self, entry: Note) -> None:
+        if entry.job_id is None:
+            self.notes[entry.key] = entry.value
+            if entry.value is None:
+                del self.notes[entry.key]
+            return
+        track = self._track(entry.job_id)
+        others = {key: value for key, value in track.notes.items() if key != entry.key}
+        track.notes = others if entry.value is None else {**others, entry.key: entry.value}
 
     # ------------------------------------------------------------------------------------ cluster
 

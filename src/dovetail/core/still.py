@@ -14,15 +14,13 @@ from dovetail.core.kept import (
     TRACK,
     TRACK_KEPT,
     TRACK_MADE_OF,
-    copy_of_study,
     row_of_track,
     set_kept,
 )
 from dovetail.core.model import Job, JobId, Node, Seconds, Tenant
 from dovetail.core.room import Room
-from dovetail.core.snapshot import restore_live, take_up_study
+from dovetail.core.snapshot import restore_live
 from dovetail.core.state import State
-from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -56,7 +54,8 @@ class Still:
     past: tuple[Track, ...]
     most_past: int
     unplaceable: Mapping[JobId, str]
-    studies: tuple[StudyTrack, ...] = ()
+    notes: Mapping[str, Any]
+    kinds: Mapping[str, tuple[Any, ...]]  # copies, see `Kind`
 
 
 def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
@@ -71,7 +70,8 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
         past=tuple(view.past),
         most_past=view.past.maxlen or 0,
         unplaceable=dict(view.unplaceable),
-        studies=tuple([copy_of_study(study) for study in view.studies.open.values()]),
+        notes=dict(view.notes),
+        kinds={name: kind.copies() for name, kind in view.kinds.items()},
     )
 
 
@@ -105,8 +105,10 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update({k: why for k, why in still.unplaceable.items() if k in known})
-    for study in still.studies:
-        take_up_study(state, copy_of_study(study))  # a still may be set going more than once
+    state.notes.update(still.notes)
+    for name, copies in still.kinds.items():
+        if copies:
+            state.kind(name).take_up(state, copies)  # a still may be set going more than once
     return state
 
 

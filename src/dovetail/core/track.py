@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final, final
+from typing import Any, Final, final
 
 from dovetail.core.model import Job, JobId, Placement, Seconds, Shape
 
@@ -72,7 +72,7 @@ class Track:
     awaits: tuple[JobId, ...] = ()  # jobs that must finish before it may start
     idle_s: Seconds = 0.0  # of its present turn: with GPUs in hand, before it was at work
     stranded: str = ""  # why the cluster as it is now could never run it
-    benched: bool = False  # has its study as many others in the queue as it may?
+    benched: bool = False  # has its group as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
@@ -82,6 +82,7 @@ class Track:
     reported_at: Seconds = -1.0
     reported_upto: int = 0
     reports_left_out: int = 0  # that were put together with others
+    notes: Mapping[str, Any] = _NOTHING  # of policies, see `Note`
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job

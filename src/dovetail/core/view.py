@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from dovetail.core.entries import Reported
+from dovetail.core.groups import Group, Kind, new_kind
 from dovetail.core.model import JobId, Limit, Seconds, Shape
 from dovetail.core.room import Room
-from dovetail.core.studies import Studies, StudyTrack
 from dovetail.core.track import FINISHED, Phase, Track
 
 WAITS: Final = 1
@@ -72,10 +72,10 @@ class Reporting(Index, Protocol):
 
 
 class Closing(Index, Protocol):
-    """An index that follows studies; it watches `CLOSES`."""
+    """An index that follows groups of jobs; it watches `CLOSES`."""
 
-    def closes(self, study: StudyTrack, reason: str) -> None:
-        """The study is over."""
+    def closes(self, group: Any, reason: str) -> None:
+        """The group is over: its track, as its kind keeps it."""
 
 
 class IndexSpec(Protocol):
@@ -107,12 +107,13 @@ class View:
             "capacity",
             "complete",
             "limits",
+            "notes",
             "now",
             "past",
             "policy",
             "room",
         ),
-        *("studies", "suspended_count", "unplaceable", "waiting_count"),
+        *("_kinds", "groups", "suspended_count", "unplaceable", "waiting_count"),
     )
 
     def __init__(self, past: int = 0) -> None:
@@ -126,6 +127,7 @@ class View:
         self._remembers: Final = past > 0
         self._dependants: dict[JobId, list[Track]] = {}
         self.limits: Final[dict[str, Limit]] = {}  # of users; no policy looks at them
+        self.notes: Final[dict[str, Any]] = {}  # of policies, see `Note`
         self.policy = ""  # the name of the one that decides, where it may change
         self.unplaceable: dict[JobId, str] = {}  # can never start here, and why: refused at once
         self._shapes: dict[ShapeKey, tuple[Shape, str]] = {}  # and why they never fit, if so
@@ -140,7 +142,8 @@ class View:
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
-        self.studies: Final = Studies()
+        self._kinds: Final[dict[str, Kind]] = {}
+        self.groups: Final[dict[str, Group]] = {}  # the open ones, of all kinds
         self._index_by_spec: dict[int, tuple[IndexSpec, Index]] = {}
         self._sequence = 0
         self._tickets = 0
@@ -228,15 +231,22 @@ class View:
                 self._on_report = [other for other in self._on_report if other is not index]
                 self._on_close = [other for other in self._on_close if other is not index]
 
-    def _listen_to_studies(self) -> None:
-        """From the first study on; before all indexes, which may look at what became of it."""
-        studies = self.studies
-        if not studies.listens:
-            studies.listens = True
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of workload that there have been."""
+        return self._kinds
+
+    def kind(self, name: str) -> Kind:
+        """One of them; from now on it is told of all jobs, before all indexes, which may look at what
+        became of it."""
+        found = self._kinds.get(name)
+        if found is None:
+            found = self._kinds[name] = new_kind(name)
             for told in (self._on_wait, self._on_run, self._on_end):
-                told.insert(0, studies)
-            self._on_park.insert(0, studies)
-            self._on_report.insert(0, studies)
+                told.insert(0, found)
+            self._on_park.insert(0, found)
+            self._on_report.insert(0, found)
+        return found
 
     def settle(self) -> None:
         """Undo what policies have only tried out."""

@@ -51,6 +51,7 @@ from dovetail.predict.speed import SpeedPredictor
 from dovetail.store import Reader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local.keeper import read_stat
 from dovetail.worlds.local.machine import host_memory_bytes, machine_nodes
 from dovetail.worlds.local.power import PowerLimits
@@ -299,7 +300,7 @@ class Daemon:
     def stop_and_end_jobs(self) -> None:
         """Cancel what there is, wait until its processes are gone, then stop."""
         everybody = caller_of(0, 0)
-        for study_id in self.service.look(lambda view, now: list(view.studies.open)):
+        for study_id in self.service.look(lambda view, now: list(studies_of(view).open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         self.service.cancel_all(everybody)
         live = self.home.runs / "live"

@@ -32,6 +32,7 @@ from dovetail.jobfiles.launch import (
     slurm_variables,
 )
 from dovetail.store import Store
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local import keeper
 from dovetail.worlds.local.keeper import LAUNCH
 from dovetail.worlds.local.lives import CHECKPOINTS, REPORTS, Order
@@ -168,7 +169,7 @@ class Book:
 
     def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
         # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
-        heard = {"PYTHONUNBUFFERED": "1"} if member.job.trial is not None else {}
+        heard = {"PYTHONUNBUFFERED": "1"} if member.job.member is not None else {}
         own = submission.environment
         if member.spec.slurm:
             own = slurm_environment(own, str(self._home.folder(array_of(member.job.id))))
@@ -253,7 +254,7 @@ class Book:
         for job_id in view.tracks:
             if array_of(job_id) != job_id:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
-        known = {*view.tracks, *view.studies.open, *self._members}
+        known = {*view.tracks, *studies_of(view).open, *self._members}
         self._over += [path for path in found if path.stem not in known]
         for path in self._home.environments.glob("*.stdin"):
             self._over += _parts_of(path) if path.stem not in known else []

@@ -35,7 +35,7 @@ def owner(job: Job) -> str:
 
 def study_of(job: Job) -> str:
     """The study that it is a trial of; "" if it is none."""
-    return job.group if job.trial is not None else ""
+    return job.group if job.member is not None else ""
 
 
 def _lane(track: Track) -> _Lane:

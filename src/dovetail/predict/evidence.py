@@ -86,7 +86,7 @@ class Scales:
             self._words.setdefault(key, Group()).adds(logarithm - said)
 
     def _of(self, job: Job) -> Sequence[Scatter]:
-        return self._apart if job.alike and job.trial is None else self._by_name
+        return self._apart if job.alike and job.member is None else self._by_name
 
     def apart(self, job: Job, fineness: int, brief: Brief) -> float:
         """The variance of jobs of an identity: its own, as far as there are jobs to tell."""
@@ -122,7 +122,7 @@ def weighed(job: Job, briefs: Sequence[Brief], scales: Scales) -> Opinion | None
     """`briefs`: of each of its identities, the finest first. None: nothing is known of it."""
     told = [(fineness, brief) for fineness, brief in _by_fineness(briefs) if brief.number]
     words = [scales.word(*word) for word in _words(job)]
-    if job.estimate is not None or job.trial is not None:  # how long others are says nothing of it
+    if job.estimate is not None or job.member is not None:  # how long others are says nothing of it
         told = [one for one in told if one[0] >= NAME]
     elif told and told[0][0] <= USER and told[-1][1].number < FEWEST:  # everyone's
         told = []

@@ -35,7 +35,7 @@ def identities(job: Job) -> tuple[Identity, ...]:
     stands in.
     """
     who = job.user or job.tenant
-    if job.trial is not None:
+    if job.member is not None:
         name: object = (job.group,)  # never the same as a name
         return ((who, name, job.gpus), (who, name), (who,), ())
     by_name: tuple[Identity, ...] = ((who, job.name, job.gpus), (who, job.name), (who,), ())

@@ -111,7 +111,7 @@ class Lore:
         group, fineness = self.finest(job)
         if job.estimate is not None and fineness < (FLAGS if job.alike else NAME):
             return job.estimate.seconds
-        if not group.number or (job.trial is not None and fineness < NAME):
+        if not group.number or (job.member is not None and fineness < NAME):
             return None
         own = offset(job, fineness)
         return expm1(group.brief.middle + own) if own else group.total / group.number

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.core.kept import (
-    STATE_KEPT,
-    STUDY_KEPT,
-    STUDY_MADE_OF,
-    TRIAL_KEPT,
-    TRIAL_MADE_OF,
-    row_of_track,
-)
+from dovetail.core.kept import STATE_KEPT, row_of_track
 from dovetail.core.room import Room
-from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -27,12 +19,12 @@ def fingerprint(view: View) -> dict[str, Any]:
         "past": [_track_values(track) for track in view.past],
         "ended": dict(view.ended),
         "unplaceable": dict(view.unplaceable),
+        "notes": dict(view.notes),
         "awaited": {j: [t.job.id for t in ts] for j, ts in view._dependants.items() if ts},
         "counts": (view.waiting_count, view.suspended_count, view.peak_suspended),
         "shapes": [(str(shape), shape.lane, why) for shape, why in view.shapes],
         "capacity": list(view.capacity),
-        "studies": [_study_values(study) for study in view.studies.open.values()],
-        "closed": list(view.studies.closed),
+        **{name: part for kind in view.kinds.values() for name, part in kind.fingerprint().items()},
         **_room_values(view.room),
     }
 
@@ -58,17 +50,3 @@ def _room_values(room: Room) -> dict[str, Any]:
 
 def _track_values(track: Track) -> tuple[Any, ...]:
     return (*row_of_track(track), track.barred, str(track.shape))
-
-
-def _study_values(study: StudyTrack) -> tuple[Any, ...]:
-    return (
-        *[getattr(study, name) for name in (*STUDY_MADE_OF, *STUDY_KEPT)],
-        None if study.best is None else (study.best[0].number, study.best[1]),
-        sorted(study.line),
-        sorted(study.bench),
-        # As text: what is not a number would differ from itself.
-        [
-            [repr(getattr(trial, name)) for name in (*TRIAL_MADE_OF, *TRIAL_KEPT)]
-            for trial in study.trials.values()
-        ],
-    )

@@ -28,8 +28,8 @@ __all__ = [
 _LATER = {
     "Description": "description",
     "describe": "description",
-    "Recipe": "recipe",
-    "generate": "recipe",
+    "Recipe": "synthetic.recipe",
+    "generate": "synthetic.recipe",
     "write": "writing",
 }
 

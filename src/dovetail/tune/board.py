@@ -7,12 +7,14 @@ from math import ceil, inf
 from typing import Final, final
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import WHOLE_GPU, Design, Node, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Node, Seconds, Shape
 from dovetail.core.room import Room
-from dovetail.core.studies import Point, StudyTrack, TrialTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, REPORTS, View
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Standing, Study, Trial, bounded
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import Point, StudyTrack, TrialTrack
 
 UNMEASURED_SWITCH: Final = 0.25  # steps that a switch is taken to cost before anything is known
 
@@ -235,7 +237,7 @@ class Board:
         self._view = view
         self._known.clear()
         self._fresh.clear()
-        for study in view.studies.open.values():
+        for study in studies_of(view).open.values():
             for trial in study.trials.values():
                 if trial.points and 0 <= trial.since < trial.points[-1].at:
                     steps = steps_of(study.design, trial)
@@ -265,9 +267,9 @@ class Board:
         return found
 
     def reports(self, track: Track, entry: Reported) -> None:
-        number, study = track.job.trial, None
+        number, study = track.job.member, None
         if number is not None and self._view is not None:
-            study = self._view.studies.of(track)
+            study = studies_of(self._view).of(track)
         if study is None or number is None:
             return
         before, steps = self._mirror(study).learn(number)

@@ -8,8 +8,8 @@ from typing import Final
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import Seconds
-from dovetail.core.studies import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 from dovetail.core.view import View
+from dovetail.workloads.study.track import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 
 FIRST_FAILURES: Final = 3  # trials that show, if no other tells anything, that none will do
 _ROUNDING: Final = 1e-6

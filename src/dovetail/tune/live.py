@@ -14,17 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from dovetail.core.entries import Action, Branch, CloseStudy, Preempt, Start, Stop, Wake
+from dovetail.core.entries import Action, Branch, Preempt, Start, Stop, Wake
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.room import Room
-from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.tune.board import Board, Mirror
 from dovetail.tune.closing import in_doubt_for, next_look, why_over
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
 from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
+from dovetail.workloads.study.entries import CloseStudy
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import StudyTrack
 
 log = logging.getLogger("dovetail.tune")
 
@@ -63,7 +65,7 @@ class Exchanging:
 
     def decide(self, view: View) -> Iterable[Action]:
         actions = list(self._inner.decide(view))
-        if not view.studies.open:
+        if not studies_of(view).open:
             return actions
         try:
             return self._exchanged(view, actions)
@@ -72,7 +74,7 @@ class Exchanging:
             return actions
 
     def _exchanged(self, view: View, actions: list[Action]) -> list[Action]:
-        for closed in self._rules.keys() - view.studies.open.keys():
+        for closed in self._rules.keys() - studies_of(view).open.keys():
             self.forget(closed)
         board = view.index(self.board)
         assert isinstance(board, Board)
@@ -129,11 +131,11 @@ class _Draft:
     def decided(self) -> list[Action]:
         over = {
             study.id: why
-            for study in list(self._view.studies.open.values())
+            for study in list(studies_of(self._view).open.values())
             if (why := why_over(study, self._view))
         }
         asked = self._asked(over)
-        for study in self._view.studies.open.values():
+        for study in studies_of(self._view).open.values():
             if study.id not in over:
                 self._looks.extend(next_look(study, self._view.now))
         if not over and not asked:
@@ -154,7 +156,7 @@ class _Draft:
                 found.append((_slot(action.placement, 0), _later(self._open, study, action)))
         moved = {_job_of(action) for action in self._actions if not isinstance(action, Start)}
         for study_id, numbers in self._fresh.items():
-            study = self._view.studies.open.get(study_id)
+            study = studies_of(self._view).open.get(study_id)
             if study is None or study_id in over:
                 continue
             turns = self._of(study)
@@ -169,7 +171,7 @@ class _Draft:
 
     def _study_of(self, job_id: JobId) -> StudyTrack | None:
         track = self._view.tracks.get(job_id)
-        return None if track is None else self._view.studies.of(track)
+        return None if track is None else studies_of(self._view).of(track)
 
     def _of(self, study: StudyTrack) -> _Turns:
         turns = self._turns.get(study.id)
@@ -185,8 +187,8 @@ class _Draft:
                     self._pause(self._of(study), self._view.tracks[action.job_id])
 
     def _pause(self, turns: _Turns, track: Track) -> None:
-        assert track.job.trial is not None
-        trial = turns.mirror.study.trials[track.job.trial]
+        assert track.job.member is not None
+        trial = turns.mirror.study.trials[track.job.member]
         if trial.steps < turns.mirror.study.steps:
             trial.standing = PAUSED
         else:
@@ -206,8 +208,8 @@ class _Draft:
         track = turns.mirror.jobs[chosen.number]
         if track.shape is not shape:  # its user has changed what it needs
             track = self._view.tracks[start.job_id]
-            assert track.job.trial is not None
-            chosen = turns.mirror.study.trials[track.job.trial]
+            assert track.job.member is not None
+            chosen = turns.mirror.study.trials[track.job.member]
         self._give(turns, chosen, track, start.placement)
 
     def _give(self, turns: _Turns, trial: Trial, track: Track, placement: Placement) -> None:
@@ -292,7 +294,7 @@ class _Draft:
         """First who leaves, then who comes: a start may need what another one has left."""
         ends = [action for turns in self._turns.values() for action in turns.stopped]
         for study_id, why in over.items():
-            ends += self._closing(self._view.studies.open[study_id], why)
+            ends += self._closing(studies_of(self._view).open[study_id], why)
         ended = {action.job_id for action in ends if isinstance(action, Stop | Branch)}
         starts, stay = self._starts(ended)
         others = [

@@ -12,10 +12,10 @@ from dovetail.core.entries import (
     Action,
     Branch,
     Cancelled,
-    CloseStudy,
     Event,
     Failed,
     Finished,
+    GroupAction,
     Interrupted,
     NodeDown,
     NodeDraining,
@@ -23,6 +23,7 @@ from dovetail.core.entries import (
     NodeLeft,
     NodeUp,
     NoMoreNodes,
+    Note,
     Paced,
     Preempt,
     Promote,
@@ -384,7 +385,8 @@ class SimulatedCluster:
             heappush(self._rows, (at + left, made, _FINISH, life, stint))
 
     def _act_otherwise(
-        self, action: Preempt | Wake | Refuse | Stop | Branch | Resize | Promote | CloseStudy
+        self,
+        action: Preempt | Wake | Refuse | Stop | Branch | Resize | Promote | GroupAction | Note,
     ) -> None:
         self._attentive = True
         if isinstance(action, Preempt):
@@ -397,7 +399,7 @@ class SimulatedCluster:
             self._end_by_decision(self._lives.pop(action.job_id))
         elif isinstance(action, Resize):
             self._resize(self._lives[action.job_id], action.placement)
-        elif isinstance(action, Promote | CloseStudy):
+        elif isinstance(action, Promote | GroupAction | Note):
             pass  # a matter of the book: nothing changes for the job itself
         else:
             assert_never(action)

@@ -32,6 +32,7 @@ from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.results.charges import Charges
 from dovetail.tune.board import Mirror
+from dovetail.workloads.study.kind import studies_of
 
 SCENARIOS = 16
 _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
@@ -297,7 +298,7 @@ def beliefs_of(
 def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
     """A study knows how many steps its trials make, and soon how long one takes."""
     found = {}
-    for study in state.studies.open.values():
+    for study in studies_of(state).open.values():
         mirror = Mirror(study).sync(state)
         if not any(trial.steps for trial in mirror.study.trials):
             continue

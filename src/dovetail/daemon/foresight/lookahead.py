@@ -23,6 +23,7 @@ from dovetail.models.workload import Going
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.results.charges import Charges
 from dovetail.tune.live import Exchanging
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.simulated import SimulatedCluster
 
 _MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
@@ -207,7 +208,7 @@ def run_ahead(
     speed = by_kind_and_placement({}, power=power) if timed else None
     world = SimulatedCluster(state.room.nodes, (), going=going, now=state.now, speed=speed)
     policy = likeness.policy_on(state)
-    if state.studies.open:
+    if studies_of(state).open:
         policy = Exchanging(policy)
     turns = TurnsAhead(state, left_s)
     ahead = _Ahead(world, state, watch, likeness, turns, horizon)

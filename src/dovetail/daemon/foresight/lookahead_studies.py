@@ -15,10 +15,11 @@ from typing import Final, final
 from dovetail.core.entries import Event, Reported, Submitted
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.state import State
-from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.track import Track
 from dovetail.models.workload import Going
 from dovetail.tune.board import Mirror
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import StudyTrack, TrialTrack
 from dovetail.worlds.simulated import SimulatedCluster
 
 MOST_STEPS: Final = 150  # of one study that are looked at one by one: its rule thinks about each
@@ -40,7 +41,7 @@ class _Course:
 def steps_ahead(state: State) -> int:
     """That the open studies will be seen to make."""
     return sum(
-        min(_steps_left(study, state)[1], MOST_STEPS) for study in state.studies.open.values()
+        min(_steps_left(study, state)[1], MOST_STEPS) for study in studies_of(state).open.values()
     )
 
 
@@ -58,7 +59,7 @@ class TurnsAhead:
         self._state: Final = state
         self._courses: Final[dict[JobId, _Course]] = {}
         self._usual: Final[dict[str, tuple[Job, Seconds, int, int]]] = {}  # by study: a whole trial
-        for study in state.studies.open.values():
+        for study in studies_of(state).open.values():
             self._take_up(study, left_s)
 
     def _take_up(self, study: StudyTrack, left_s: Mapping[JobId, Seconds]) -> None:
@@ -96,7 +97,7 @@ class TurnsAhead:
                 events.append(self._report(track, course))
         for job_id in [job_id for job_id in ended if job_id in self._courses]:
             study = self._courses.pop(job_id).study
-            if self._state.studies.open.get(study.id) is study:
+            if studies_of(self._state).open.get(study.id) is study:
                 events.extend(self._next_trial(study, world))
         return events
 
@@ -109,7 +110,7 @@ class TurnsAhead:
     def _report(self, track: Track, course: _Course) -> Event:
         course.left -= 1
         course.next_at += course.work
-        design, number = course.study.design, track.job.trial
+        design, number = course.study.design, track.job.member
         assert number is not None
         trial = course.study.trials[number]
         last = trial.points[-1].step if trial.points else 0.0
@@ -124,7 +125,7 @@ class TurnsAhead:
         if number >= study.design.planned or study.id not in self._usual:
             return
         like, seconds, steps, at_once = self._usual[study.id]
-        job = replace(like, id=JobId(f"{study.id}+{number}"), trial=number, after=())
+        job = replace(like, id=JobId(f"{study.id}+{number}"), member=number, after=())
         work = seconds / steps * at_once
         self._courses[job.id] = _Course(study, work, at_once, ceil(steps / at_once) - 1, work)
         world.take_up(Going(job, seconds))

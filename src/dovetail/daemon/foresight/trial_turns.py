@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dovetail.core.state import State
-from dovetail.core.studies import StudyTrack
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.wording import number_of
 from dovetail.tune.board import Mirror
 from dovetail.tune.live import make_rule
 from dovetail.tune.study import RUNNING
+from dovetail.workloads.study.track import StudyTrack
 
 
 def turn_text(state: State, study: StudyTrack, track: Track) -> str:
@@ -34,7 +34,7 @@ def rank_of(state: State, study: StudyTrack, track: Track) -> tuple[int | None, 
             chosen = rule.pick(own, None)
             if chosen is None:
                 return None, waiting
-            if chosen.number == track.job.trial:
+            if chosen.number == track.job.member:
                 return rank, waiting
             chosen.standing = RUNNING
     except Exception:  # a rule of somebody else's; the loop says what is wrong with it

@@ -34,6 +34,7 @@ from dovetail.daemon.foresight.wording import (
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.daemon.holds import LIMITED
 from dovetail.policies.placement import consolidated
+from dovetail.workloads.study.kind import studies_of
 
 MOST_LINES = 24
 _HAS_TIME = (
@@ -99,7 +100,7 @@ class _Case:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
         trial = Trial(self._likeness, state, track)
-        study = state.studies.of(track)
+        study = studies_of(state).of(track)
         about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
         may_change = reason.tier in (QUOTA, CLUSTER, ROOM, HOST, BEHIND)
@@ -152,7 +153,7 @@ class _Case:
         if track.stranded:
             text = f"{track.stranded}; it waits until the cluster can run it again"
             return Reason(CLUSTER, text)
-        study = state.studies.of(track)
+        study = studies_of(state).of(track)
         if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
             return Reason(TURN, turn_text(state, study, track))
         if room.tenants and not room.within_quota(shape):

@@ -43,7 +43,7 @@ def row_of(track: Track, clock: Clock) -> dict[str, Any]:
         "after": list(job.after),
         "group": job.group,
         "model": job.model,
-        "trial": job.trial,
+        "trial": job.member,
         "alike": list(job.alike),
         "amount": job.amount,
     }

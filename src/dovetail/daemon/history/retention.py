@@ -28,6 +28,7 @@ from dovetail.daemon.history.submission_records import array_of
 from dovetail.daemon.service import Parts, Service
 from dovetail.home import Home
 from dovetail.store import Ended
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local.lives import LIVE
 
 DAY_S = 86400.0
@@ -137,7 +138,7 @@ class Retention:
 
     def _remove(self, jobs: Sequence[Ended]) -> int:
         """First the folders, then what the journal says they were: a kill in between is made up for."""
-        needed = self._service.look(lambda view, now: {*view.studies.open, *view.tracks})
+        needed = self._service.look(lambda view, now: {*studies_of(view).open, *view.tracks})
         gone = [own for own in jobs if self._may_go(own, needed)]
         if not gone:
             return 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
@@ -77,60 +76,44 @@ def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     return Answer(row_for(caller, {**found, "log": log}))
 
 
-@routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 501, 503))
-def why(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+@routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 503))
+def why_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it waits for, who is ahead, and what would let it start. For its owner: it tells what the
     job reports and of what it failed."""
     caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
-    found = _part("why", "why")
-    if found is None:
-        return _not_yet("why a job waits")
-    return Answer(found(daemon.service, job_id))
+    from dovetail.daemon.foresight.why import why  # when first asked: the daemon starts without it
+
+    return Answer(why(daemon.service, job_id))
 
 
-@routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 501, 503))
-def whatif(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+@routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 503))
+def whatif_job(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """When the job would start and end, at what cost, and what would have it done by then. Nothing
     is submitted."""
-    found = _part("alternatives", "whatif")
-    if found is None:
-        return _not_yet("what would become of a job")
+    from dovetail.daemon.foresight.alternatives import whatif
+
     service = daemon.service
     epoch, now = service.clock.epoch, service.clock()
     by = still_due(asked.by, epoch + now, "by")
     job = service.proposed(asked.spec, caller)
-    return Answer(found(service, job, None if by is None else by - epoch))
+    return Answer(whatif(service, job, None if by is None else by - epoch))
 
 
-@routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 501, 503))
-def forecast(
+@routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 503))
+def forecast_jobs(
     daemon: AskedDaemon, ids: Annotated[str, Query(max_length=4000, examples=["12,13"])] = ""
 ) -> Response:
     """When jobs are expected to start and to end, with an interval. No ids: all of them."""
-    found = _part("forecast", "forecast")
-    if found is None:
-        return _not_yet("when a job will start")
+    from dovetail.daemon.foresight.forecast import forecast
+
     wanted = [own for own in ids.split(",") if own]
-    return Answer(found(daemon.service, wanted).rows(wanted))
-
-
-def _part(module: str, function: str) -> Callable[..., Any] | None:
-    """Imported when first asked for: the daemon starts without it."""
-    try:
-        found = import_module(f"dovetail.daemon.{module}")
-    except ModuleNotFoundError:
-        return None
-    return cast("Callable[..., Any]", getattr(found, function))
+    return Answer(forecast(daemon.service, wanted).rows(wanted))
 
 
 def _is_removed(daemon: AskedDaemon, row: Mapping[str, Any]) -> bool:
     """Has it run, and is its folder gone since? See `retention`."""
     was_there = row["ended_at"] is not None and row["started_at"] is not None
     return was_there and not daemon.home.folder(row["id"]).exists()
-
-
-def _not_yet(what: str) -> Answer:
-    return Answer({"error": f"this version of Dovetail cannot say {what}"}, 501)
 
 
 @routes.get(

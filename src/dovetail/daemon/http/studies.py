@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from dovetail.core.studies import MOST_CLOSED
 from dovetail.daemon.http.error_answers import Answer, problems
 from dovetail.daemon.http.jobs import MOST_ROWS
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
@@ -19,6 +18,7 @@ from dovetail.daemon.http.schema import (
 )
 from dovetail.daemon.studies.service import Opening
 from dovetail.jobfiles.texts import LONGEST_NAME
+from dovetail.workloads.study.kind import MOST_CLOSED
 
 routes = router("studies")
 Name = Annotated[str, Path(min_length=1, max_length=LONGEST_NAME, examples=["digits", "s1"])]

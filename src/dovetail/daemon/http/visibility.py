@@ -16,7 +16,7 @@ _JOB = frozenset(
     (
         *("id", "gpus", "share", "kinds", "cpus", "memory_gb", "gpu_memory_gb", "user", "tenant"),
         *("name", "group", "model", "priority", "weight", "deadline", "min_gpus", "max_gpus"),
-        *("retries", "time_limit_s", "after", "preemptible", "restartable", "trial", "last_step"),
+        *("retries", "time_limit_s", "after", "preemptible", "restartable", "member", "last_step"),
         *("late_cost_per_s", "settles", "interruption", "estimate", "options"),
     )
 )

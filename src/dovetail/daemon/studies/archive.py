@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dovetail.core.studies import FAILED, UNREPORTED, StudyTrack
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
@@ -16,6 +15,7 @@ from dovetail.daemon.submissions import LOG
 from dovetail.home import Home
 from dovetail.store import Reader, Store
 from dovetail.tune.board import Board
+from dovetail.workloads.study.track import FAILED, UNREPORTED, StudyTrack
 
 
 def _page_key(study_id: str) -> str:

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import NEW, Branching, Settings, StudyTrack
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, ENDS, RUNS, View
 from dovetail.daemon.errors import Unavailable
@@ -30,6 +29,9 @@ from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.home import Home
 from dovetail.tune.board import Mirror
 from dovetail.tune.study import Trial
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import NEW, Branching, Settings, StudyTrack
 from dovetail.worlds.local import checkpoints
 from dovetail.worlds.local.lives import CHECKPOINTS
 from dovetail.worlds.local.runs import Owner
@@ -82,7 +84,7 @@ class Errands:
         self._thread: threading.Thread | None = None
 
     def build(self, view: View) -> Errands:
-        for study_id in view.studies.open:
+        for study_id in studies_of(view).open:
             self.look_after(study_id)
         return self
 
@@ -98,11 +100,11 @@ class Errands:
                 self._thread = thread
 
     def runs(self, track: Track) -> None:
-        if track.job.trial is not None:
+        if track.job.member is not None:
             self.look_after(track.job.group)
 
     def ends(self, track: Track) -> None:
-        if track.job.trial is not None:
+        if track.job.member is not None:
             self.look_after(track.job.group)
 
     def closes(self, study: StudyTrack, reason: str) -> None:
@@ -158,7 +160,7 @@ class Errands:
         turn = Turn(needs.trials, settings, spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
-            study = view.studies.open.get(needs.design.id)
+            study = studies_of(view).open.get(needs.design.id)
             if study is None or len(study.trials) != needs.trials:
                 return [], None
             return self._studies.submitted(
@@ -198,7 +200,7 @@ class Errands:
         turn = Turn(number, tuple(settings.items()), spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
-            study = view.studies.open.get(design.id)
+            study = studies_of(view).open.get(design.id)
             if study is None or study.trials[number].branching != branching:
                 return [], None
             events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
@@ -223,7 +225,7 @@ class Errands:
 
 
 def _needs(view: View, study_id: str) -> Needs | None:
-    study = view.studies.open.get(study_id)
+    study = studies_of(view).open.get(study_id)
     if study is None or study.is_stopped:
         return None
     trials = study.trials.values()

@@ -9,8 +9,7 @@ from math import inf
 from typing import Any
 
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import Settings
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.service import Opening
@@ -26,6 +25,8 @@ from dovetail.tune.board import most_at_once
 from dovetail.tune.live import make_rule
 from dovetail.tune.phases import stage_tree
 from dovetail.tune.study import Trial
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.track import Settings
 
 _NEEDS_CHECKPOINTS = (
     "lets one trial begin from what another has saved: say `checkpoint: {}`, save in "
@@ -175,7 +176,7 @@ def member_of(
     last = turn.steps if turn.steps < spec.steps else None
     asked = replace(
         asked,
-        trial=turn.number,
+        member=turn.number,
         settings=turn.settings,
         after=after,
         last_step=last,

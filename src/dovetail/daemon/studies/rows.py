@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from dovetail.core.kept import copy_of_study
 from dovetail.core.model import Placement, Seconds
-from dovetail.core.studies import StudyTrack, TrialTrack
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.silent_trials import quiet_in
 from dovetail.tune.board import Board, steps_of
+from dovetail.workloads.study.keeping import copy_of
+from dovetail.workloads.study.track import StudyTrack, TrialTrack
 
 OPEN, STOPPED, CLOSED = "open", "stopped", "closed"
 
@@ -41,7 +41,7 @@ def look_at(study: StudyTrack, view: View, now: Seconds, board: Board, trouble: 
     tracks = [view.tracks[t.job] for t in study.trials.values() if t.job in view.tracks]
     nodes = view.room.nodes
     return Look(
-        study=copy_of_study(study),
+        study=copy_of(study),
         now=now,
         nodes=tuple([node.id for node in nodes]) if len(nodes) > 1 else ("",),
         slots=all(node.kind == "cpu" for node in nodes),

@@ -14,14 +14,9 @@ from dovetail.core.entries import (
     Cancelled,
     Event,
     Held,
-    StudyCancelled,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
 )
-from dovetail.core.model import Design, JobId, Seconds
-from dovetail.core.studies import MOST_CLOSED, Closed, StudyTrack
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
@@ -34,6 +29,10 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.tune.live import Exchanging
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
+from dovetail.workloads.study.kind import MOST_CLOSED, studies_of
+from dovetail.workloads.study.track import Closed, StudyTrack
 
 if TYPE_CHECKING:
     from dovetail.daemon.studies.opening import Turn
@@ -132,8 +131,8 @@ class Studies:
         those there are."""
 
         def look(view: View, now: Seconds) -> tuple[list[Look], list[str]]:
-            looks = [self._look(study, view, now) for study in view.studies.open.values()]
-            return looks, [closed.id for closed in reversed(view.studies.closed)]
+            looks = [self._look(study, view, now) for study in studies_of(view).open.values()]
+            return looks, [closed.id for closed in reversed(studies_of(view).closed)]
 
         looks, lately = self._service.look(look)
         closed = self._past.last_first(lately, [own.study.id for own in looks])
@@ -168,7 +167,7 @@ class Studies:
 
     def owner_of(self, study_id: str) -> str | None:
         def look(view: View, now: Seconds) -> str | None:
-            study = view.studies.open.get(study_id)
+            study = studies_of(view).open.get(study_id)
             return None if study is None else study.design.user
 
         found = self._service.look(look)
@@ -252,15 +251,15 @@ def ready_for(slots: int) -> int:
 
 def _open(name: str, caller: Caller, view: View) -> StudyTrack | None:
     """By its id, or by its name: each user has names of their own, and sees theirs first."""
-    if name in view.studies.open:
-        return view.studies.open[name]
-    found = [study for study in view.studies.open.values() if study.design.name == name]
+    if name in studies_of(view).open:
+        return studies_of(view).open[name]
+    found = [study for study in studies_of(view).open.values() if study.design.name == name]
     return min(found, key=lambda study: study.design.user != caller.name, default=None)
 
 
 def _closed_lately(name: str, view: View) -> Closed | None:
     """By its id or name; of several that had it, the last."""
-    found = (own for own in reversed(view.studies.closed) if name in (own.id, own.name))
+    found = (own for own in reversed(studies_of(view).closed) if name in (own.id, own.name))
     return next(found, None)
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from dovetail.core.model import Seconds
-from dovetail.core.studies import StudyTrack, TrialTrack
+from dovetail.workloads.study.track import StudyTrack, TrialTrack
 
 UNHEARD_S: Final = 60.0  # in a slot, while no trial of the study has reported anything
 LEAST_S: Final = 30.0

@@ -21,6 +21,7 @@ from dovetail.daemon.foresight.wording import number_of
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
 from dovetail.store import Filter, Reader
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local.world import LocalMachine
 
 NEW: Final = f"{LIMITED}it has just come"
@@ -149,7 +150,7 @@ def units_of(view: View) -> Mapping[str, list[Unit]]:
         limited = track.held.startswith(LIMITED)
         if track.placement is None and (track.awaits or (track.held and not limited)):
             continue  # paused, or not yet due: it takes nobody's place
-        study = view.studies.of(track)
+        study = studies_of(view).of(track)
         if study is None:
             found.setdefault(track.job.user, []).append(Unit([track]))
             continue

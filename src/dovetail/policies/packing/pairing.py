@@ -45,6 +45,11 @@ class PairScheduler:
     def decide(self, view: View) -> Sequence[Action]:
         partners = view.index(self._spec)
         assert isinstance(partners, Partners)
+        actions = self._decide(view, partners)
+        notes = partners.notes()
+        return [*notes, *actions] if notes else actions
+
+    def _decide(self, view: View, partners: Partners) -> Sequence[Action]:
         if partners.changed:
             changes = self._unpack(view, partners)
             if changes:

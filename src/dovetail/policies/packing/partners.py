@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, final
 
-from dovetail.core.entries import Action, Preempt, Start
+from dovetail.core.entries import Action, Note, Preempt, Start
 from dovetail.core.model import Slice
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 
 _ROUNDING = 1e-9
+_IN_VAIN: Final = "gandiva: pairs in vain"  # of a job, as it is noted
 
 BySequence: TypeAlias = dict[int, Track]
 
@@ -54,6 +55,7 @@ class Partners:
         self._packed_with: Final[dict[int, Packed]] = {}  # by sequence
         self._stands_in: Final[dict[int, BySequence]] = {}  # by sequence: its row above
         self._in_vain: Final[dict[int, int]] = {}  # by sequence: trials
+        self._learned: Final[BySequence] = {}  # in vain once more, and not noted yet
 
     # ------------------------------------------------------------------------- kept by the state
 
@@ -80,6 +82,7 @@ class Partners:
         self._leave(track)
         self._stand(track, None)
         self._in_vain.pop(track.sequence, None)
+        self._learned.pop(track.sequence, None)
 
     def parks(self, track: Track) -> None:
         self._leave(track)
@@ -128,8 +131,26 @@ class Partners:
     def _judge(self, packed: Packed) -> None:
         """One of them makes way: was it because they hindered each other?"""
         if len(packed.mates) > 1 and not self.pay(packed):
-            for sequence in packed.mates:
+            for sequence, track in packed.mates.items():
                 self._in_vain[sequence] = self._in_vain.get(sequence, 0) + 1
+                self._learned[sequence] = track
+
+    def remember(self, tracks: Iterable[Track]) -> None:
+        """What was noted before there was this index."""
+        for track in tracks:
+            if _IN_VAIN in track.notes:
+                self._in_vain[track.sequence] = track.notes[_IN_VAIN]
+
+    def notes(self) -> list[Action]:
+        """What is to be known after a restart."""
+        found: list[Action] = []
+        for sequence, track in list(self._learned.items()):
+            times = self._in_vain[sequence]
+            if track.notes.get(_IN_VAIN) == times:
+                del self._learned[sequence]
+            else:
+                found.append(Note(_IN_VAIN, times, track.job.id))
+        return found
 
     # ------------------------------------------------------------------------------- what there is
 
@@ -165,4 +186,6 @@ class PartnersBy:
         self.trials: Final = trials
 
     def build(self, view: View) -> Partners:
-        return Partners(self.threshold, self.trials)
+        partners = Partners(self.threshold, self.trials)
+        partners.remember(view.tracks.values())
+        return partners

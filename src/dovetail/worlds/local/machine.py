@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dovetail.core.model import Node, Placement
+from dovetail.extras import install
 
 Key = TypeVar("Key", int, str)
 
@@ -81,7 +82,7 @@ def gpu_trouble() -> str:
     try:
         library = _pynvml()
     except ImportError:
-        return "there is an NVIDIA GPU, but the package nvidia-ml-py is not installed"
+        return "there is an NVIDIA GPU, but nvidia-ml-py is not installed: " + install("live")
     try:
         library.nvmlInit()
     except library.NVMLError as error:

@@ -18,6 +18,7 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.checkpoints import begin_from, owner_of
 from dovetail.worlds.local.ladder import Manners, Used
@@ -348,7 +349,7 @@ class Stage:
 
     def _sought(self, job_id: JobId) -> Sought | None:
         track = self.view.tracks.get(job_id)
-        study = self.view.studies.open.get(track.job.group) if track is not None else None
+        study = studies_of(self.view).open.get(track.job.group) if track is not None else None
         if study is None:
             return None
         return Sought(study.design.metric, study.design.steps, study.design.report_every)

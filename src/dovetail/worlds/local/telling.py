@@ -286,7 +286,7 @@ class Teller:
     def _is_tried_again(self, job: Job) -> bool:
         """A trial of a study may always begin anew; if it is killed again and again, it gives up."""
         times = self._vanished_runs[job.id] = self._vanished_runs.get(job.id, 0) + 1
-        return job.trial is not None and times <= _MOST_VANISHED_RUNS
+        return job.member is not None and times <= _MOST_VANISHED_RUNS
 
     def _clean_up_after(self, job_id: JobId) -> None:
         processes.kill_leftovers(job_id, self._stage.runs)

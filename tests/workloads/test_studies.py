@@ -11,7 +11,6 @@ from dovetail.core import still
 from dovetail.core.entries import (
     Branch,
     Cancelled,
-    CloseStudy,
     Finished,
     Held,
     JournalEntry,
@@ -21,9 +20,6 @@ from dovetail.core.entries import (
     Saved,
     Start,
     Stop,
-    StudyOpened,
-    StudyResumed,
-    StudyStopped,
     Submitted,
     Woke,
 )
@@ -31,10 +27,12 @@ from dovetail.core.errors import IllegalEntry
 from dovetail.core.journal import decode, encode
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
-from dovetail.core.studies import DONE, FAILED, NEW, PAUSED, RUNNING, STOPPED, StudyTrack
 from dovetail.core.track import Phase
 from dovetail.core.view import CLOSES, REPORTS, View
 from dovetail.testing import fingerprint, job, placement
+from dovetail.workloads.study.entries import CloseStudy, StudyOpened, StudyResumed, StudyStopped
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import DONE, FAILED, NEW, PAUSED, RUNNING, STOPPED, StudyTrack
 from study_state import Lived, design, live_by_chance, trial
 
 LIVES = st.randoms(use_true_random=False).map(live_by_chance)
@@ -46,7 +44,7 @@ def remembered(state: State) -> dict[str, object]:
 
 
 def study_of(lived: Lived) -> StudyTrack:
-    return lived.state.studies.open["s1"]
+    return studies_of(lived.state).open["s1"]
 
 
 @given(lived=LIVES)
@@ -245,7 +243,7 @@ def test_a_trial_on_the_bench_that_is_started_takes_the_place_of_the_last_in_lin
     lived.record(Woke(1.0), Preempt("s1.0"), Start("s1.3", placement((0, 1))))
     assert in_line(lived.state) == ["s1.1", "s1.3"]  # the one that gave way waits longest
     lived.start("s1.1", 1)
-    with pytest.raises(IllegalEntry, match="as many trials at once as it may"):
+    with pytest.raises(IllegalEntry, match="as many of its jobs at once as it may"):
         lived.record(Start("s1.2", placement((0, 4))))
     assert in_line(lived.state) == ["s1.1", "s1.3"]
 
@@ -310,7 +308,7 @@ def test_an_index_may_follow_reports_and_the_ends_of_studies() -> None:
     lived.start("s2.0")
     lived.report("s2.0", 1, 0.5, 3.0)
     assert len(told.heard) == 2
-    assert lived.state.studies.open["s2"].trials[0].points  # the state itself still listens
+    assert studies_of(lived.state).open["s2"].trials[0].points  # the state itself still listens
 
 
 def test_a_study_closes_only_when_its_jobs_have_ended_and_is_remembered_in_brief() -> None:
@@ -319,8 +317,8 @@ def test_a_study_closes_only_when_its_jobs_have_ended_and_is_remembered_in_brief
     with pytest.raises(IllegalEntry, match="have not ended"):
         lived.record(CloseStudy("s1", "enough"))
     lived.record(Stop("s1.0", "enough", None, True), CloseStudy("s1", "enough"))
-    assert not lived.state.studies.open
-    (closed,) = lived.state.studies.closed
+    assert not studies_of(lived.state).open
+    (closed,) = studies_of(lived.state).closed
     assert (closed.id, closed.name, closed.reason) == ("s1", "digits", "enough")
 
 
@@ -328,7 +326,7 @@ def test_only_the_last_hundred_closed_studies_are_remembered() -> None:
     lived = Lived()
     for number in range(105):
         lived.record(StudyOpened(lived.now, design(f"s{number}")), CloseStudy(f"s{number}", "done"))
-    assert lived.state.studies.closed[0].id == "s5"
+    assert studies_of(lived.state).closed[0].id == "s5"
 
 
 def test_time_while_a_study_is_stopped_does_not_count() -> None:

@@ -1,19 +1,16 @@
-"""Studies as the journal tells them: their trials, the learning curves, who ran when.
-
-Kept like an index of the state, from the first study on: where there are none, nothing is paid.
-"""
+"""One study as the journal tells it: its trials, the learning curves, who ran when."""
 
 from __future__ import annotations
 
-from collections import deque
 from math import isfinite
 from typing import Final, NamedTuple, TypeAlias, final
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import Design, JobId, Placement, Seconds, Setting
-from dovetail.core.track import FINISHED, SUSPENDED, Phase, Track
-
-MOST_CLOSED: Final = 100  # studies that are over and still remembered, in brief
+from dovetail.core.groups import Group
+from dovetail.core.model import JobId, Placement, Seconds, Setting
+from dovetail.core.track import FINISHED, Phase, Track
+from dovetail.workloads.study.design import Design
+from dovetail.workloads.study.entries import KIND
 
 # How a trial stands.
 NEW: Final = "new"  # has never had a slot
@@ -133,8 +130,7 @@ class StudyTrack:
         self.best: tuple[TrialTrack, Point] | None = None
         self.reached_at = -1.0  # when the target was first reached
         self.rung = ""  # how a trial of it gave way the last time
-        self.line: Final[set[JobId]] = set()  # jobs that run, or wait in the queue
-        self.bench: Final[dict[JobId, Track]] = {}  # those for which it has no place there
+        self.group: Final = Group(design.id, KIND, f"study {design.name!r}", design.at_once)
 
     @property
     def id(self) -> str:
@@ -165,32 +161,14 @@ class StudyTrack:
             self.away_s += at - self.stopped_at
             self.stopped_at = -1.0
 
-    # ------------------------------------------------------------------- a place in the queue
-
-    def has_place(self, job_id: JobId) -> bool:
-        """Take a place in the queue for the job, unless as many as may are there."""
-        at_once = self.design.at_once
-        if at_once is not None and len(self.line) >= at_once and job_id not in self.line:
-            return False
-        self.line.add(job_id)
-        return True
-
-    def next_on_bench(self) -> Track | None:
-        at_once = self.design.at_once
-        if at_once is None or len(self.line) >= at_once:
-            return None
-        bench = self.bench.values()
-        ready = [track for track in bench if not track.held and not track.stranded]
-        return min(ready, key=lambda track: (track.job.trial, track.sequence), default=None)
-
     # -------------------------------------------------------------------------- curves and stints
 
     def join(self, track: Track) -> None:
         job = track.job
-        assert job.trial is not None
-        trial = self.trials.get(job.trial)
+        assert job.member is not None
+        trial = self.trials.get(job.member)
         if trial is None:
-            trial = self.trials[job.trial] = TrialTrack(job.trial, job.settings, job.after)
+            trial = self.trials[job.member] = TrialTrack(job.member, job.settings, job.after)
         trial.settings = job.settings
         trial.jobs.append(job.id)
         trial.branching = None
@@ -236,8 +214,8 @@ class StudyTrack:
         trial.held_gpu_s += last.holds * (at - last.since)
 
     def end_job(self, trial: TrialTrack, track: Track) -> None:
-        self.line.discard(track.job.id)
-        self.bench.pop(track.job.id, None)
+        self.group.line.discard(track.job.id)
+        self.group.bench.pop(track.job.id, None)
         self.end_stint(trial, track, track.ended_at)
         if trial.branching is not None:
             trial.standing = PAUSED
@@ -252,7 +230,7 @@ class StudyTrack:
     def _hand_on(self, trial: TrialTrack, track: Track) -> None:
         """Trials that share this stage go on from where it ended. What it did after that was with the
         settings of one of them."""
-        shared = [point for point in trial.points if not _is_beyond(point, trial, track)]
+        shared = [point for point in trial.points if not is_beyond(point, trial, track)]
         for other in self.trials.values():
             if track.job.id in other.after and other is not trial and not other.is_over:
                 other.points.extend(shared)
@@ -269,77 +247,7 @@ class StudyTrack:
         return FAILED, f"{UNREPORTED} {self.design.metric!r}; it reported {told}"
 
 
-def _is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:
+def is_beyond(point: Point, trial: TrialTrack, track: Track) -> bool:
     """Past the end of the stage that the job is? Some scripts count from 0."""
     last = track.job.last_step
     return last is not None and point.step + (trial.points[0].step <= 0) > last
-
-
-@final
-class Studies:
-    """The open studies by id, and those that closed lately. Told of what jobs do, as an index is."""
-
-    def __init__(self) -> None:
-        self.open: Final[dict[str, StudyTrack]] = {}
-        self.closed: Final[deque[Closed]] = deque(maxlen=MOST_CLOSED)
-        self.listens = False  # is it told already?
-
-    def of(self, track: Track) -> StudyTrack | None:
-        """The open study that the job is a trial of."""
-        return self.open.get(track.job.group) if track.job.trial is not None else None
-
-    def trial(self, track: Track) -> tuple[StudyTrack, TrialTrack] | None:
-        study = self.open.get(track.job.group)
-        if study is None or track.job.trial is None:
-            return None
-        return study, study.trials[track.job.trial]
-
-    def why_not_after(self, track: Track) -> str:
-        """Why what a finished stage has saved is not what other trials share; "" if it is."""
-        found = self.trial(track)
-        if found is None or not found[1].points:
-            return ""
-        last = found[1].points[-1]
-        if not _is_beyond(last, found[1], track):
-            return ""
-        return (
-            f"job {track.job.id!r}, which trains the steps that it shares with other trials, went on "
-            f"to step {last.step:g}; a trial must end after DOVETAIL_STEPS steps, there "
-            f"{track.job.last_step}"
-        )
-
-    def close(self, study: StudyTrack, at: Seconds, reason: str) -> None:
-        design = self.open.pop(study.id).design
-        self.closed.append(Closed(design.id, design.name, design.user, study.opened_at, at, reason))
-
-    # --------------------------------------------------------------------------- told as an index
-
-    watches = 0  # the state tells it, whatever others ask for
-
-    def runs(self, track: Track) -> None:
-        found = self.trial(track)
-        if found is not None:
-            found[0].begin_stint(found[1], track)
-
-    def waits(self, track: Track) -> None:
-        found = self.trial(track)
-        if found is not None and found[1].since >= 0:
-            study, trial = found
-            study.end_stint(trial, track, track.waiting_since)
-            trial.standing = PAUSED if track.phase is SUSPENDED or trial.points else NEW
-
-    def parks(self, track: Track) -> None:
-        self.waits(track)
-
-    def reports(self, track: Track, entry: Reported) -> None:
-        found = self.trial(track)
-        if found is not None:
-            found[0].report(found[1], entry)
-
-    def ends(self, track: Track) -> None:
-        found = self.trial(track)
-        if found is not None:
-            found[0].end_job(found[1], track)
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""

@@ -1,0 +1,44 @@
+"""A job or study as it is sent: its description, and what of this shell belongs to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.core.errors import BadInput
+
+_OURS = "DOVETAIL_"  # variables that a job has because it is one
+_KEPT = ("DOVETAIL_HOME",)
+
+
+def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A description, and what of this shell belongs to it."""
+    if spec.get("profile") is not None:
+        from dovetail.jobfiles.profile_names import with_options
+
+        spec = with_options(spec)
+    folder = spec.get("workdir")
+    if isinstance(folder, str):
+        spec = {**spec, "workdir": os.path.expanduser(folder)}
+    shell = {"environment": environment(os.environ), "workdir": _here(), "umask": _umask()}
+    return {"spec": spec, **shell}
+
+
+def environment(own: Mapping[str, str]) -> dict[str, str]:
+    """As it is here, but a job submitted by a job is not taken for that one."""
+    return {k: v for k, v in own.items() if not k.startswith(_OURS) or k in _KEPT}
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise BadInput("the folder you are in has been removed; go to another first") from None
+
+
+def _umask() -> int:
+    """It can only be asked for by setting it."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found

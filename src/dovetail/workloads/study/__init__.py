@@ -1,0 +1,1 @@
+"""Studies: many trials of one thing, of which the best is wanted."""
