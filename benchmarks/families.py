@@ -253,5 +253,7 @@ SETTLED_ON: Mapping[str, Family] = {
 LEFT_OUT: Mapping[str, Family] = {
     "failing nodes": failing_nodes,
     "mixed crowd": mixed_crowd,
+    "two shifts": strangers.two_shifts,
+    "shared GPUs": strangers.shared_gpus,
 }
 FAMILIES: Mapping[str, Family] = {**SETTLED_ON, **LEFT_OUT}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
-from dovetail.core.model import Node, Option, Tenant
+from dovetail.core.model import JobId, Node, Option, Tenant
 from dovetail.experiments.experiment import Experiment, with_interruption_cost
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.workload import Arrival
@@ -101,3 +101,40 @@ def tiny_deadlines(seed: int) -> Experiment:
     load = Load(60, chance.choice([0.4, 0.8]), due=(1.01, 1.3), late=late)
     arrivals = with_interruption_cost(drawn(chance, load, nodes), 15.0, 45.0)
     return Experiment(arrivals, nodes, costs=priced(nodes))
+
+
+# ------------------------------------------------------------------- drawn when all was settled
+
+
+def two_shifts(seed: int) -> Experiment:
+    """Nothing, then more than there is room for, then nothing; wide jobs beside short ones."""
+    chance = Random(f"two shifts/{seed}")
+    nodes = nodes_of(BIG, MIDDLE)
+    calm = Load(25, 0.4, sizes=(1, 2, 4), late=(1e-4, 1e-3))
+    rush = Load(35, 2.0, sizes=(1, 4, 8, 12), due=(1.2, 3.0), late=(1e-4, 2e-3))
+    first, second = drawn(chance, calm, nodes), drawn(chance, rush, nodes)
+    later = [
+        replace(a, job=replace(a.job, id=JobId(f"r{a.job.id}"), deadline=_moved(a, first[12].at)))
+        for a in second
+    ]
+    rushed = [replace(a, at=a.at + first[12].at) for a in later]
+    arrivals = sorted([*first, *rushed], key=lambda arrival: arrival.at)
+    save_s, restore_s = chance.choice([(0.0, 0.0), (45.0, 120.0)])
+    costed = with_interruption_cost(arrivals, save_s, restore_s)
+    speeds = {"V100": 0.7}
+    return Experiment(costed, nodes, kind_speeds=speeds, costs=priced(nodes), across_nodes=0.85)
+
+
+def _moved(arrival: Arrival, later: float) -> float | None:
+    due = arrival.job.deadline
+    return None if due is None else due + later
+
+
+def shared_gpus(seed: int) -> Experiment:
+    """Mostly parts of GPUs, beside gangs of more than a node; deadlines without a price for some."""
+    chance = Random(f"shared GPUs/{seed}")
+    nodes = nodes_of(SMALL, count=3)
+    late = chance.choice([None, (1e-4, 1e-3)])
+    load = Load(60, chance.choice([0.5, 1.0]), (1, 1, 1, 2, 6), (250, 500, 1000), (1.3, 4.0), late)
+    arrivals = with_interruption_cost(drawn(chance, load, nodes), 5.0, 60.0)
+    return Experiment(arrivals, nodes, costs=priced(nodes), across_nodes=0.9)

@@ -73,7 +73,8 @@ class Cast:
         if track.placement is not None and seat is None:
             return  # on a node that is to be left
         if not courses:
-            self._others.append(track)
+            if seat is None:
+                self._others.append(track)
             return
         self._tracks.append(track)
         self._parts.append(self._part(track, courses, whole_s, seat))

@@ -102,6 +102,8 @@ class Rehearsal:
         self._all_free = sum(self._free)
         self._quotas: Final = dict(scene.quotas)
         self._alive: Final = list(range(len(scene.parts)))
+        self._fastest: Final = [min(map(_seconds, part.courses)) for part in scene.parts]
+        self._cheapest: Final = [min(map(_money, part.courses)) for part in scene.parts]
         self._pools: Final[dict[int, list[int]]] = {}
         for n, stand in enumerate(scene.stands):
             self._pools.setdefault(stand.pool, []).append(n)
@@ -308,7 +310,7 @@ class Rehearsal:
         """What it costs to go on to the end from the seats as they are; inf if that is no less than
         the limit."""
         for _ in range(EVENTS):
-            if self.spent + self.late >= limit:
+            if self.spent + self.late + self._at_least() >= limit:
                 return inf
             running = [i for i in self._alive if self.seats[i] is not None]
             events = [self._ends_in(i) for i in running]
@@ -321,6 +323,15 @@ class Rehearsal:
             self.fill()
         self._count_the_rest()
         return self.spent + self.late
+
+    def _at_least(self) -> float:
+        """What those that have not ended cost at best: each at once, its fastest and its cheapest."""
+        total = 0.0
+        for i in self._alive:
+            part, left = self.parts[i], self.left[i]
+            late_s = self.now + self._fastest[i] * left - part.deadline
+            total += self._cheapest[i] * left + (part.late_per_s * late_s if late_s > 0 else 0.0)
+        return total
 
     def _ends_in(self, i: int) -> Seconds:
         return self._delay[i] + self.left_s(i)
@@ -354,12 +365,15 @@ class Rehearsal:
         """Those that have not ended yet, as if each began now."""
         for i in self._alive:
             self._count_late(i, self.now + self._ends_in(i))
-            course = self.parts[i].courses[0]
-            self.spent += course.per_hour * course.seconds * self.left[i] / HOUR_S
+            self.spent += self._cheapest[i] * self.left[i]
 
 
 def _seconds(course: Course) -> Seconds:
     return course.seconds
+
+
+def _money(course: Course) -> float:
+    return course.per_hour * course.seconds / HOUR_S
 
 
 def _whole(free: int) -> int:
