@@ -22,7 +22,16 @@ from dovetail.traces.readers.andreas_folder import read_instance
 ODD = Path(__file__).parents[3] / "shared" / "cases" / "andreas-odd"
 RIVALS = ("fifo-skip", "edf", "srtf", "andreas-edf", "andreas-greedy")
 SEED = 300  # settled nothing
-SLOW = ("heavy tails", "two shifts", "no prices", "only deadlines", "overload", "mixed crowd", "scaling in overload", "tenants")
+SLOW = (
+    "heavy tails",
+    "two shifts",
+    "no prices",
+    "only deadlines",
+    "overload",
+    "mixed crowd",
+    "scaling in overload",
+    "tenants",
+)
 QUICK = [family for family in FAMILIES if family not in SLOW]
 
 
