@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
 from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.experiments.workers import workers
 from dovetail.traces.readers.andreas_folder import Instance, read_instance
 from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 
@@ -69,7 +68,7 @@ def costs_of(task: tuple[Source, Sequence[str]]) -> Costs:
 
 def all_costs(sources: Iterable[Source], policies: Sequence[str]) -> Iterator[Costs]:
     """In the order of the sources, each as soon as it is there, on all cores."""
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with workers() as pool:
         yield from pool.map(costs_of, [(source, policies) for source in sources])
 
 

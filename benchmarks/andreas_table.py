@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from os import cpu_count
 from statistics import mean
 
 from benchmarks.andreas_recorded import recorded_runs
@@ -35,6 +33,7 @@ from benchmarks.andreas_runs import (
 from benchmarks.lines import Line
 from dovetail.bounds.solver import solved
 from dovetail.bounds.time_slots import Slotted
+from dovetail.experiments.workers import workers
 from dovetail.traces.synthetic.andreas_instances import Scenario
 
 LOADS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")
@@ -121,7 +120,7 @@ def optimum(extent: Extent) -> Iterator[Line]:
     if not extent.limit_s:
         return
     sources: list[Source] = [Scenario(3, 30, load, extent.seeds[0]) for load in LOADS]
-    with ProcessPoolExecutor(cpu_count()) as pool:
+    with workers() as pool:
         found = pool.map(above_schedule, [(source, extent.limit_s) for source in sources])
         for load, (above_it, gap) in zip(LOADS, found, strict=True):
             yield Line(

@@ -8,9 +8,7 @@ and on families that were drawn for the first time when most was settled (`LEFT_
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import inf
 from statistics import mean
@@ -19,6 +17,7 @@ from benchmarks.families import FAMILIES, LEFT_OUT
 from benchmarks.lines import Line
 from dovetail.core.errors import DovetailError
 from dovetail.experiments.experiment import Experiment, simulate
+from dovetail.experiments.workers import workers
 from dovetail.policies.registry import names
 
 FRUGAL = "frugal"
@@ -80,7 +79,7 @@ def measured(seeds: Sequence[int] = JUDGED_ON) -> Iterator[Line]:
     """Frugal's cost over that of the cheapest other policy: mean, worst, and how many within 2 %."""
     policies = rivals()
     tasks = [(family, seed, policies) for family in FAMILIES for seed in seeds]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with workers() as pool:
         found = pool.map(outcome, tasks)
         for family in FAMILIES:
             yield _line(family, [next(found) for _ in seeds])

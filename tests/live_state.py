@@ -36,7 +36,8 @@ class FakeService:
     """A state, a policy, and nothing behind them. `looks`: the processor time that each look took."""
 
     def __init__(self, state: State, policy: str, now: Seconds | None = None) -> None:
-        self.state, self.clock = state, FixedClock(state)
+        self.state = state
+        self.clock: Any = FixedClock(state)
         self.looks: list[float] = []
         self.chosen = Chosen(policy, state, lambda seconds: None)
         self.now = state.now if now is None else now

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from dovetail.core.entries import (
     Submitted,
     TenantSet,
 )
-from dovetail.daemon.service import PAUSED
+from dovetail.daemon.holds import PAUSED
 from dovetail.testing import Audit
 from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
 from killed_daemon import Away, Daemon, Refused
@@ -65,7 +65,13 @@ class Known:
 
     @property
     def count(self) -> int:
-        listed = (self.names, self.cancelled, self.priorities, self.policies, self.quotas)
+        listed: tuple[Sized, ...] = (
+            self.names,
+            self.cancelled,
+            self.priorities,
+            self.policies,
+            self.quotas,
+        )
         counted = (self.paused, self.requeued, self.turned)
         return sum(map(len, listed)) + len(self.studies) + sum(c.total() for c in counted)
 
@@ -250,7 +256,7 @@ class Storm:
         assert all(names[name] == 1 for name in known.names), names
         cancelled = {e.job_id for e in told if isinstance(e, Cancelled)}
         assert {*known.cancelled} <= cancelled
-        paused = Counter(e.job_id for e in told if isinstance(e, Held) and e.reason == PAUSED)
+        paused = Counter[str](e.job_id for e in told if isinstance(e, Held) and e.reason == PAUSED)
         assert not known.paused - paused
         requeued = Counter(e.job_id for e in told if isinstance(e, Requeued))
         assert {*known.requeued} <= {*requeued}  # a second one may come while the first is at it

@@ -56,8 +56,10 @@ _COUNTED = ("done", "running", "paused", "failed", "stopped")
 
 def a_row(study: dict[str, Any]) -> dict[str, Any]:
     """The same study as the list of studies has it."""
-    names = ("id", "name", "user", "policy", "state", "reason", *_COUNTED, "best", "target")
-    names += ("reached_s", "age_s", "gpu_hours", "switches", "quiet")
+    names = [
+        *("id", "name", "user", "policy", "state", "reason", *_COUNTED, "best", "target"),
+        *("reached_s", "age_s", "gpu_hours", "switches", "quiet"),
+    ]
     return {**{name: study[name] for name in names}, "trials": len(study["trials"])}
 
 

@@ -120,7 +120,8 @@ def _while_waiting(lived: Lived, chance: Random, track: Track, at: float) -> Non
     elif track.held:
         lived.record(Released(at, job_id))
     elif chance.random() < 0.1:
-        lived.record(chance.choice([Held(at, job_id, "paused"), Cancelled(at, job_id, "enough")]))
+        either: list[JournalEntry] = [Held(at, job_id, "paused"), Cancelled(at, job_id, "enough")]
+        lived.record(chance.choice(either))
     elif free and (not track.barred or (track.benched and _line_has_waiting(lived, track))):
         lived.record(Start(job_id, placement((0, free & -free))))
 
@@ -139,8 +140,11 @@ def _while_running(lived: Lived, chance: Random, track: Track, at: float) -> Non
         return
     kind = chance.random()
     if kind < 0.5:
-        told = chance.choice([chance.random(), chance.random(), "NaN", "inf"])
-        metrics = {METRIC: told} if chance.random() < 0.9 else {"accuracy": 0.5}
+        values: list[float | str] = [chance.random(), chance.random(), "NaN", "inf"]
+        told = chance.choice(values)
+        metrics: dict[str, float | str] = (
+            {METRIC: told} if chance.random() < 0.9 else {"accuracy": 0.5}
+        )
         lived.record(Reported(at, job_id, chance.choice([step, step, None]), metrics))
     elif kind < 0.75:
         lived.record(Preempt(job_id))

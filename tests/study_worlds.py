@@ -107,8 +107,8 @@ class Stepping:
 
     def observe(self) -> Sequence[Event]:
         if self._opened:
-            events, self._opened = [*self._opened, *self._world.observe()], []
-            return events
+            opened, self._opened = self._opened, []
+            return [*opened, *self._world.observe()]
         self._world.act(Wake(min(self._wake_at, self._next_step())))
         events = self._world.observe()
         if events and events[-1].at >= self._wake_at:

@@ -15,7 +15,7 @@ import pytest
 
 from dovetail.analysis import analyze
 from dovetail.analysis.result_cache import Memory
-from dovetail.analysis.workers import workers
+from dovetail.experiments.workers import workers
 from dovetail.insight.workload import Week
 from dovetail.traces import Recipe, generate, write
 

@@ -217,6 +217,10 @@ def test_nodes_policy_and_tenants(box: Box) -> None:
         (["prio", 1], 2, "say whose priority becomes 1"),
         (["submit"], 2, "say what to run"),
         (["submit", "no-such-file.yaml"], 1, "there is no file 'no-such-file.yaml'"),
+        (["submit", "gone"], 1, "'gone'; for a command: dovetail submit -- gone …"),
+        (["run", "gone"], 1, "'gone'; for a command: dovetail run -- gone …"),
+        (["whatif", "a gone"], 1, "'a gone'; for a command: dovetail whatif -- 'a gone' …"),
+        (["predict", "gone"], 1, "'gone'; for a command: dovetail predict -- gone …"),
         (["submit", "/tmp"], 1, "/tmp is a folder"),
         (
             ["submit", "--time-limit", "soon", "--", "true"],

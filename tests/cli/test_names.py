@@ -69,13 +69,30 @@ def test_wait_takes_names_and_says_which_are_not_there(box: Box) -> None:
     box.sh("true", "--name", "short")
     box.sh("true", "--name", "short")
     assert box("wait", "short").code == 0
-    said = box("wait", "short", "nobody")
-    assert (said.code, said.err.startswith("dovetail: there is no job called 'nobody'")) == (
-        1,
-        True,
-    )
+    said = box("wait", "-q", "short", "nobody")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("dovetail: there is no job called 'nobody'")
     box.sh("exit 1", "--name", "sad")
     assert box("wait", "sad", "nobody").code == 3
+
+
+def test_wait_says_that_several_of_a_name_have_ended_and_means_the_last(box: Box) -> None:
+    first, last = box.sh("exit 1", "--name", "twice"), box.sh("true", "--name", "twice")
+    box("wait", first, last)
+    lists = f"dovetail --home {box.home} history lists them"
+    told = f"dovetail: several jobs called twice have ended; this is {last}, the last; {lists}\n"
+    for typed in ("wait", "show", "logs", "why"):
+        said = box(typed, "twice")
+        assert (said.code, said.err) == (0, told), typed
+    assert box("wait", last).err == ""
+
+
+def test_wait_by_the_name_of_an_array_means_all_of_it_also_what_has_ended(box: Box) -> None:
+    script = "exit $DOVETAIL_ARRAY_INDEX"
+    array = box.submit("--name", "mixed", "--array", "0-1", "--", "sh", "-c", script)
+    box("wait", array)
+    said = box("wait", "mixed")
+    assert (said.code, said.out.count("\n"), said.err) == (3, 2, "")
 
 
 def test_requeue_by_name_leaves_those_alone_that_wait(box: Box) -> None:

@@ -29,9 +29,9 @@ def asked(folder: Path, rows: str, *words: str) -> str:
 
 def test_it_says_how_long_how_sure_and_because_of_what(tmp_path: Path) -> None:
     said = asked(tmp_path, ROWS, "--user", "ann", "--name", "train", "--gpus", "1")
-    assert said.startswith("About 2 min; between ")
+    assert said.startswith("About 1 min 41 s; between ")
     assert "in four cases of five" in said
-    assert "19 runs of train by ann: lately about 2 min" in said
+    assert "19 runs of train by ann: lately about 1 min 41 s" in said
     assert "as wide as 18 jobs that ended lately needed" in said
 
 
@@ -107,7 +107,12 @@ def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
     found = json.loads(asked(tmp_path, ROWS, "--json", *words, "40s"))
     assert found["low"] <= found["seconds"] == found["high"] == 40.0
     said = asked(tmp_path, ROWS, *words, "40s")
-    assert "its time limit of 40 s, at which it is stopped" in said
+    assert said.startswith("40 s: its time limit ends it then, before it is done.\n")
+    assert "it would need about 1 min 40 s" in said
+    assert "between" not in said
+    assert "wide" not in said
+    tight = asked(tmp_path, ROWS, *words, "101s")
+    assert "its time limit of 2 min, at which it is stopped" in tight
     assert "time limit" not in asked(tmp_path, ROWS, *words, "10h")
 
 

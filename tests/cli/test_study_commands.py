@@ -53,10 +53,10 @@ def test_without_a_terminal_tune_tells_each_new_best_and_the_end(file: Path, hom
     assert said.code == 0
     assert said.out.splitlines() == [
         "Opened study digits: 2 trials.",
-        "    2.0 s  val_loss 2.041 by trial 0 at step 1 (lr 0.1, units 16, optimizer sgd)",
-        "    6.0 s  val_loss 1.68 by trial 0 at step 3 (lr 0.1, units 16, optimizer sgd)",
-        "     1 min  val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd)"[1:],
-        "Study digits closed after 1 min: all done; 2 of 2 trials done.",
+        "        2 s  val_loss 2.041 by trial 0 at step 1 (lr 0.1, units 16, optimizer sgd)",
+        "        6 s  val_loss 1.68 by trial 0 at step 3 (lr 0.1, units 16, optimizer sgd)",
+        "  1 min 1 s  val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd)",
+        "Study digits closed after 1 min 1 s: all done; 2 of 2 trials done.",
         "Best: val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd).",
     ]
 
@@ -158,7 +158,7 @@ def test_the_live_view_ends_with_the_study_and_leaves_the_result(file: Path, hom
         assert terminal.end("Best: val_loss 0.1979") == 0
     after = terminal.seen.partition(b"\x1b[?1049l")[2].decode()
     assert "● trial 0: 0.1979" in after
-    assert "Study digits closed after 1 min: all done" in after
+    assert "Study digits closed after 1 min 1 s: all done" in after
 
 
 def test_ctrl_c_in_the_live_view_does_as_q_does(file: Path, home: Path) -> None:
@@ -264,6 +264,24 @@ def test_best_says_the_settings_or_that_there_are_none_yet(home: Path) -> None:
             "dovetail: study digits has no value of val_loss: "
             "0 of 2 trials done, 1 running, 1 not begun\n",
         )
+
+
+def test_what_is_anothers_is_refused_in_words_that_name_the_owner(
+    home: Path, tmp_path: Path
+) -> None:
+    """The daemon hides the metric's name and every value: see its `sight`."""
+    trials = [{**own, "points": [], "best": None} for own in in_the_middle()["trials"]]
+    hidden = a_study(trials, metric="", best=None)
+    with serving(StudyDaemon(hidden), home) as box:
+        for typed in (["best", "digits"], ["report", "digits", "-o", tmp_path / "page.html"]):
+            said = box("study", *typed)
+            told = "study 'digits' is ann's: only ann or an administrator may see its values"
+            assert said == (1, "", f"dovetail: {told}\n")
+        assert not (tmp_path / "page.html").exists()
+        shown = box.well("study", "show", "digits", "--curves")
+    assert "best      for its owner and administrators to see" in shown
+    assert "The curves are for its owner and administrators to see." in shown
+    assert "no value" not in shown
 
 
 def test_stop_and_resume_are_asked_for_and_told(home: Path) -> None:

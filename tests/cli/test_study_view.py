@@ -150,10 +150,14 @@ UNHEARD = {"trials": [0], "job": "1", "seconds": 120.0, "usual_s": None, "told":
     [
         (
             QUIET,
-            "trial 4 has reported nothing new for 10 min (1 more likewise), where 2.0 s is usual",
+            "trial 4 has reported nothing new for 10 min (1 more likewise), where 2 s is usual",
         ),
         (UNHEARD, "no trial has reported val_loss yet after 2 min; trial 0 reported: loss"),
-        ({**UNHEARD, "told": []}, "no trial has reported val_loss yet after 2 min; see"),
+        (
+            {**UNHEARD, "told": []},
+            "no trial has reported val_loss yet after 2 min; have the script",
+        ),
+        ({**UNHEARD, "printed": ["3 of 9 ok"], "pattern": ""}, "; it printed: 3 of 9 ok; have the"),
     ],
 )
 def test_trials_that_say_nothing_are_warned_of(quiet: dict[str, Any], told: str) -> None:
@@ -161,7 +165,10 @@ def test_trials_that_say_nothing_are_warned_of(quiet: dict[str, Any], told: str)
     shown = details(study, NOW)[-1]
     assert shown.startswith("warning ")
     assert told in shown
-    assert f" logs {quiet['job']}; a time_limit ends trials that hang" in shown
+    assert shown.endswith(f" logs {quiet['job']}")
+    is_mute = not quiet["told"] and "printed" not in quiet
+    assert ("a time_limit ends trials that hang" in shown) == is_mute
+    assert ("the study's metric_pattern" in shown) == (quiet["usual_s"] is None)
     drawn = " ".join(_visible(line) for line in frame(Scene(study), 60, 30, NOW))
     assert told in drawn
     assert "warning" not in "\n".join(details(in_the_middle(), NOW))
@@ -184,10 +191,10 @@ def test_of_an_accuracy_the_highest_is_most_promising() -> None:
 
 def test_the_ending_says_what_came_of_it() -> None:
     assert ending(closed()) == [
-        "Study digits closed after 3 min: target reached; 1 of 9 trials done, 2 running, 3 paused, "
+        "Study digits closed after 3 min 10 s: target reached; 1 of 9 trials done, 2 running, 3 paused, "
         "1 failed, 2 not begun.",
         "Best: val_loss 0.1979 by trial 0 at step 27 (lr 0.1, units 16, optimizer sgd).",
-        "Target: 0.2, reached after 1 min.",
+        "Target: 0.2, reached after 1 min 1 s.",
     ]
     hopeless = a_study([a_trial(0, 0, "failed")], state="closed", reason="every trial failed")
     assert ending(hopeless)[1].startswith("No trial reported val_loss")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.cli.whatif import _times
 from typed_box import Box
 
 DESCRIBED = "name: net\nrun: python train.py\nestimate: 30m\nresources: {gpus: 2}\n"
@@ -46,6 +47,15 @@ def test_a_command_with_the_options_of_submit_is_answered_for(box: Box) -> None:
     span = found["as_asked"]["end"]
     assert span["low"] <= span["expected"] <= span["high"]
     assert "paused" in str(found["alternatives"])
+
+
+def test_an_end_that_may_come_before_the_latest_start_is_told_as_so_long_after_it() -> None:
+    now = 1_700_000_000.0
+    start = {"expected": now, "low": now - 60, "high": now + 3600}
+    apart = {"expected": now + 7200, "low": now + 3600, "high": now + 9000}
+    over = {"expected": now + 600, "low": now + 300, "high": now + 4000}
+    assert "after that" not in _times({"start": start, "end": apart}, now)
+    assert " and end 10 min after that: " in _times({"start": start, "end": over}, now)
 
 
 def test_nothing_is_submitted(box: Box) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dovetail.catalogue import settable
 from dovetail.cli.job_details import _preemptions
 from dovetail.cli.study_follow import ending
 from dovetail.policies import registry
@@ -43,7 +44,7 @@ def test_a_study_that_is_over_tells_its_counts_once() -> None:
 
 def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
     for name in ("round-robin", "multilevel-feedback", "gandiva"):
-        found = registry.settable(registry.find(name))
+        found = settable(registry.find(name))
         assert "quantum_s" in found
         assert "slice_s" not in found
         known = registry.CATALOGUE.given(f"{name}:slice_s=7", found)
@@ -52,6 +53,6 @@ def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
 
 def test_a_job_that_gave_way_by_being_ended_is_told_without_a_rung() -> None:
     how = {"rung": "", "save_s": 2.0, "restore_s": None, "parked_bytes": 0}
-    assert _preemptions({"preemptions": 1, "preemption": how}) == "1, the last: saved in 2.0 s"
+    assert _preemptions({"preemptions": 1, "preemption": how}) == "1, the last: saved in 2 s"
     named = {"preemptions": 3, "preemption": {**how, "rung": "freeze"}}
-    assert _preemptions(named) == "3, the last by freeze: saved in 2.0 s"
+    assert _preemptions(named) == "3, the last by freeze: saved in 2 s"

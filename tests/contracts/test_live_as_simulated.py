@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from random import Random
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -157,7 +158,7 @@ class Stillness:
         self._thread.join()
 
 
-def completion_s(submitted: Sequence[Arrival], ends: Mapping[str, float]) -> float:
+def completion_s(submitted: Sequence[Arrival], ends: Mapping[Any, float]) -> float:
     return sum(ends[a.job.id] - a.at for a in submitted) / len(submitted)
 
 

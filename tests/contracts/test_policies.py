@@ -1,7 +1,8 @@
 """What every registered policy must keep, on worlds made by chance."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_deciding_is_pure(text: str, world: World) -> None:
 def test_deciding_is_pure_where_jobs_queue(text: str) -> None:
     for number in range(20):
         world = random_world(Random(f"0/{number}"))
-        check_purity(world, lambda world=world: policy_for(world, text))
+        check_purity(world, partial(policy_for, world, text))
 
 
 @every_policy
@@ -85,7 +86,7 @@ def test_a_state_kept_as_text_leads_to_the_same_decisions(text: str) -> None:
     for number in range(6):
         chance = Random(f"snapshot/{number}")
         world, turns = random_world(chance), chance.randint(1, 30)
-        check_snapshot(world, lambda world=world: policy_for(world, text), turns)
+        check_snapshot(world, partial(policy_for, world, text), turns)
 
 
 @every_policy
@@ -321,7 +322,7 @@ class Moody:
 
     asked: int = 0
 
-    def decide(self, view: View) -> Sequence[Action]:
+    def decide(self, view: View) -> Iterable[Action]:
         self.asked += 1
         return FifoSkip().decide(view) if self.asked % 2 else ()
 

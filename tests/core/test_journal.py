@@ -57,7 +57,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import Journal, decode, encode, read
 from dovetail.core.journal import lines as lines_of
-from dovetail.core.model import Estimate, Interruption, Job, Limit, Node, Tenant
+from dovetail.core.model import Estimate, Interruption, Job, JobId, Limit, Node, Tenant
 from dovetail.core.track import Phase
 from dovetail.testing import Audit, fingerprint, job, placement, replay
 from dovetail.workloads.study import entries as study_entries
@@ -73,9 +73,10 @@ from dovetail.workloads.study.entries import (
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal.jsonl"
 
 FULL_JOB = Job(
-    "full", 2, 1000, ("a100", "h100"), 3.5, 7.25, "user", "tenant", "name", "group", "model",
+    JobId("full"), 2, 1000, ("a100", "h100"), 3.5, 7.25, "user", "tenant", "name", "group", "model",
     -1.5, 2.0, 99.5, 1, 4, Interruption(1.0, 2.0, 3.0), Estimate(5.0, 1.0, 9.0), 3,
-    3600.0, ("j", "k"), False, True, 40.0, 3, (("lr", 0.1), ("optimizer", "sgd"), ("bias", True)),
+    3600.0, (JobId("j"), JobId("k")), False, True, 40.0, 3,
+    (("lr", 0.1), ("optimizer", "sgd"), ("bias", True)),
 )  # fmt: skip
 FULL_DESIGN = Design(
     "s1", "digits", "val_acc", 27, 9, "user", "max", 3, "asha-promote:eta=3", 4, 0.98, True,
@@ -104,30 +105,30 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (0.1, Submitted(0.1, FULL_JOB)),
     (0.1, Submitted(0.1, job("part", share=250))),
     (0.1, Submitted(0.1, job("cpu", 0, cpus=1.0))),
-    (1e-9, Started(1e-9, "j")),
-    (1e15, Finished(1e15, "j")),
-    (2.5, Failed(2.5, "j", "out of memory", 1.25)),
-    (2.5, Failed(2.5, "j", "exit code 3", 0.0, 3)),
-    (2.5, Reported(2.5, "j", 12, {"loss": 0.5, "best": "NaN"}, 160)),
-    (2.5, Reported(2.5, "j", None, {}, 16)),
-    (2.5, Reported(2.5, "j", 7, {"loss": 0.5}, 16, 12)),
-    (2.5, Saved(2.5, "j", "freeze", 0.004, 1 << 40, True)),
-    (2.5, Restored(2.5, "j", "freeze", 0.001)),
-    (2.5, Pinned(2.5, "j", "it holds more than host memory has room for")),
-    (2.5, Unpinned(2.5, "j")),
-    (2.5, Stayed(2.5, "j", placement((0, 3)), "the driver refused")),
-    (2.5, Displaced(2.5, "j", "job k could not give way")),
-    (2.5, Stop("j", "its time limit of 60 s is over", 124)),
-    (2.5, Held(2.5, "j", "paused by its user")),
-    (2.5, Released(2.5, "j")),
-    (2.5, Requeued(2.5, "j", "requeued by ada")),
+    (1e-9, Started(1e-9, JobId("j"))),
+    (1e15, Finished(1e15, JobId("j"))),
+    (2.5, Failed(2.5, JobId("j"), "out of memory", 1.25)),
+    (2.5, Failed(2.5, JobId("j"), "exit code 3", 0.0, 3)),
+    (2.5, Reported(2.5, JobId("j"), 12, {"loss": 0.5, "best": "NaN"}, 160)),
+    (2.5, Reported(2.5, JobId("j"), None, {}, 16)),
+    (2.5, Reported(2.5, JobId("j"), 7, {"loss": 0.5}, 16, 12)),
+    (2.5, Saved(2.5, JobId("j"), "freeze", 0.004, 1 << 40, True)),
+    (2.5, Restored(2.5, JobId("j"), "freeze", 0.001)),
+    (2.5, Pinned(2.5, JobId("j"), "it holds more than host memory has room for")),
+    (2.5, Unpinned(2.5, JobId("j"))),
+    (2.5, Stayed(2.5, JobId("j"), placement((0, 3)), "the driver refused")),
+    (2.5, Displaced(2.5, JobId("j"), "job k could not give way")),
+    (2.5, Stop(JobId("j"), "its time limit of 60 s is over", 124)),
+    (2.5, Held(2.5, JobId("j"), "paused by its user")),
+    (2.5, Released(2.5, JobId("j"))),
+    (2.5, Requeued(2.5, JobId("j"), "requeued by ada")),
     (2.5, Amended(2.5, job("j", priority=5.0))),
     (2.5, Occupied(2.5, "n0", 5)),
     (2.5, PolicySet(2.5, "tiresias:queues=2:limits=18000")),
-    (2.5, Stop("j", "it has run for its time limit of 1 h")),
-    (2.5, Interrupted(2.5, "j", "node n0 failed", 0.1 + 0.2)),
-    (2.5, Cancelled(2.5, "j", "no more money")),
-    (2.5, Paced(2.5, "j", 0.6)),
+    (2.5, Stop(JobId("j"), "it has run for its time limit of 1 h")),
+    (2.5, Interrupted(2.5, JobId("j"), "node n0 failed", 0.1 + 0.2)),
+    (2.5, Cancelled(2.5, JobId("j"), "no more money")),
+    (2.5, Paced(2.5, JobId("j"), 0.6)),
     (0.0, NodeJoined(0.0, Node("n0", 8))),
     (0.0, NodeJoined(0.0, FULL_NODE)),
     (0.0, NodeDown(0.0, "n0")),
@@ -141,23 +142,23 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (0.0, LimitSet(0.0, Limit("*", queued=100.0, priority=inf))),
     (0.0, LimitSet(0.0, Limit("inf", 1.0, 2.0, 3.0, 4.0, -5.0, 6.0))),
     (7.0, Woke(7.0)),
-    (7.0, Start("j", placement((0, 3), (700, 1 << 15)))),
-    (7.0, Start("j", placement((0, 1), share=250))),
-    (7.0, Start("j", placement((3, 0)))),
-    (7.0, Preempt("j")),
-    (7.0, Resize("j", placement((1, 7)))),
-    (7.0, Promote("j")),
+    (7.0, Start(JobId("j"), placement((0, 3), (700, 1 << 15)))),
+    (7.0, Start(JobId("j"), placement((0, 1), share=250))),
+    (7.0, Start(JobId("j"), placement((3, 0)))),
+    (7.0, Preempt(JobId("j"))),
+    (7.0, Resize(JobId("j"), placement((1, 7)))),
+    (7.0, Promote(JobId("j"))),
     (7.0, Note("plan", {"until": 12.5, "order": ["j", "k"]})),
-    (7.0, Note("gandiva: pairs in vain", 1, "j")),
+    (7.0, Note("gandiva: pairs in vain", 1, JobId("j"))),
     (7.0, Note("plan", None)),
-    (7.0, Refuse("j", "it needs 9 GPUs")),
+    (7.0, Refuse(JobId("j"), "it needs 9 GPUs")),
     (7.0, StudyOpened(7.0, Design("s1", "digits", "loss", 10, 5))),
     (7.0, StudyOpened(7.0, FULL_DESIGN)),
     (7.0, StudyStopped(7.0, "s1")),
     (7.0, StudyResumed(7.0, "s1")),
     (7.0, StudyCancelled(7.0, "s1", "cancelled by ann")),
-    (7.0, Stop("j", "its study has reached its target", None, True)),
-    (7.0, Branch("j", "k", (("lr", 0.3), ("layers", 2)))),
+    (7.0, Stop(JobId("j"), "its study has reached its target", None, True)),
+    (7.0, Branch(JobId("j"), JobId("k"), (("lr", 0.3), ("layers", 2)))),
     (7.0, CloseStudy("s1", "all trials are done")),
 ]
 
@@ -197,15 +198,15 @@ def test_every_kind_of_entry_is_tried_but_wake_which_is_not_journaled() -> None:
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_hostile_names_come_back_as_they_were(text: str) -> None:
     for entry in (
-        Submitted(1.0, Job(text, 1, user=text, tenant=text)),
-        Submitted(1.0, Job(text, 1, name=text, group=text, model=text, kinds=(text, "x"))),
+        Submitted(1.0, Job(JobId(text), 1, user=text, tenant=text)),
+        Submitted(1.0, Job(JobId(text), 1, name=text, group=text, model=text, kinds=(text, "x"))),
         NodeJoined(1.0, Node(text, 1, kind=text, rack=text, tenant=text, labels=((text, text),))),
         TenantSet(1.0, Tenant(text)),
-        Start(text, placement((0, 1))),
-        Preempt(text),
-        Finished(1.0, text),
-        Failed(1.0, text, text),
-        Refuse(text, text),
+        Start(JobId(text), placement((0, 1))),
+        Preempt(JobId(text)),
+        Finished(1.0, JobId(text)),
+        Failed(1.0, JobId(text), text),
+        Refuse(JobId(text), text),
     ):
         line = written(entry, 1.0)
         assert decode(line) == entry
@@ -225,8 +226,8 @@ def test_hostile_names_come_back_as_they_were(text: str) -> None:
         Submitted(0.0, job("j", estimate=Estimate(1.0, 0.0, inf))),
         NodeJoined(0.0, Node("n", 1, cpus=8.0, memory_gb=inf)),
         TenantSet(0.0, Tenant("us", inf, 2.0)),
-        Failed(0.0, "j", "died", inf),
-        Interrupted(0.0, "j", "died", inf),
+        Failed(0.0, JobId("j"), "died", inf),
+        Interrupted(0.0, JobId("j"), "died", inf),
     ],
     ids=str,
 )

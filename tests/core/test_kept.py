@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 from dovetail import core
 from dovetail.core import kept, still
-from dovetail.core.entries import Held, NodeJoined, Preempt, Released, Start, Started, Submitted
+from dovetail.core.entries import (
+    Held,
+    JournalEntry,
+    NodeJoined,
+    Preempt,
+    Released,
+    Start,
+    Started,
+    Submitted,
+)
 from dovetail.core.journal import job_from
-from dovetail.core.model import Estimate, Interruption, Job, Node, Option
+from dovetail.core.model import Estimate, Interruption, Job, JobId, Node, Option
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.core.track import Phase
@@ -97,7 +106,7 @@ def test_every_field_of_a_track_is_in_snapshots_stills_and_fingerprints() -> Non
         before = fingerprint(state)["tracks"]
         value = OTHER.get(name, new + 1 if isinstance(new, int | float) else f"{new}x")
         value = not new if isinstance(new, bool) else value
-        track = state.tracks["j"]
+        track = state.tracks[JobId("j")]
         setattr(track, name, value)
         track.bar()
         changed = fingerprint(state)["tracks"]
@@ -120,45 +129,48 @@ def test_a_job_that_sets_any_field_is_told_with_it() -> None:
     for item in fields(Job):
         if not item.init or item.name in ("id", "gpus", "user", "tenant"):
             continue
-        usual = {str: "x", tuple: ("x",)}.get(type(item.default), 2)
+        kinds: dict[Any, Any] = {str: "x", tuple: ("x",)}
+        usual = kinds.get(type(item.default), 2)
         value = VALUES.get(item.name, usual)
         extra = {"kinds": ("A",)} if item.name == "options" else {}
-        asked = Job("j", **{item.name: value, **extra})
-        assert asked != Job("j"), item.name
+        asked = Job(JobId("j"), **{item.name: value, **extra})
+        assert asked != Job(JobId("j")), item.name
         assert not asked.simple, f"a job with {item.name} is not simple"
-    assert Job("j", 3, user="u", tenant="t").simple
-    assert replace(Job("j"), interruption=Interruption(0.0, 0.0, inf)).simple
+    assert Job(JobId("j"), 3, user="u", tenant="t").simple
+    assert replace(Job(JobId("j")), interruption=Interruption(0.0, 0.0, inf)).simple
     assert job_from({"id": "j", "gpus": 3}).simple
 
 
 def test_a_job_that_moves_after_a_restart_is_seen_to_move() -> None:
     state = State(past=10)
-    for entry in (
+    entries: list[JournalEntry] = [
         *(NodeJoined(0.0, Node(f"n{i}", 1)) for i in range(2)),
         Submitted(0.0, job("j")),
-        Start("j", placement((0, 1))),
-        Started(1.0, "j"),
-        Preempt("j"),
-    ):
+        Start(JobId("j"), placement((0, 1))),
+        Started(1.0, JobId("j")),
+        Preempt(JobId("j")),
+    ]
+    for entry in entries:
         state.record(entry)
     copy = restore(take(state), 10)
     for one in (state, copy):
-        one.record(Start("j", placement((1, 1))))
-        assert one.tracks["j"].migrations == 1
+        one.record(Start(JobId("j"), placement((1, 1))))
+        assert one.tracks[JobId("j")].migrations == 1
 
 
 def test_a_job_that_keeps_its_option_keeps_it_after_a_restart() -> None:
     ways = (Option("A", 1, 10.0), Option("B", 1, 20.0))
     state = State(past=10)
-    for entry in (
+    entries: list[JournalEntry] = [
         *(NodeJoined(0.0, Node(kind.lower(), 1, kind)) for kind in "AB"),
         Submitted(0.0, job("j", kinds=("A",), options=ways, settles=True)),
-        Start("j", placement((1, 1))),
-        Preempt("j"),
-    ):
+        Start(JobId("j"), placement((1, 1))),
+        Preempt(JobId("j")),
+    ]
+    for entry in entries:
         state.record(entry)
     for one in (state, restore(take(state), 10)):
-        assert one.tracks["j"].shape.options == (("B", 1),)
+        assert one.tracks[JobId("j")].shape.options == (("B", 1),)
 
 
 # ----------------------------------------------------------------------------- generated histories

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import given
@@ -12,6 +13,7 @@ from dovetail.core.entries import (
     Cancelled,
     Finished,
     Held,
+    JournalEntry,
     NodeJoined,
     Released,
     Start,
@@ -105,7 +107,7 @@ def meddle(box: Box, what: str, which: int) -> None:
         return
     box.at += 1.0
     job_id = suited[which % len(suited)].job.id
-    kinds = {
+    kinds: dict[str, Callable[[], JournalEntry]] = {
         "end": lambda: Finished(box.at, job_id),
         "cancel": lambda: Cancelled(box.at, job_id, "no longer wanted"),
         "hold": lambda: Held(box.at, job_id, "later"),

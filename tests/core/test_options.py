@@ -83,7 +83,7 @@ def test_options_survive_the_journal() -> None:
     [
         ({"options": (Option("V100", 1, -3.0),), "kinds": ("V100",)}, "more than 0 s"),
         ({"options": (FAST, Option("V100", 1, 9.0)), "kinds": ("V100",)}, "two options"),
-        ({"gpus": 3}, "none of its options"),
+        ({"gpus": 3}, "asks for 3 GPUs of .* which is none of its options .*V100:1.*: add that"),
         ({"kinds": ()}, "none of its options"),
         ({"late_cost_per_s": -1.0}, "when late"),
     ],

@@ -12,7 +12,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.freed import Freed
-from dovetail.core.model import Node, Placement, Tenant
+from dovetail.core.model import JobId, Node, Placement, Tenant
 from dovetail.core.plan import Plan
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
@@ -24,9 +24,9 @@ def test_a_start_that_relies_on_a_later_stop_comes_after_it() -> None:
     state.record(NodeJoined(0.0, Node("n0", 3, memory_gb=12.0)))
     for number, name in enumerate("abc"):
         state.record(Submitted(0.0, job(name, memory_gb=4.0)))
-        state.record(Start(name, placement((0, 1 << number))))
+        state.record(Start(JobId(name), placement((0, 1 << number))))
     state.record(Submitted(0.0, job("large", memory_gb=8.0)))
-    a, b, c, large = (state.tracks[name] for name in ("a", "b", "c", "large"))
+    a, b, c, large = (state.tracks[JobId(name)] for name in ("a", "b", "c", "large"))
 
     plan = Plan(state, consolidated)
     plan.stop(a)
@@ -34,7 +34,11 @@ def test_a_start_that_relies_on_a_later_stop_comes_after_it() -> None:
     plan.start_at(large, placement((0, 1)))  # on the memory of a and b
     plan.stop(c)
     assert plan.keep(b)  # now it is on that of a and c
-    assert plan.actions == [Preempt("a"), Preempt("c"), Start("large", placement((0, 1)))]
+    assert plan.actions == [
+        Preempt(JobId("a")),
+        Preempt(JobId("c")),
+        Start(JobId("large"), placement((0, 1))),
+    ]
 
     for action in plan.actions:
         state.record(action)
@@ -47,11 +51,11 @@ def test_a_stop_is_taken_back_where_the_job_holds_less_than_it_asked_for() -> No
     state.record(TenantSet(0.0, Tenant("us", 2.0)))
     for name in "ab":
         state.record(Submitted(0.0, job(name, 2, tenant="us")))
-        state.record(Start(name, placement((0, 0b11), share=500)))
+        state.record(Start(JobId(name), placement((0, 0b11), share=500)))
 
     plan = Plan(state, consolidated)
-    plan.stop(state.tracks["b"])
-    assert plan.keep(state.tracks["b"])
+    plan.stop(state.tracks[JobId("b")])
+    assert plan.keep(state.tracks[JobId("b")])
     assert plan.actions == []
 
 
@@ -65,8 +69,8 @@ def test_shared_gpus_are_freed_by_the_last_that_is_stopped() -> None:
     }
     for name, where in places.items():
         state.record(Submitted(0.0, job(name, where.gpus)))
-        state.record(Start(name, where))
-    a, b, c = (state.tracks[name] for name in "abc")
+        state.record(Start(JobId(name), where))
+    a, b, c = (state.tracks[JobId(name)] for name in "abc")
 
     freed = Freed(state.room)
     assert [freed.add(a), freed.add(c), freed.add(b)] == [0, 1, 2]
@@ -115,24 +119,24 @@ def test_a_start_that_was_drafted_is_checked_like_any_other(
 
 def tried(state: State, plan: Plan, where: list[Placement]) -> None:
     for name, place in zip("abc", where, strict=False):
-        plan.start_at(state.tracks[name], place)
+        plan.start_at(state.tracks[JobId(name)], place)
     for action in plan.actions:
         state.record(action)
 
 
 def test_nobody_starts_anew_on_a_node_that_is_closed_though_it_may_stay_there() -> None:
     state = two_nodes()
-    state.record(Start("a", placement((0, 0b11))))
+    state.record(Start(JobId("a"), placement((0, 0b11))))
     state.record(NodeDraining(1.0, "ours"))
-    running = state.running["a"]
+    running = state.running[JobId("a")]
     plan = Plan(state, consolidated)
     plan.stop(running)
     assert plan.keep(running)
     assert plan.actions == []
     assert running.placement is not None
-    state.record(Preempt("a"))
+    state.record(Preempt(JobId("a")))
     with pytest.raises(IllegalEntry, match="down, draining or gone"):
-        state.record(Start("a", placement((0, 0b11))))
+        state.record(Start(JobId("a"), placement((0, 0b11))))
 
 
 def test_what_a_placement_rule_of_ours_has_found_is_not_looked_at_twice(
@@ -140,7 +144,7 @@ def test_what_a_placement_rule_of_ours_has_found_is_not_looked_at_twice(
 ) -> None:
     state = two_nodes()
     plan = Plan(state, consolidated)
-    assert plan.start(state.tracks["a"])
+    assert plan.start(state.tracks[JobId("a")])
     monkeypatch.setattr(type(state.room), "check", None)
     for action in plan.actions:
         state.record(action)
@@ -151,4 +155,4 @@ def test_a_rule_of_somebody_else_is_not_trusted() -> None:
     state = two_nodes()
     plan = Plan(state, lambda room, shape: room.single(1, 0b11))
     with pytest.raises(IllegalEntry, match=r"'a' at t=0: .* for tenant 'them' alone"):
-        plan.start(state.tracks["a"])
+        plan.start(state.tracks[JobId("a")])

@@ -10,6 +10,7 @@ from dovetail.core.entries import (
     Amended,
     Finished,
     Held,
+    JournalEntry,
     NodeJoined,
     Occupied,
     Pinned,
@@ -23,7 +24,7 @@ from dovetail.core.entries import (
     Unpinned,
 )
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Node
+from dovetail.core.model import JobId, Node
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.testing import (
@@ -64,43 +65,45 @@ def test_a_snapshot_and_what_came_after_give_the_same_state(
 
 def test_what_users_wanted_and_processes_did_is_kept() -> None:
     state = State(past=10)
-    for entry in (
+    entries: list[JournalEntry] = [
         *(Submitted(0.0, job(name)) for name in "abc"),
         Submitted(0.0, job("later", after=("a",))),
-        Held(0.0, "b", "paused"),
+        Held(0.0, JobId("b"), "paused"),
         Amended(0.0, job("c", priority=3.0)),
-    ):
+    ]
+    for entry in entries:
         state.record(entry)
     copy = restore(take(state), past=10)
-    assert copy.tracks["b"].held == "paused"
-    assert copy.tracks["later"].awaits == ("a",)
+    assert copy.tracks[JobId("b")].held == "paused"
+    assert copy.tracks[JobId("later")].awaits == ("a",)
     assert copy.waiting_count == state.waiting_count == 2
-    assert copy.tracks["c"].job.priority == 3.0
+    assert copy.tracks[JobId("c")].job.priority == 3.0
 
 
 def test_a_parked_job_and_its_reports_are_kept() -> None:
     state = State(past=10)
-    for entry in (
+    entries: list[JournalEntry] = [
         NodeJoined(0.0, Node("box", 4)),
         Occupied(0.0, "box", 0b1000),
         Submitted(0.0, job("a")),
         Submitted(0.0, job("later", after=("a",))),
-        Start("a", placement((0, 1))),
-        Started(1.0, "a"),
-        Reported(2.0, "a", 7, {"loss": 0.5, "best": "NaN"}, 40),
-        Pinned(2.0, "a", "too large"),
-    ):
+        Start(JobId("a"), placement((0, 1))),
+        Started(1.0, JobId("a")),
+        Reported(2.0, JobId("a"), 7, {"loss": 0.5, "best": "NaN"}, 40),
+        Pinned(2.0, JobId("a"), "too large"),
+    ]
+    for entry in entries:
         state.record(entry)
     copy = restore(take(state), past=10)
-    assert copy.tracks["a"].pinned == "too large"
+    assert copy.tracks[JobId("a")].pinned == "too large"
     for one in (state, copy):
-        one.record(Unpinned(3.0, "a"))
-        one.record(Preempt("a"))
-        one.record(Saved(4.0, "a", "freeze", 0.5, 1 << 30, True))
+        one.record(Unpinned(3.0, JobId("a")))
+        one.record(Preempt(JobId("a")))
+        one.record(Saved(4.0, JobId("a"), "freeze", 0.5, 1 << 30, True))
     copy = restore(take(copy), past=10)
     assert remembered(copy) == remembered(state)
     for one in (state, copy):
-        track = one.tracks["a"]
+        track = one.tracks[JobId("a")]
         assert (track.rung, track.parked_bytes, track.process, track.run) == (
             "freeze", 1 << 30, True, 1,
         )  # fmt: skip
@@ -108,12 +111,12 @@ def test_a_parked_job_and_its_reports_are_kept() -> None:
             7, {"loss": 0.5, "best": "NaN"}, 40,
         )  # fmt: skip
         assert one.room.free[0] == 0b0111
-        one.record(Finished(5.0, "a"))
-        assert not one.tracks["later"].awaits
+        one.record(Finished(5.0, JobId("a")))
+        assert not one.tracks[JobId("later")].awaits
         one.record(Occupied(5.0, "box", 0))
         assert one.room.free[0] == 0b1111
-        one.record(Held(6.0, "later", "paused"))
-        one.record(Released(7.0, "later"))
+        one.record(Held(6.0, JobId("later"), "paused"))
+        one.record(Released(7.0, JobId("later")))
         assert one.waiting_count == 1
 
 

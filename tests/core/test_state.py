@@ -29,7 +29,7 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import Node, Tenant
+from dovetail.core.model import JobId, Node, Tenant
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import RUNS, View
@@ -57,12 +57,12 @@ def busy_state() -> State:
         Submitted(1.0, job("host", 1, cpus=6.0)),
         Submitted(1.0, job("ours", 2, tenant="us")),
         Submitted(1.0, job("over")),
-        Start("runs", placement((0, 0b0011))),
-        Started(2.0, "runs"),
-        Cancelled(3.0, "over"),
+        Start(JobId("runs"), placement((0, 0b0011))),
+        Started(2.0, JobId("runs")),
+        Cancelled(3.0, JobId("over")),
         Submitted(4.0, job("again", 2)),
-        Start("again", placement((1, 0b0011))),
-        Preempt("again"),
+        Start(JobId("again"), placement((1, 0b0011))),
+        Preempt(JobId("again")),
         Submitted(4.0, job("elastic", 2, min_gpus=1, max_gpus=3)),
         Submitted(4.0, job("hungry", 1, cpus=6.0)),
         NodeDraining(5.0, "n1"),
@@ -70,53 +70,65 @@ def busy_state() -> State:
 
 
 ILLEGAL: dict[str, tuple[JournalEntry, list[str]]] = {
-    "starting a job nobody knows": (Start("who", placement((0, 4))), ["'who'", "not known", "5"]),
-    "starting a job that runs": (Start("runs", placement((0, 12))), ["'runs'", "t=5", "runs"]),
-    "starting a job that has ended": (Start("over", placement((0, 4))), ["'over'", "cancelled"]),
-    "starting with too few GPUs": (Start("waits", placement((0, 4))), ["'waits'", "1 GPUs", "4"]),
-    "starting with too many GPUs": (Start("host", placement((0, 12))), ["'host'", "2 GPUs"]),
+    "starting a job nobody knows": (
+        Start(JobId("who"), placement((0, 4))),
+        ["'who'", "not known", "5"],
+    ),
+    "starting a job that runs": (
+        Start(JobId("runs"), placement((0, 12))),
+        ["'runs'", "t=5", "runs"],
+    ),
+    "starting a job that has ended": (
+        Start(JobId("over"), placement((0, 4))),
+        ["'over'", "cancelled"],
+    ),
+    "starting with too few GPUs": (
+        Start(JobId("waits"), placement((0, 4))),
+        ["'waits'", "1 GPUs", "4"],
+    ),
+    "starting with too many GPUs": (Start(JobId("host"), placement((0, 12))), ["'host'", "2 GPUs"]),
     "starting on GPUs of another": (
-        Start("again", placement((0, 0b0110))),
+        Start(JobId("again"), placement((0, 0b0110))),
         ["'again'", "t=5", "2 GPUs", "'n0'", "2 free"],
     ),
     "a share of a GPU of another": (
-        Start("part", placement((0, 1), share=500)),
+        Start(JobId("part"), placement((0, 1), share=500)),
         ["'part'", "500/1000", "'n0'"],
     ),
     "starting on a draining node": (
-        Start("again", placement((1, 0b0011))),
+        Start(JobId("again"), placement((1, 0b0011))),
         ["'again'", "'n1'", "draining"],
     ),
-    "starting on a node that is not": (Start("again", placement((9, 3))), ["'again'", "9"]),
+    "starting on a node that is not": (Start(JobId("again"), placement((9, 3))), ["'again'", "9"]),
     "starting on GPUs that are not": (
-        Start("again", placement((0, 0b110000))),
+        Start(JobId("again"), placement((0, 0b110000))),
         ["'again'", "'n0'", "only 4"],
     ),
-    "naming a GPU twice": (Start("again", placement((0, 4), (0, 4))), ["'again'", "twice"]),
+    "naming a GPU twice": (Start(JobId("again"), placement((0, 4), (0, 4))), ["'again'", "twice"]),
     "a GPU kind that was not asked for": (
-        Start("waits", placement((2, 15))),
+        Start(JobId("waits"), placement((2, 15))),
         ["'waits'", "kind", "'old'"],
     ),
     "the node of another tenant": (
-        Start("again", placement((3, 3))),
+        Start(JobId("again"), placement((3, 3))),
         ["'again'", "'theirs'", "'them'"],
     ),
-    "preempting a job that waits": (Preempt("waits"), ["'waits'", "holds no GPUs", "t=5"]),
-    "preempting a job nobody knows": (Preempt("who"), ["'who'"]),
-    "finishing a job that waits": (Finished(6.0, "waits"), ["'waits'"]),
-    "finishing a job that has ended": (Finished(6.0, "over"), ["'over'", "ended"]),
-    "failing a job that waits": (Failed(6.0, "waits", "oops"), ["'waits'"]),
-    "interrupting a job that waits": (Interrupted(6.0, "waits", "oops"), ["'waits'"]),
-    "cancelling a job twice": (Cancelled(6.0, "over"), ["'over'"]),
-    "starting up twice": (Started(6.0, "runs"), ["'runs'", "second"]),
-    "starting up a job that waits": (Started(6.0, "waits"), ["'waits'"]),
-    "a speed of nothing": (Paced(6.0, "runs", 0.0), ["'runs'", "0"]),
-    "the speed of a job that waits": (Paced(6.0, "waits", 1.0), ["'waits'"]),
-    "refusing a job that runs": (Refuse("runs", "no"), ["'runs'", "runs"]),
-    "refusing a job that has ended": (Refuse("over", "no"), ["'over'"]),
-    "promoting a job that runs": (Promote("runs"), ["'runs'"]),
-    "resizing a job that waits": (Resize("waits", placement((0, 15))), ["'waits'"]),
-    "moving a running job": (Resize("runs", placement((0, 7))), ["'runs'", "preempt it"]),
+    "preempting a job that waits": (Preempt(JobId("waits")), ["'waits'", "holds no GPUs", "t=5"]),
+    "preempting a job nobody knows": (Preempt(JobId("who")), ["'who'"]),
+    "finishing a job that waits": (Finished(6.0, JobId("waits")), ["'waits'"]),
+    "finishing a job that has ended": (Finished(6.0, JobId("over")), ["'over'", "ended"]),
+    "failing a job that waits": (Failed(6.0, JobId("waits"), "oops"), ["'waits'"]),
+    "interrupting a job that waits": (Interrupted(6.0, JobId("waits"), "oops"), ["'waits'"]),
+    "cancelling a job twice": (Cancelled(6.0, JobId("over")), ["'over'"]),
+    "starting up twice": (Started(6.0, JobId("runs")), ["'runs'", "second"]),
+    "starting up a job that waits": (Started(6.0, JobId("waits")), ["'waits'"]),
+    "a speed of nothing": (Paced(6.0, JobId("runs"), 0.0), ["'runs'", "0"]),
+    "the speed of a job that waits": (Paced(6.0, JobId("waits"), 1.0), ["'waits'"]),
+    "refusing a job that runs": (Refuse(JobId("runs"), "no"), ["'runs'", "runs"]),
+    "refusing a job that has ended": (Refuse(JobId("over"), "no"), ["'over'"]),
+    "promoting a job that runs": (Promote(JobId("runs")), ["'runs'"]),
+    "resizing a job that waits": (Resize(JobId("waits"), placement((0, 15))), ["'waits'"]),
+    "moving a running job": (Resize(JobId("runs"), placement((0, 7))), ["'runs'", "preempt it"]),
     "time that runs backwards": (Woke(4.0), ["4.0", "5.0"]),
     "a job submitted twice": (Submitted(6.0, job("runs")), ["'runs'", "twice"]),
     "a job submitted after its end": (Submitted(6.0, job("over")), ["'over'", "twice"]),
@@ -141,9 +153,9 @@ def test_the_state_refuses(what: str) -> None:
 
 def test_the_state_refuses_cpus_that_are_gone() -> None:
     state = busy_state()
-    state.record(Start("host", placement((0, 4))))
+    state.record(Start(JobId("host"), placement((0, 4))))
     with pytest.raises(IllegalEntry, match=r"'hungry'.*'n0'.*CPUs"):
-        state.record(Start("hungry", placement((0, 8))))
+        state.record(Start(JobId("hungry"), placement((0, 8))))
 
 
 @pytest.mark.parametrize(
@@ -165,44 +177,44 @@ def test_the_quick_way_refuses_what_the_long_way_does(
         NodeJoined(0.0, Node("theirs", 4, tenant="them" if "theirs" in says else "")),
         Submitted(1.0, job("first", 1)),
         Submitted(1.0, job("gang", 2, kinds=("gpu",) if "old" in says else ())),
-        Start("first", placement((1, 1))),
+        Start(JobId("first"), placement((1, 1))),
     )
     before = fingerprint(state)
     with pytest.raises(IllegalEntry, match=says):
-        state.record(Start("gang", placement(*where)))
+        state.record(Start(JobId("gang"), placement(*where)))
     assert fingerprint(state) == before
-    state.record(Start("gang", placement((0, 1), (1, 2))))
+    state.record(Start(JobId("gang"), placement((0, 1), (1, 2))))
 
 
 def test_the_state_refuses_more_than_a_tenants_quota() -> None:
     state = busy_state()
-    state.record(Start("ours", placement((0, 0b1100))))
+    state.record(Start(JobId("ours"), placement((0, 0b1100))))
     state.record(Submitted(6.0, job("more", tenant="us")))
     with pytest.raises(IllegalEntry, match=r"'more'.*holds 2.*quota of 2"):
-        state.record(Start("more", placement((2, 1))))
+        state.record(Start(JobId("more"), placement((2, 1))))
 
 
 def test_a_job_without_gpus_must_be_on_a_node() -> None:
     state = busy_state()
     state.record(Submitted(6.0, job("plain", 0, cpus=1.0)))
     with pytest.raises(IllegalEntry, match="'plain'"):
-        state.record(Start("plain", placement()))
-    state.record(Start("plain", placement((0, 0))))
+        state.record(Start(JobId("plain"), placement()))
+    state.record(Start(JobId("plain"), placement((0, 0))))
 
 
 def test_a_refused_resize_gives_the_old_gpus_back() -> None:
     state = busy_state()
     half = placement((0, 0b1100), share=500)
-    state.record(Start("elastic", half))
+    state.record(Start(JobId("elastic"), half))
     state.record(Submitted(6.0, job("guest", 2)))
-    state.record(Start("guest", half))
+    state.record(Start(JobId("guest"), half))
     before = fingerprint(state)
     with pytest.raises(IllegalEntry, match="'elastic'"):
-        state.record(Resize("elastic", placement((0, 0b1100))))
+        state.record(Resize(JobId("elastic"), placement((0, 0b1100))))
     assert fingerprint(state) == before
-    state.record(Finished(7.0, "guest"))
-    state.record(Resize("elastic", placement((0, 0b1100))))
-    assert state.running["elastic"].placement == placement((0, 0b1100))
+    state.record(Finished(7.0, JobId("guest")))
+    state.record(Resize(JobId("elastic"), placement((0, 0b1100))))
+    assert state.running[JobId("elastic")].placement == placement((0, 0b1100))
 
 
 def test_shares_of_one_gpu_add_up_to_a_whole_one_and_no_more() -> None:
@@ -210,30 +222,30 @@ def test_shares_of_one_gpu_add_up_to_a_whole_one_and_no_more() -> None:
         NodeJoined(0.0, Node("n0", 1)), *(Submitted(0.0, job(f"j{i}", share=400)) for i in range(3))
     )
     here = placement((0, 1), share=400)
-    state.record(Start("j0", here))
-    state.record(Start("j1", here))
+    state.record(Start(JobId("j0"), here))
+    state.record(Start(JobId("j1"), here))
     with pytest.raises(IllegalEntry, match="'j2'"):
-        state.record(Start("j2", here))
-    state.record(Finished(1.0, "j0"))
-    state.record(Start("j2", here))
+        state.record(Start(JobId("j2"), here))
+    state.record(Finished(1.0, JobId("j0")))
+    state.record(Start(JobId("j2"), here))
 
 
 def track_of(state: State, job_id: str) -> Any:
-    return state.tracks[job_id]
+    return state.tracks[JobId(job_id)]
 
 
 def test_held_executed_and_lost_time_are_kept_apart() -> None:
     state = state_after(
         NodeJoined(0.0, Node("n0", 4)),
         Submitted(0.0, job("j", 2)),
-        Start("j", placement((0, 3))),
-        Started(10.0, "j"),
-        Paced(10.0, "j", 0.5),
+        Start(JobId("j"), placement((0, 3))),
+        Started(10.0, JobId("j")),
+        Paced(10.0, JobId("j"), 0.5),
     )
     state.record(Woke(30.0))
     track = track_of(state, "j")
     assert (track.executed_by(30.0), track.service_by(30.0)) == (10.0, 60.0)
-    state.record(Interrupted(30.0, "j", "node n0 failed", 4.0))
+    state.record(Interrupted(30.0, JobId("j"), "node n0 failed", 4.0))
     # 30 s held; 10 s starting and 8 s of running (4 s of work at half speed) came to nothing
     assert (track.held_s, track.held_gpu_s, track.executed_s) == (30.0, 60.0, 6.0)
     assert track.lost_gpu_s == 2 * (10.0 + 8.0)
@@ -243,9 +255,9 @@ def test_held_executed_and_lost_time_are_kept_apart() -> None:
 def test_a_job_is_tried_again_while_it_has_retries() -> None:
     state = state_after(NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j", retries=1)))
     for attempt, phase in ((1, Phase.QUEUED), (2, Phase.FAILED)):
-        state.record(Start("j", placement((0, 1))))
+        state.record(Start(JobId("j"), placement((0, 1))))
         track = track_of(state, "j")
-        state.record(Failed(float(attempt), "j", "out of memory"))
+        state.record(Failed(float(attempt), JobId("j"), "out of memory"))
         assert (track.phase, track.attempts) == (phase, attempt)
     assert state.ended == {"j": Phase.FAILED}
 
@@ -256,7 +268,7 @@ def test_waiting_and_suspended_jobs_are_counted() -> None:
     suspended = [track for track in waiting if track.phase is Phase.SUSPENDED]
     assert state.waiting_count == len(waiting) == 7
     assert state.suspended_count == len(suspended) == 1
-    state.record(Cancelled(6.0, "again"))
+    state.record(Cancelled(6.0, JobId("again")))
     assert (state.waiting_count, state.suspended_count, state.peak_suspended) == (6, 0, 1)
 
 
@@ -274,13 +286,13 @@ def test_capacity_follows_the_nodes_that_are_up() -> None:
 
 def test_what_fits_nowhere_is_known_and_judged_again_when_the_cluster_changes() -> None:
     state = state_after(NodeJoined(0.0, Node("a", 4)), Submitted(0.0, job("big", 6)))
-    assert "6 GPUs" in state.unplaceable["big"]
-    assert "largest possible placement is 4" in state.unplaceable["big"]
+    assert "6 GPUs" in state.unplaceable[JobId("big")]
+    assert "largest possible placement is 4" in state.unplaceable[JobId("big")]
     state.record(NodeJoined(1.0, Node("b", 4)))
     assert not state.unplaceable
     state.record(NodeLeft(2.0, "b"))
     assert not state.unplaceable, "it was let in: it waits for a node to come"
-    assert "largest possible placement is 4" in state.tracks["big"].stranded
+    assert "largest possible placement is 4" in state.tracks[JobId("big")].stranded
     state.record(NoMoreNodes(3.0))
     assert list(state.unplaceable) == ["big"]
 
@@ -289,12 +301,12 @@ def test_a_job_that_waits_may_use_a_node_that_joins_for_its_tenant() -> None:
     state = state_after(
         NodeJoined(0.0, Node("n0", 1)),
         Submitted(0.0, job("first", tenant="us")),
-        Start("first", placement((0, 1))),
+        Start(JobId("first"), placement((0, 1))),
         Submitted(0.0, job("second", tenant="us")),
         NodeJoined(1.0, Node("ours", 1, tenant="us")),
     )
-    state.record(Start("second", placement((1, 1))))
-    assert state.running["second"].placement == placement((1, 1))
+    state.record(Start(JobId("second"), placement((1, 1))))
+    assert state.running[JobId("second")].placement == placement((1, 1))
 
 
 def test_a_gpu_that_a_stranger_shares_with_our_job_is_not_free_when_the_job_ends() -> None:
@@ -302,12 +314,12 @@ def test_a_gpu_that_a_stranger_shares_with_our_job_is_not_free_when_the_job_ends
     for entry in (
         NodeJoined(0.0, Node("box", 2)),
         Submitted(0.0, job("a")),
-        Start("a", placement((0, 0b01))),
+        Start(JobId("a"), placement((0, 0b01))),
         Occupied(1.0, "box", 0b11),
     ):
         state.record(entry)
     assert state.room.free[0] == 0
-    state.record(Finished(2.0, "a"))
+    state.record(Finished(2.0, JobId("a")))
     assert state.room.free[0] == 0
     state.record(Occupied(3.0, "box", 0b10))
     assert state.room.free[0] == 0b01
@@ -340,21 +352,21 @@ def test_who_is_told_of_a_start_finds_it_in_the_track_the_first_as_any_other() -
     state.index(seen)
     for at in (1.0, 5.0):
         state.record(Woke(at))
-        state.record(Start("j", placement((0, 1))))
-        state.record(Started(at + 1, "j"))
-        state.record(Preempt("j"))
+        state.record(Start(JobId("j"), placement((0, 1))))
+        state.record(Started(at + 1, JobId("j")))
+        state.record(Preempt(JobId("j")))
     assert list(dict.fromkeys(seen.starts)) == [(1.0, 1.0), (1.0, 5.0)]
 
 
 def test_jobs_that_are_suspended_for_no_time_are_not_in_the_peak() -> None:
     state = state_after(
-        NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j")), Start("j", placement((0, 1))),
-        Started(1.0, "j"), Woke(2.0), Preempt("j"), Start("j", placement((0, 1))),
+        NodeJoined(0.0, Node("n0", 1)), Submitted(0.0, job("j")), Start(JobId("j"), placement((0, 1))),
+        Started(1.0, JobId("j")), Woke(2.0), Preempt(JobId("j")), Start(JobId("j"), placement((0, 1))),
     )  # fmt: skip
     assert (state.suspended_count, state.peak_suspended) == (0, 0)
     state.record(Woke(3.0))
-    state.record(Started(3.0, "j"))
-    state.record(Preempt("j"))
+    state.record(Started(3.0, JobId("j")))
+    state.record(Preempt(JobId("j")))
     assert state.peak_suspended == 0
     state.record(Woke(4.0))
     assert state.peak_suspended == 1

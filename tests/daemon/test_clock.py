@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.core.model import JobId
 from dovetail.daemon import clock, upkeep
 from dovetail.daemon.history.job_rows import row_of
 from live_box import Box, box
@@ -41,7 +42,7 @@ def test_a_clock_that_was_a_year_ahead_is_put_right_at_the_next_start(
     if boot == "another":
         monkeypatch.setattr(clock, "boot_id", lambda: "another")
     with box(tmp_path / "box") as here:
-        assert "the wall clock was set back by 365.0 days" in told(here)
+        assert "the wall clock was set back by 365 d" in told(here)
         second = here.submit("exit 0")
         here.wait(second)
         for job_id in (first, second):
@@ -59,7 +60,7 @@ def test_only_what_was_noted_under_the_wrong_clock_is_changed(
     monkeypatch.setattr(clock, "YOUNG_S", 0.0)
     set_ahead(monkeypatch, YEAR)
     with box(tmp_path / "box") as here:
-        assert "was set forward by 365.0 days" in told(here)
+        assert "was set forward by 365 d" in told(here)
         second = here.submit("exit 0")
         here.wait(second)
     set_ahead(monkeypatch, 0.0)
@@ -79,7 +80,7 @@ def test_a_clock_that_is_set_while_a_daemon_runs_is_noticed(
         here.wait(done)
         here.wait_until(runs, "running")
         set_ahead(monkeypatch, 0.0)
-        here.wait_for(lambda: "was set forward by 365.0 days" in told(here))
+        here.wait_for(lambda: "was set forward by 365 d" in told(here))
         assert abs(times(here, done)[2] - time.time()) < 20
-        track = here.daemon.state.tracks[runs]
+        track = here.daemon.state.tracks[JobId(runs)]
         assert abs(row_of(track, here.daemon.clock)["started_at"] - time.time()) < 20

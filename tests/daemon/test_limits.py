@@ -91,6 +91,30 @@ def test_a_priority_above_ones_own_is_refused_wherever_it_is_asked_for(box: Any)
     assert ask(box, "POST", "/v1/jobs/priority", {"ids": [own], "priority": 40})[0] == 200
 
 
+def test_nothing_is_suggested_that_would_be_refused(box: Any) -> None:
+    box.ask("PUT", "/v1/policy", {"policy": "priority"})
+    box.ask("POST", "/v1/jobs", {"jobs": [job(resources={"gpus": 4}, estimate="1h")]})
+    (own,) = submit(box, resources={"gpus": 4}, estimate="1h")[1]["ids"]
+    spec = {"run": "true", "resources": {"gpus": 4}, "estimate": "1h"}
+
+    def suggested(page: str) -> list[tuple[str, Any]]:
+        body = {"spec": spec, "by": "+70m"} if page == "/v1/whatif" else None
+        found = ask(box, "POST" if body else "GET", page, body)[1]
+        rows = found["alternatives"] if body else found["would_start"]
+        return [(row["field"], row["value"]) for row in rows]
+
+    why, whatif = f"/v1/jobs/{own}/why", "/v1/whatif"
+    asked = [field for page in (why, whatif) for field, _ in suggested(page)]
+    assert not {"priority", "gpus,priority", "pause"} & {*asked}
+    limit(box, priority=0.5)
+    values = [
+        value for page in (why, whatif) for field, value in suggested(page) if field == "priority"
+    ]
+    assert values
+    assert max(values) <= 0.5
+    box.ask("PUT", "/v1/policy", {"policy": "fifo"})
+
+
 def test_a_tenant_nobody_has_made_is_refused_with_those_one_may_use(box: Any) -> None:
     box.ask("PUT", "/v1/tenants", {"name": "vision", "users": ["nobody"]})
     box.ask("PUT", "/v1/tenants", {"name": "speech", "groups": ["daemon"]})
@@ -229,6 +253,17 @@ def test_limits_are_set_and_seen_from_the_command_line(box: Any) -> None:
     assert "for nobody, group daemon." in typed.well(
         "tenant", "set", "vision", "--users", "nobody", "--groups", "daemon"
     )
+
+
+def test_who_is_not_known_yet_is_taken_with_a_warning(box: Any) -> None:
+    typed = Box(box.folder)
+    said = typed("limit", "set", "nobdoy", "--running", "2")
+    told = "dovetail: warning: the system knows no {}: this holds once there is one\n"
+    assert (said.code, said.err) == (0, told.format("user 'nobdoy'"))
+    said = typed("tenant", "set", "vision", "--users", "nobody,nobdoy", "--groups", "daemon,labb")
+    assert said.err == told.format("user 'nobdoy'") + told.format("group 'labb'")
+    for known in ("nobody", "*", "12345"):
+        assert typed("limit", "set", known, "--running", "none").err == ""
 
 
 def test_what_is_not_named_stays_as_it_is(box: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -61,6 +62,26 @@ def test_failures_retries_cancellations_and_limits_are_written_and_read(
         **dict.fromkeys(("never", "late"), Phase.FAILED),
         "away": Phase.CANCELLED,
     }
+
+
+def test_a_cancelled_job_is_cancelled_also_where_a_simulation_starts_it_sooner(
+    here: Box, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    wide = {"gpus": 6}
+    first = here.submit(f"while ! test -e {gate}; do sleep 0.05; done", name="f", resources=wide)
+    job = here.submit("sleep 60", name="given up", resources=wide)
+    here.wait_until(first, "running")
+    time.sleep(0.5)
+    gate.touch()
+    here.wait_until(job, "running")
+    here.service.cancel([job], ME)
+    here.wait(first, job)
+    path = tmp_path / "jobs.csv"
+    path.write_text(trace(here.service, Filter(name="given up"), "csv"))
+    found = read(path).arrivals
+    assert [own.cancel_after_s is not None for own in found] == [True]
+    assert simulated(found) == {"given up": Phase.CANCELLED}
 
 
 def simulated(arrivals: list[Arrival]) -> dict[str, Phase]:

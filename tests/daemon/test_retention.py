@@ -49,10 +49,14 @@ def test_how_long_things_are_kept_is_said_in_words(words: list[str], keep: Keep)
 
 
 def test_what_cannot_be_understood_is_refused_with_an_example() -> None:
-    with pytest.raises(
-        BadInput, match=r"--keep runs=soon: say what and how long, such as runs=30d"
-    ):
-        keep_of(["runs=soon"])
+    for word in ("runs=soon", "runs=30", "runs=30h", "runs=30MB", "runs"):
+        told = rf"--keep {word}: of runs say days \(runs=30d\), years .*, gigabytes .* or forever"
+        with pytest.raises(BadInput, match=told):
+            keep_of([word])
+    with pytest.raises(BadInput, match=r"--keep journal=9GB: of the journal say how long: days"):
+        keep_of(["journal=9GB"])
+    with pytest.raises(BadInput, match=r"--keep logs=9d: say what and how long: runs=30d"):
+        keep_of(["logs=9d"])
 
 
 def test_run_folders_of_old_jobs_go_and_their_rows_stay(tmp_path: Path) -> None:
@@ -133,6 +137,17 @@ def test_the_largest_folders_go_by_age_until_they_fit(tmp_path: Path) -> None:
         order = [own.job_id for own in reversed(here.daemon.reader.history())]
         assert tending(here, Keep(runs_gb=0.0070)).remove_large_runs() == 1
         assert [here.home.folder(job_id).exists() for job_id in order] == [False, True, True]
+
+
+def test_much_that_is_written_is_looked_at_before_the_hour_is_over(tmp_path: Path) -> None:
+    with box(tmp_path) as here:
+        job = here.submit("head -c 40000000 /dev/zero")
+        tended = tending(here, Keep(runs_gb=0.02))
+        here.wait(job)
+        here.wait_for(lambda: not (here.home.runs / "live" / job).exists())
+        tended._next = 0.0
+        tended.tend()
+        assert not here.home.folder(job).exists()
 
 
 def test_old_entries_go_into_archives_and_a_start_needs_none_of_them(

@@ -78,7 +78,7 @@ def test_a_job_can_open_its_own_streams_by_name(shared: Box) -> None:
 def test_a_copy_of_a_checkpoint_that_its_owner_stops_ends_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One thread copies for everybody's studies."""
+    """The other studies of that owner wait for it."""
     stopped = tmp_path / "cp"
     stopped.write_text("#!/bin/sh\nkill -STOP $$\n")
     stopped.chmod(0o755)

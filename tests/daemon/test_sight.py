@@ -103,7 +103,7 @@ def _query(page: str) -> str:
 def _bodies(page: str, told: Any, jobs: list[str]) -> list[Any]:
     if "requestBody" not in told:
         return [None]
-    own = {"spec": {"run": "true", "name": "own"}, "workdir": "/"}
+    own: dict[str, Any] = {"spec": {"run": "true", "name": "own"}, "workdir": "/"}
     after = [{"jobs": [{**own, "spec": {**own["spec"], "after": [job]}}]} for job in jobs]
     spec = {"name": "open", "run": "true {x}", "space": {"x": {"choice": [1]}}, "metric": "m"}
     study = {"spec": {**spec, "steps": 1, "trials": 1}, "workdir": "/"}
@@ -163,7 +163,7 @@ def test_values_that_somebody_elses_study_has_reached_are_not_shown(seen: Any) -
 
 
 def test_an_entry_of_somebody_elses_keeps_its_form_and_loses_its_texts() -> None:
-    eve = Sight(Caller(1001, "eve", admin=False), {"1": "ann", "2": "eve"}.get, {}.get)
+    eve = Sight(Caller(1001, "eve", admin=False), {"1": "ann", "2": "eve"}.get, lambda study: None)
     said = '{"at":1.0,"reported":"%s","step":3,"metrics":{"loss":0.5},"upto":9}'
     assert json.loads(eve.line(said % "1"))["metrics"] == {}
     assert eve.line(said % "2") == said % "2"

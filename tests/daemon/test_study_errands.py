@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.core.entries import Submitted
+from dovetail.daemon.users.callers import Caller
 from dovetail.tune.rules import Copy, Verdict
 from dovetail.tune.sampling import NAMES
 from dovetail.tune.study import Study, Trial
@@ -94,6 +98,25 @@ def test_a_trial_takes_over_the_weights_of_another_as_a_new_job(here: Box) -> No
     assert steps_told(found)[1] == sorted(set(steps_told(found)[1]))
     assert steps_told(found)[1][-1] == 6
     assert here.job(jobs[1])["phase"] == "cancelled"
+
+
+def test_a_copy_that_one_user_stops_keeps_nobody_elses_study_waiting(
+    here: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, real = tmp_path / "pid", shutil.which("cp")
+    only_the_first = f'mkdir {tmp_path}/first && echo $$ > {pid} && kill -STOP $$; exec {real} "$@"'
+    (tmp_path / "cp").write_text(f"#!/bin/sh\n{only_the_first}\n")
+    (tmp_path / "cp").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    here.daemon.exchange._make = lambda text: TakesOver()  # type: ignore[misc]
+    asked = {"trials": 2, "steps": 6, "checkpoint": {}, "policy": "fifo", "pace": 0.1}
+    opened(here, name="stopped", **asked)
+    here.wait_for(lambda: pid.exists() and pid.read_text())
+    opened(here, Caller(ME.uid, "eve", admin=False), name="other", **asked)
+    assert [own["state"] for own in closed(here, "other")["trials"]] == ["done", "done"]
+    assert page(here, "stopped")["state"] == "open"
+    os.kill(int(pid.read_text()), signal.SIGCONT)
+    assert [own["state"] for own in closed(here, "stopped")["trials"]] == ["done", "done"]
 
 
 @needs_optuna

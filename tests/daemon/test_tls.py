@@ -79,5 +79,9 @@ def test_a_certificate_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -
         with pytest.raises(BadInput, match=r"the certificate .* cannot be used") as error:
             context_for(here, str(other), str(key), without=False)
         assert "\n" not in str(error.value)
+        gone = str(tmp_path / "none.pem")
+        for own_key in (None, str(key), gone):
+            with pytest.raises(BadInput, match=r"cannot read the certificate .*none.pem: No such"):
+                context_for(here, gone, own_key, without=False)
         with pytest.raises(BadInput, match=r"cannot read the key"):
             context_for(here, str(cert), str(tmp_path / "none.pem"), without=False)

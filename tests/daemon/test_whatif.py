@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,8 +14,11 @@ from dovetail.core.entries import Finished, Held, Submitted, TenantSet
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Estimate, Job, JobId, Node, Option, Tenant
 from dovetail.core.state import State
+from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.alternatives import whatif
+from dovetail.daemon.foresight.calibration import END, Record
+from dovetail.daemon.foresight.intervals import Span
 from dovetail.jobfiles.job_model import read
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import Hourly
@@ -90,6 +94,25 @@ def test_an_uncertain_duration_has_an_interval() -> None:
     end = found["as_asked"]["end"]
     assert end["low"] < end["expected"] < end["high"]
     assert found["as_asked"]["rests_on"] == "its user's estimate"
+
+
+def test_nothing_is_said_to_end_before_it_starts() -> None:
+    start = Span(100.0, 50.0, 300.0)
+    assert Span(90.0, 20.0, 200.0).not_before(start) == start
+    assert Span(150.0, 60.0, 400.0).not_before(start) == Span(150.0, 60.0, 400.0)
+    assert Span(150.0, 60.0, 400.0).not_before(Span(100.0, 70.0, None)) == Span(150.0, 70.0, None)
+
+
+def test_an_end_whose_interval_was_stretched_stays_behind_the_start() -> None:
+    """A record of ends that came far sooner than said stretches them to earlier times."""
+    record = Record()
+    for _ in range(50):
+        record._off[END].judge(-60.0)
+    state = busy(new(100.0))
+    likeness = replace(likenesses.take(FakeService(state, "fifo")), record=record)
+    found = forecasts.made_of(likeness, float)
+    start, end = found.starts[JobId("0")], found.ends[JobId("0")]
+    assert end.low == start.low > likeness.now
 
 
 def test_past_runs_of_the_same_name_are_what_it_rests_on() -> None:

@@ -33,11 +33,11 @@ from dovetail.daemon.errors import NotFound
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.intervals import Span
 from dovetail.daemon.foresight.why import MOST_LINES, why
-from dovetail.daemon.foresight.wording import WIDTH, clock_time, span_text
-from dovetail.daemon.foresight.wording import lasting as lasting_text
+from dovetail.daemon.foresight.wording import WIDTH, span_text
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.policies.registry import BUILTIN
 from dovetail.testing import job
+from dovetail.text.times import clock_near
 from live_box import ME, Box
 from live_state import EPOCH, PAST, FakeService, lasting, live, start
 
@@ -194,7 +194,7 @@ def test_under_srtf_those_with_less_time_left_are_ahead() -> None:
     found = _ahead("srtf:predictor=user-estimate", *jobs, of="4")
     assert found["first"] == ["3", "2"]
     assert found["why"] == (
-        "2 jobs with less time left (60 s against 60 min, by their users' estimates)"
+        "2 jobs with less time left (1 min against 1 h, by their users' estimates)"
     )
 
 
@@ -412,20 +412,9 @@ def test_ten_thousand_waiting_jobs_do_not_hold_up_the_loop(policy: str) -> None:
 # -------------------------------------------------------------------------------------------- wording
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        *((0.0, "0 s"), (0.41, "0.41 s"), (40, "40 s"), (99, "99 s"), (100, "2 min")),
-        *((720, "12 min"), (12_000, "3 h 20 min"), (7200, "2 h"), (190_000, "2 days 4 h")),
-    ],
-)
-def test_durations_are_told_in_two_figures(seconds: float, text: str) -> None:
-    assert lasting_text(seconds) == text
-
-
 def test_an_interval_is_told_as_plus_or_minus_unless_it_is_lopsided() -> None:
     at = 1_760_000_000.0
-    clock = clock_time(at, at - 7200)
+    clock = clock_near(at, at - 7200)
     assert span_text(Span(at, at - 720, at + 600), at - 7200) == f"{clock} ± 12 min"
     assert " to " in span_text(Span(at, at - 60, at + 6000), at - 7200)
     assert span_text(Span(at, at, at), at - 7200) == clock

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from dovetail.core.model import Job, JobId, Node, Option
@@ -26,7 +29,7 @@ def experiment() -> Experiment:
 
 
 def test_a_search_tells_its_passes_and_that_none_was_cut_short() -> None:
-    summary = simulate(experiment(), "andreas-random-greedy").summary
+    summary: Mapping[str, Any] = simulate(experiment(), "andreas-random-greedy").summary
     assert summary["searches"] >= 8
     assert summary["search_passes"] > summary["searches"]
     assert summary["searches_cut"] == 0
@@ -36,7 +39,7 @@ def test_a_search_tells_its_passes_and_that_none_was_cut_short() -> None:
 
 @pytest.mark.parametrize("name", ["random-greedy", "local-search", "path-relinking"])
 def test_one_without_time_says_so(name: str) -> None:
-    summary = simulate(experiment(), f"andreas-{name}:limit_s=1e-9").summary
+    summary: Mapping[str, Any] = simulate(experiment(), f"andreas-{name}:limit_s=1e-9").summary
     assert 0 < summary["searches_cut"] <= summary["search_passes"] <= summary["searches"]
     told = " ".join(searches_told([summary]))
     assert told.endswith(f"{summary['searches_cut']} of them cut short by limit_s")

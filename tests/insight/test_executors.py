@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,12 @@ def test_other_processes_find_the_same() -> None:
 @pytest.mark.filterwarnings("default")  # Dask's own
 def test_dask_carries_a_measurement() -> None:
     distributed = pytest.importorskip("distributed")
-    small = {"trajectories": 2, "samples": 4, "policies": ("srtf",), "box": FACTORS[:2]}
+    small: dict[str, Any] = {
+        "trajectories": 2,
+        "samples": 4,
+        "policies": ("srtf",),
+        "box": FACTORS[:2],
+    }
     heard: list[tuple[int, int]] = []
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def jobs() -> list[Arrival]:
     return busy(jobs=120)
 
 
-def changed(**fields: object) -> list[Arrival]:
+def changed(**fields: Any) -> list[Arrival]:
     return [replace(arrival, job=replace(arrival.job, **fields)) for arrival in jobs()]
 
 

@@ -23,7 +23,7 @@ def test_the_group_mean_is_scored_and_the_rest_says_what_to_install() -> None:
     found = predictive(features_of(busy()))
     assert [own.model for own in found.scores] == ["group mean"]
     assert found.scores[0].order_accuracy > 0.7  # users differ, and each is like himself
-    assert found.importance == found.dropped == found.by_level == ()
+    assert (found.importance, found.dropped, found.by_level) == ((), (), ())
     assert any(INSTALL in why for why in found.not_measured)
 
 

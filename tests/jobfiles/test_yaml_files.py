@@ -13,9 +13,13 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.job_model import JobSpec, dump, read
-from dovetail.jobfiles.yaml_files import load, parse_yaml, text_of, unchecked
+from dovetail.jobfiles.yaml_files import parse_yaml, text_of, unchecked
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(path: str) -> JobSpec:
+    return parse_yaml(text_of(path), "standard input" if path == "-" else path)
 
 
 def complaint(text: str) -> str:

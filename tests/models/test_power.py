@@ -165,8 +165,8 @@ def test_journal_and_snapshot_remember_the_limit() -> None:
         state.record(entry)
         lines.append(encode(entry, 0.0))
     replayed = State()
-    for entry in read(lines):
-        replayed.record(entry)
+    for told in read(lines):
+        replayed.record(told)
     for known in (state, replayed, restore(take(state), past=0)):
         placement = known.tracks[JobId("a")].placement
         assert placement is not None

@@ -3,6 +3,9 @@ seeds and larger clusters, are in benchmarks/andreas_table.py."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from dovetail.bounds.solver import solved
@@ -16,7 +19,7 @@ LOADS = ("high", "mixed", "low", "exponential:5000", "exponential:8000")
 BASELINES = ("andreas-fifo", "andreas-edf", "andreas-priority")
 
 
-def summary(instance: Instance, policy: str) -> dict[str, float]:
+def summary(instance: Instance, policy: str) -> Mapping[str, Any]:
     experiment = Experiment(instance.trace.arrivals, instance.nodes, costs=instance.costs)
     return simulate(experiment, policy).summary
 

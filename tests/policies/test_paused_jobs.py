@@ -19,7 +19,7 @@ POLICIES = [name if name != "gandiva" else "gandiva:pack=false" for name in sort
 
 def decide(state: State, *policies: Policy) -> list[str]:
     """One turn; the jobs that were started in it."""
-    started = []
+    started: list[str] = []
     for policy in policies:
         for action in list(policy.decide(state)):
             if isinstance(action, Start | Preempt):

@@ -39,9 +39,10 @@ def test_the_figures_are_those_of_the_jobs() -> None:
     assert (found.cluster_gpus, found.load) == (None, None)
 
 
-def test_percentiles_are_values_that_occur() -> None:
+def test_quantiles_are_those_of_numpy_and_of_every_summary() -> None:
     found = describe(Trace([job(i, 0, float(i)) for i in range(1, 101)]))
-    assert (found.duration_p50_s, found.duration_p90_s, found.duration_p99_s) == (50, 90, 99)
+    told = (found.duration_p50_s, found.duration_p90_s, found.duration_p99_s)
+    assert told == pytest.approx((50.5, 90.1, 99.01))
 
 
 def test_load_is_told_overall_and_on_the_heaviest_day() -> None:
@@ -95,17 +96,18 @@ def test_the_page_reads_like_this() -> None:
     found = describe(Trace([job(1, 0, 90), job(2, 3600, 90, 8)], "x.csv"), read_cluster("1x8"))
     assert str(found).splitlines() == [
         "trace         x.csv (dovetail)",
-        "jobs          2 submitted over 1.0 h",
+        "jobs          2 submitted over 1 h",
         "GPUs a job    min 1, median 1, max 8",
-        "durations     mean 1.5 min, median 1.5 min, p90 1.5 min, p99 1.5 min",
+        "durations     mean 1 min 30 s, median 1 min 30 s, p90 1 min 30 s, p99 1 min 30 s",
         "              C² 0.00 (1 is exponential, more is more uneven)",
         "work          0.2 GPU-hours",
         "people        0 users, 1 tenant",
         "load          on 8 GPUs: 2.8% overall, at most 2.8% on day 1",
         "",
-        "    GPUs        jobs   of jobs       GPU-hours   of work      median",
-        "       1           1     50.0%             0.0     11.1%     1.5 min",
-        "     5-8           1     50.0%             0.2     88.9%     1.5 min",
+        "GPUs  jobs  of jobs  GPU-hours  of work      median",
+        "────  ────  ───────  ─────────  ───────  ──────────",
+        "1        1    50.0%        0.0    11.1%  1 min 30 s",
+        "5-8      1    50.0%        0.2    88.9%  1 min 30 s",
     ]
 
 

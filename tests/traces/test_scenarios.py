@@ -91,3 +91,13 @@ def test_the_command_makes_a_folder_that_can_be_simulated(tmp_path: Path) -> Non
     assert run.exit_code == 0, run.output
     refused = CliRunner().invoke(cli, words)
     assert (refused.exit_code, "--out" in refused.output) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl.gz", "there"])
+def test_a_scenario_is_not_written_where_a_file_is_meant(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there").touch()
+    out = str(tmp_path / name)
+    done = CliRunner().invoke(cli, ["trace", "generate", "--scenario", "andreas", "--out", out])
+    assert done.exit_code == 2
+    assert "a scenario is a folder of four files, not one; name a folder" in done.output
+    assert not Path(out).is_dir()

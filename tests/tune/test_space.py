@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import BadInput
 from dovetail.tune.described import dump_space, read_space
-from dovetail.tune.space import Choice, Float, Integer, Log, Space
+from dovetail.tune.space import Choice, Float, Integer, Log, Settings, Space
 
 UNITS = [index / 1000 for index in range(1001)]
 OPTIMIZERS = Choice("sgd", "adam")
@@ -326,7 +326,8 @@ def test_a_changed_setting_becomes_one_of_the_space(
 
 def test_parameters_come_and_go_with_their_conditions() -> None:
     space = Space({"kind": OPTIMIZERS, "beta": Float(0, 1, when={"kind": "adam"})})
-    sgd, adam = {"kind": "sgd"}, {"kind": "adam", "beta": 0.3}
+    sgd: Settings = {"kind": "sgd"}
+    adam: Settings = {"kind": "adam", "beta": 0.3}
     assert space.repaired({"kind": "adam"}, sgd, lambda: 0.25) == {"kind": "adam", "beta": 0.25}
     assert space.repaired({"kind": "sgd", "beta": 0.3}, adam, lambda: 0.0) == {"kind": "sgd"}
 

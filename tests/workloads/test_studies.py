@@ -25,6 +25,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.journal import decode, encode
+from dovetail.core.model import JobId
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.core.track import Phase
@@ -92,7 +93,7 @@ def test_a_trial_has_a_point_for_every_report_of_the_metric_that_is_further_than
     lived.open(design())
     lived.start("s1.0")
     lived.report("s1.0", 1, 0.9, 1.0)
-    lived.record(Reported(1.5, "s1.0", 2, {"accuracy": 0.5}))
+    lived.record(Reported(1.5, JobId("s1.0"), 2, {"accuracy": 0.5}))
     lived.report("s1.0", 2, "NaN", 2.0)
     lived.report("s1.0", 2, 0.1, 2.5)  # told twice
     lived.report("s1.0", None, 0.7, 3.0)
@@ -121,12 +122,12 @@ def test_stints_seconds_and_standing_are_kept_also_of_trials_that_ended() -> Non
     lived.open(design(trials=2))
     lived.start("s1.0")
     lived.report("s1.0", 1, 0.5, 2.0)
-    lived.record(Preempt("s1.0"), Saved(3.0, "s1.0", "freeze", 0.25, 7, True))
+    lived.record(Preempt(JobId("s1.0")), Saved(3.0, JobId("s1.0"), "freeze", 0.25, 7, True))
     first, second = study_of(lived).trials.values()
     assert (first.standing, second.standing) == (PAUSED, NEW)
     lived.start("s1.0", 1)
     assert first.standing == RUNNING
-    lived.record(Finished(5.0, "s1.0"))
+    lived.record(Finished(5.0, JobId("s1.0")))
     assert [(s.since, s.until) for s in first.stints] == [(0.0, 2.0), (3.0, 5.0)]
     assert (first.standing, first.held_s, first.held_gpu_s) == (DONE, 4.0, 4.0)
     assert first.saved_in_s == 0.25
@@ -137,7 +138,9 @@ def test_a_trial_that_ends_without_the_metric_has_failed_and_says_what_it_did_re
     lived = Lived()
     lived.open(design())
     lived.start("s1.0")
-    lived.record(Reported(1.0, "s1.0", 1, {"acc": 0.5, "f1": 0.1}), Finished(2.0, "s1.0"))
+    lived.record(
+        Reported(1.0, JobId("s1.0"), 1, {"acc": 0.5, "f1": 0.1}), Finished(2.0, JobId("s1.0"))
+    )
     found = study_of(lived).trials[0]
     assert found.standing == FAILED
     assert found.reason == "it ended without reporting 'loss'; it reported acc, f1"
@@ -146,7 +149,9 @@ def test_a_trial_that_ends_without_the_metric_has_failed_and_says_what_it_did_re
 def test_a_trial_that_its_study_or_its_user_ends_was_stopped_not_failed() -> None:
     lived = Lived(past=10)
     lived.open(design())
-    lived.record(Stop("s1.0", "not promising", None, True), Cancelled(1.0, "s1.1", "by ann"))
+    lived.record(
+        Stop(JobId("s1.0"), "not promising", None, True), Cancelled(1.0, JobId("s1.1"), "by ann")
+    )
     assert [study_of(lived).trials[n].standing for n in (0, 1)] == [STOPPED, STOPPED]
     assert study_of(lived).trials[0].reason == "not promising"
     assert [track.phase for track in lived.state.past] == [Phase.CANCELLED, Phase.CANCELLED]
@@ -163,7 +168,7 @@ def test_trials_that_share_a_stage_go_on_from_its_curve() -> None:
     lived.start("stage")
     lived.report("stage", 1, 0.9, 1.0)
     lived.report("stage", 2, 0.8, 2.0)
-    lived.record(Finished(3.0, "stage"))
+    lived.record(Finished(3.0, JobId("stage")))
     first, second = study_of(lived).trials.values()
     assert first.points == second.points
     assert (first.standing, second.standing) == (PAUSED, PAUSED)
@@ -187,11 +192,13 @@ def test_a_stage_that_goes_past_its_end_gives_others_neither_points_nor_a_beginn
     lived.start("stage")
     for step in range(3):
         lived.report("stage", step + first, 0.9, 1.0 + step)
-    lived.record(Finished(4.0, "stage"))
+    lived.record(Finished(4.0, JobId("stage")))
     second = study_of(lived).trials[1]
     assert [point.step for point in second.points] == [first, first + 1]
     for job_id in ("first", "second"):
-        assert "must end after DOVETAIL_STEPS steps, there 2" in lived.state.unplaceable[job_id]
+        assert (
+            "must end after DOVETAIL_STEPS steps, there 2" in lived.state.unplaceable[JobId(job_id)]
+        )
     again = restore(take(lived.state), 1000)
     assert fingerprint(again) == fingerprint(lived.state)
 
@@ -201,13 +208,14 @@ def test_a_trial_that_branches_off_another_goes_on_as_a_new_job() -> None:
     lived.open(design(trials=2))
     lived.start("s1.0")
     lived.report("s1.0", 1, 0.9, 1.0)
-    lived.record(Branch("s1.0", "s1.1", (("lr", 0.5),)))
+    lived.record(Branch(JobId("s1.0"), JobId("s1.1"), (("lr", 0.5),)))
     found = study_of(lived).trials[0]
     assert found.standing == PAUSED
-    assert found.branching is not None
-    assert found.branching.source == "s1.1"
+    branching = found.branching
+    assert branching is not None
+    assert branching.source == "s1.1"
     lived.record(Submitted(2.0, trial(0, job_id="new")))
-    assert found.branching is None
+    assert study_of(lived).trials[0].branching is None
     assert found.jobs == ["s1.0", "new"]
     lived.start("new")
     lived.report("new", 2, 0.4, 3.0)
@@ -227,11 +235,11 @@ def test_only_so_many_trials_line_up_at_once_and_the_next_when_one_ends_or_is_he
     state = lived.state
     assert in_line(state) == ["s1.0", "s1.1"]
     lived.start("s1.0")
-    lived.record(Finished(1.0, "s1.0"))
+    lived.record(Finished(1.0, JobId("s1.0")))
     assert in_line(state) == ["s1.1", "s1.2"]
-    lived.record(Held(2.0, "s1.1", "paused"))
+    lived.record(Held(2.0, JobId("s1.1"), "paused"))
     assert in_line(state) == ["s1.2", "s1.3"]
-    lived.record(Released(3.0, "s1.1"))
+    lived.record(Released(3.0, JobId("s1.1")))
     assert in_line(state) == ["s1.2", "s1.3"]
     assert state.waiting_count == 2
 
@@ -240,11 +248,11 @@ def test_a_trial_on_the_bench_that_is_started_takes_the_place_of_the_last_in_lin
     lived = Lived(gpus=4)
     lived.open(design(trials=4, at_once=2))
     lived.start("s1.0")
-    lived.record(Woke(1.0), Preempt("s1.0"), Start("s1.3", placement((0, 1))))
+    lived.record(Woke(1.0), Preempt(JobId("s1.0")), Start(JobId("s1.3"), placement((0, 1))))
     assert in_line(lived.state) == ["s1.1", "s1.3"]  # the one that gave way waits longest
     lived.start("s1.1", 1)
     with pytest.raises(IllegalEntry, match="as many of its jobs at once as it may"):
-        lived.record(Start("s1.2", placement((0, 4))))
+        lived.record(Start(JobId("s1.2"), placement((0, 4))))
     assert in_line(lived.state) == ["s1.1", "s1.3"]
 
 
@@ -254,7 +262,7 @@ def test_a_start_from_the_bench_that_is_refused_changes_nothing() -> None:
     lived.start("s1.0")
     before = fingerprint(lived.state)["studies"]
     with pytest.raises(IllegalEntry):
-        lived.record(Start("s1.2", placement((0, 1))))
+        lived.record(Start(JobId("s1.2"), placement((0, 1))))
     assert fingerprint(lived.state)["studies"] == before
     assert in_line(lived.state) == ["s1.0", "s1.1"]
     assert lived.state.waiting_count == 1
@@ -262,9 +270,9 @@ def test_a_start_from_the_bench_that_is_refused_changes_nothing() -> None:
 
 def test_other_jobs_that_are_held_cannot_be_started() -> None:
     lived = Lived()
-    lived.record(Submitted(0.0, job("j")), Held(0.0, "j", "paused"))
+    lived.record(Submitted(0.0, job("j")), Held(0.0, JobId("j"), "paused"))
     with pytest.raises(IllegalEntry, match="does not stand in line"):
-        lived.record(Start("j", placement((0, 1))))
+        lived.record(Start(JobId("j"), placement((0, 1))))
 
 
 # --------------------------------------------------------------------------------- opening, closing
@@ -301,7 +309,7 @@ def test_an_index_may_follow_reports_and_the_ends_of_studies() -> None:
     lived.open(design(trials=1))
     lived.start("s1.0")
     lived.report("s1.0", 1, 0.5, 1.0)
-    lived.record(Finished(2.0, "s1.0"), CloseStudy("s1", "all done"))
+    lived.record(Finished(2.0, JobId("s1.0")), CloseStudy("s1", "all done"))
     assert told.heard == [1, ("s1", "all done")]
     lived.state.forget_indexes()
     lived.open(design("s2", trials=1))
@@ -316,7 +324,7 @@ def test_a_study_closes_only_when_its_jobs_have_ended_and_is_remembered_in_brief
     lived.open(design(trials=1))
     with pytest.raises(IllegalEntry, match="have not ended"):
         lived.record(CloseStudy("s1", "enough"))
-    lived.record(Stop("s1.0", "enough", None, True), CloseStudy("s1", "enough"))
+    lived.record(Stop(JobId("s1.0"), "enough", None, True), CloseStudy("s1", "enough"))
     assert not studies_of(lived.state).open
     (closed,) = studies_of(lived.state).closed
     assert (closed.id, closed.name, closed.reason) == ("s1", "digits", "enough")
@@ -342,7 +350,7 @@ IMPOSSIBLE: list[JournalEntry] = [
     StudyOpened(0.0, design()),
     StudyStopped(0.0, "s9"),
     CloseStudy("s9", "done"),
-    Branch("plain", "s1.0", ()),
+    Branch(JobId("plain"), JobId("s1.0"), ()),
 ]
 
 
@@ -359,5 +367,5 @@ def test_a_job_that_only_says_it_is_a_trial_of_no_open_study_is_a_plain_job() ->
     lived = Lived()
     lived.record(Submitted(0.0, trial(0, "nowhere")))
     lived.start("nowhere.0")
-    lived.record(Finished(1.0, "nowhere.0"))
+    lived.record(Finished(1.0, JobId("nowhere.0")))
     assert lived.state.ended == {"nowhere.0": Phase.FINISHED}

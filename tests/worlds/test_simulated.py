@@ -18,6 +18,7 @@ from dovetail.core.entries import (
     Preempt,
     Refuse,
     Start,
+    Submitted,
     Wake,
     Woke,
 )
@@ -172,6 +173,22 @@ def test_a_job_may_be_cancelled_while_it_waits_runs_or_after_it_ended() -> None:
     assert run.phase("running") is run.phase("waiting") is Phase.CANCELLED
     assert run.ended["waiting"].held_gpu_s == 0.0
     assert run.ended["running"].held_gpu_s == 40.0
+
+
+def test_a_job_may_be_cancelled_when_it_has_got_so_far_however_often_it_is_stopped() -> None:
+    run = run_trace(
+        "fifo",
+        [
+            arrival("far", 0.0, 100.0, cancel_after_s=40.0),
+            arrival("dies", 0.0, 100.0, cancel_after_s=40.0, failures=(30.0,), retries=1),
+            arrival("done", 0.0, 10.0, cancel_after_s=10.0),
+        ],
+        nodes(1, 3),
+        speed=lambda job, placement, nodes: 2.0 if job.id == "far" else 1.0,
+    )
+    assert run.ends_at == {"done": 10.0, "far": 20.0, "dies": 70.0}
+    assert run.phase("done") is Phase.FINISHED
+    assert run.phase("far") is run.phase("dies") is Phase.CANCELLED
 
 
 # --------------------------------------------------------------------------------------------- speed
@@ -523,6 +540,16 @@ def test_failures_that_come_too_often_for_any_job_to_end_are_told() -> None:
     )
     with pytest.raises(UnfinishedRun, match="failures of nodes"):
         simulate(experiment, "fifo")
+
+
+def test_failures_between_jobs_keep_nobody_from_an_end() -> None:
+    failures = NodeFailures(mtbf_s=8.0, repair_s=0.001)
+    world = SimulatedCluster(nodes(1, 1), [arrival("last", 1e6, 1.0)], failures=failures)
+    failed, events = 0, world.observe()
+    while not any(isinstance(event, Submitted) for event in events):
+        events = world.observe()
+        failed += any(isinstance(event, NodeDown) for event in events)
+    assert failed > 110_000
 
 
 def test_a_dead_node_takes_only_the_work_since_the_last_save() -> None:

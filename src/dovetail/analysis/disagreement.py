@@ -13,7 +13,7 @@ from dovetail.insight.decision import Decision
 from dovetail.insight.factors import MORRIS, SOBOL, Factors
 from dovetail.insight.predictive import Predictive, members
 from dovetail.predict.rolling import Rolling
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 CLEARLY = 0.02  # of the mean completion time
 
@@ -34,8 +34,9 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
     for row in decision.shapley if decision else ():
         if row.high < 0:
             yield (
-                f"Knowing {row.group} makes the schedule longer on average ({span(-row.seconds)} of the "
-                "mean completion time, over all sets of other features): what it tells misleads."
+                f"Knowing {row.group} makes the schedule longer on average "
+                f"({duration_text(-row.seconds)} of the mean completion time, over all "
+                "sets of other features): what it tells misleads."
             )
     yield from _order_against_outcome(results)
     yield from _by_trace_and_by_model(results)
@@ -81,9 +82,9 @@ def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{known[0]} orders more pairs of jobs rightly than {fastest} "
             f"({percent(order[known[0]])} against {percent(order[fastest])}), yet {COMPARED} is "
-            f"faster with {fastest} (mean {span(runs[fastest].predicted_s)} against "
-            f"{span(runs[known[0]].predicted_s)}): pairs count alike, but a schedule hangs on the "
-            "few jobs that hold most of the GPUs."
+            f"faster with {fastest} (mean {duration_text(runs[fastest].predicted_s)} against "
+            f"{duration_text(runs[known[0]].predicted_s)}): pairs count alike, but a schedule "
+            "hangs on the few jobs that hold most of the GPUs."
         )
 
 

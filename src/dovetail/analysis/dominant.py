@@ -11,7 +11,7 @@ from dovetail.insight.decision import Decision
 from dovetail.insight.factors import SOBOL, Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload import Workload
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 QUEUEING = 0.1  # of the time that jobs run: who waits longer stands in a queue worth ordering
 
@@ -35,7 +35,7 @@ def dominant(
         yield f"No feature of this trace predicts durations beyond chance. {_order(predictive)}"
     worth = [row for row in decision.shapley if row.low > 0] if decision else []
     if worth and decision is not None:
-        names = ", ".join(f"{row.group} ({span(row.seconds)})" for row in worth[:3])
+        names = ", ".join(f"{row.group} ({duration_text(row.seconds)})" for row in worth[:3])
         yield (
             f"What pays in the schedule ({decision.policy}), as time saved of the mean completion "
             f"time: {names}."
@@ -116,7 +116,8 @@ def _queue(contest: Contest | None) -> str:
     pressed = base.mean_wait_s > QUEUEING * run_s
     return (
         f", {'and there is a queue to order' if pressed else 'with little queueing'}: under "
-        f"{BASELINE} jobs wait {span(base.mean_wait_s)} on average and run {span(run_s)}"
+        f"{BASELINE} jobs wait {duration_text(base.mean_wait_s)} on average and run "
+        f"{duration_text(run_s)}"
     )
 
 

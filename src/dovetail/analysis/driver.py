@@ -11,12 +11,13 @@ from typing import Any
 
 from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, Part
 from dovetail.analysis.policy_contest import Contest
-from dovetail.analysis.progress import Bar
+from dovetail.analysis.progress import PartsProgress
 from dovetail.analysis.question import Question
 from dovetail.analysis.result_cache import Memory
 from dovetail.analysis.verdict import Verdict, verdict
-from dovetail.analysis.workers import workers
 from dovetail.core.model import Node, Seconds
+from dovetail.experiments.progress_bar import ProgressBar
+from dovetail.experiments.workers import workers
 from dovetail.insight.catalogue import Catalogue
 from dovetail.insight.decision import Decision
 from dovetail.insight.factors import Factors
@@ -25,7 +26,7 @@ from dovetail.insight.work import Progress
 from dovetail.insight.workload import Workload
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.page import describe_cluster
-from dovetail.traces.description_text import counted
+from dovetail.text.counting import counted
 
 ALL = tuple(part.name for part in PARTS)
 UNASKED = "not asked for"
@@ -103,8 +104,9 @@ def answer(
     question.check_policies()
     memory = Memory(out, question.key(path)) if out else None
     wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
-    with workers(executor) as pool, Bar({part.name: part.weight for part in wanted}, quiet) as bar:
-        found = Measuring(question, pool, memory, bar)
+    weights = {part.name: part.weight for part in wanted}
+    with workers(executor) as pool, ProgressBar(quiet) as bar:
+        found = Measuring(question, pool, memory, PartsProgress(weights, bar))
         found.run(wanted)
     found.problems |= {name: UNASKED for name in ALL if name not in {*parts, *ALWAYS}}
     analysis = _analysis(question, found)
@@ -120,7 +122,7 @@ class Measuring:
     question: Question
     pool: Executor
     memory: Memory | None
-    bar: Bar
+    progress: PartsProgress
     results: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -135,7 +137,7 @@ class Measuring:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _part(self, part: Part) -> None:
-        tell = self.bar.within(part.name, part.title)
+        tell = self.progress.within(part.name, part.title)
         known = self.memory.recall(part.name) if self.memory else None
         if known is not None:
             self.results[part.name], self.seconds[part.name] = known
@@ -145,7 +147,7 @@ class Measuring:
             self.seconds[part.name] = time.monotonic() - since
             if self.memory and part.name in self.results:
                 self.memory.keep(part.name, (self.results[part.name], self.seconds[part.name]))
-        self.bar.finish(part.name)
+        self.progress.finish(part.name)
 
     def _why_not(self, part: Part) -> str:
         lacking = self.question.trace.lacking

@@ -18,7 +18,8 @@ from dovetail.analysis.sections.predictive import predictive_section
 from dovetail.analysis.sections.verdict import verdict_section
 from dovetail.analysis.sections.workload import workload_section
 from dovetail.reports.frame import framed
-from dovetail.traces.description_text import counted, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 SCRIPTS = ("tables.js", "axes.js", "analyze_charts.js", "analyze_main.js")
 NAV = (
@@ -55,7 +56,7 @@ def _facts(analysis: Analysis) -> Iterator[str]:
     yield analysis.cluster
     yield counted(work.jobs, "job")
     if work.span_s:
-        yield f"submitted over {span(work.span_s)}"
+        yield f"submitted over {duration_text(work.span_s)}"
     if work.gpu_hours:
         yield f"{work.gpu_hours:,.0f} GPU-hours"
     if work.load is not None:

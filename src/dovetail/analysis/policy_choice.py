@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dovetail.analysis.contenders import BASELINE
 from dovetail.analysis.policy_contest import Contest, Tried
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 NUMBER = 3
 CLOSE = 1.05  # means up to so many times the best are called as good
@@ -81,8 +81,8 @@ def choice_text(choice: Choice, contest: Contest) -> str:
     row = next(own for own in contest.tried if own.policy == choice.policy)
     base = next(own for own in contest.tried if own.policy == BASELINE)
     return (
-        f"{choice.why[0].upper()}{choice.why[1:]}: mean {span(row.mean_jct_s)} instead of "
-        f"{span(base.mean_jct_s)} under {BASELINE}, "
+        f"{choice.why[0].upper()}{choice.why[1:]}: mean {duration_text(row.mean_jct_s)} instead of "
+        f"{duration_text(base.mean_jct_s)} under {BASELINE}, "
         f"{gain_text(choice.gain, choice.low, choice.high)} less; 99 % of the jobs are done within "
-        f"{span(row.p99_jct_s)}; {row.preemptions:,} preemptions."
+        f"{duration_text(row.p99_jct_s)}; {row.preemptions:,} preemptions."
     )

@@ -14,7 +14,8 @@ from dovetail.analysis.policy_choice import CLOSE, Choice, all_alike, choices, g
 from dovetail.analysis.policy_contest import Kept
 from dovetail.analysis.question import Question
 from dovetail.predict.boosting import missing
-from dovetail.traces.description_text import counted, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 LITTLE = 0.01  # of the baseline's mean completion time: too little to speak of
 FEW = 1000  # jobs
@@ -111,8 +112,9 @@ def _worth_knowing(contest: Any) -> Iterator[str]:
         yield (
             f"{kept.policy} with predictions ({kept.predictor}) kept {percent(kept.share)}"
             f"{around if kept.low is not None else ''} of the oracle's gain over {kept.baseline}: "
-            f"mean completion time {span(kept.baseline_s)} under {kept.baseline}, "
-            f"{span(kept.predicted_s)} with predictions, {span(kept.oracle_s)} with the truth."
+            f"mean completion time {duration_text(kept.baseline_s)} under {kept.baseline}, "
+            f"{duration_text(kept.predicted_s)} with predictions, {duration_text(kept.oracle_s)} "
+            "with the truth."
             f"{_also(kept, contest.kept)}"
         )
     if contest and contest.kept and missing():
@@ -126,6 +128,6 @@ def _also(kept: Kept, others: Sequence[Kept]) -> str:
         if not same or kept.baseline != BASELINE or own.baseline == BASELINE or own.share is None:
             continue
         if own.share <= 0:
-            return f" It loses against {own.baseline}: {span(own.baseline_s)}."
+            return f" It loses against {own.baseline}: {duration_text(own.baseline_s)}."
         return f" Over {own.baseline} it kept {gain_text(own.share, own.low, own.high)}."
     return ""

@@ -11,8 +11,10 @@ import click
 from dovetail.cli.history import unix_time
 from dovetail.cli.reach import as_json, command_again, print_json, print_lines, with_client
 from dovetail.client.connection import Client
-from dovetail.text.tables import counted
-from dovetail.text.times import clock, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import facts_table
+from dovetail.text.times import clock
 
 
 @click.command()
@@ -28,7 +30,7 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    print_lines([f"{label:<10}{text}" for label, text in _lines(found) if text])
+    print_lines(facts_table(_facts(found)))
     if found["file"] == "none":
         system = " --system" if client.get("/v1/health")["system"] else ""
         again = f"{command_again()} down, then up{system} --costs FILE"
@@ -37,15 +39,14 @@ def costs(client: Client, since: str | None, as_json: bool) -> None:
         click.echo(f"note: {notice}", err=True)
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "since", clock(found["since"], time.time())
     yield "energy", f"{found['energy_kwh']:.4g} kWh, cost {_money(found['energy_cost'])}"
     yield "carbon", f"{found['co2_kg']:.4g} kg of CO2" if found["co2_kg"] else ""
     late = ""
     if found["deadline_misses"]:
-        late = (
-            f"{counted(found['deadline_misses'], 'job')} by {span(found['tardiness_s'])} in all, "
-        )
+        jobs, by = counted(found["deadline_misses"], "job"), duration_text(found["tardiness_s"])
+        late = f"{jobs} by {by} in all, "
     yield "lateness", f"{late}cost {_money(found['tardiness_cost'])}"
     yield (
         "moves",

@@ -16,6 +16,7 @@ from dovetail.client.command_name import typed_command
 from dovetail.core.model import Seconds
 from dovetail.experiments.files import named
 from dovetail.extras import check_live
+from dovetail.text.tables import figures_table
 
 if TYPE_CHECKING:  # the simulated day needs no daemon
     from dovetail.daemon.main import Daemon
@@ -105,25 +106,26 @@ def _table(first: Sequence[Finish], second: Sequence[Finish], lengths: dict[str,
         race.run_simulated(FIRST, first, lengths, SLOTS),
         race.run_simulated(f"{SECOND}:predictor=user-estimate", second, lengths, SLOTS),
     ]
+    heads = ["job", "its work", FIRST, "simulated", SECOND, "simulated", "gave way"]
+    rows = [
+        [
+            *(one.name, f"{one.run_s:.1f}"),
+            *(f"{one.completion_s:.1f}", f"{expected[0][one.name]:.1f}"),
+            *(f"{other.completion_s:.1f}", f"{expected[1][one.name]:.1f}", str(other.preemptions)),
+        ]
+        for one, other in zip(first, second, strict=True)
+    ]
+    means = [mean(one.completion_s for one in race_) for race_ in (first, second)]
+    told = [mean(simulated.values()) for simulated in expected]
+    averages = (mean(lengths.values()), means[0], told[0], means[1], told[1])
+    rows.append(["mean", *(f"{seconds:.1f}" for seconds in averages), ""])
     lines = [
         "Seconds from submission to end (simulated: with the work as measured in the first race)",
-        f"{'job':<10}{'its work':>9}   {FIRST:>8}{'simulated':>11}   {SECOND:>8}{'simulated':>11}"
-        f"{'gave way':>10}",
+        *figures_table([heads, *rows]),
     ]
-    for one, other in zip(first, second, strict=True):
-        lines.append(
-            f"{one.name:<10}{one.run_s:>9.1f}   {one.completion_s:>8.1f}"
-            f"{expected[0][one.name]:>11.1f}   {other.completion_s:>8.1f}"
-            f"{expected[1][one.name]:>11.1f}{other.preemptions:>10}"
-        )
-    means = [mean(one.completion_s for one in race_) for race_ in (first, second)]
-    lines.append(
-        f"{'mean':<10}{mean(lengths.values()):>9.1f}   {means[0]:>8.1f}"
-        f"{mean(expected[0].values()):>11.1f}   {means[1]:>8.1f}{mean(expected[1].values()):>11.1f}"
-    )
     lines.append(
         f"\n{SECOND} ends the average job {means[0] / means[1]:.1f} times as soon as {FIRST}; the "
-        f"simulator said {mean(expected[0].values()) / mean(expected[1].values()):.1f} times.\n"
+        f"simulator said {told[0] / told[1]:.1f} times.\n"
         f"Your own jobs: {typed_command()} up, then {typed_command()} submit -- python train.py"
     )
     return "\n".join(lines)

@@ -17,8 +17,9 @@ from dovetail.cli.reach import command_again, print_json
 from dovetail.client.connection import Client
 from dovetail.core.errors import DovetailError
 from dovetail.home import Home, find_home
-from dovetail.text.tables import counted, has_colours, paint
-from dovetail.text.times import span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import has_colours, paint
 from dovetail.version import version
 
 GOOD, BAD, NOTE = "good", "bad", "note"
@@ -112,7 +113,7 @@ def _daemon(home: Home, named: str | None) -> Iterator[Finding]:
         return
     finally:
         client.close()
-    since = span(health["uptime_s"])
+    since = duration_text(health["uptime_s"])
     yield Finding("daemon", GOOD, f"up for {since}, process {health['pid']}, {_told_jobs(health)}")
     yield _socket(home)
     if health["version"] != version():

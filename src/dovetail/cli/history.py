@@ -11,7 +11,8 @@ import click
 from dovetail.cli.job_columns import HISTORY, chosen
 from dovetail.cli.reach import MOST_ROWS, as_json, print_json, print_lines, with_client
 from dovetail.client.connection import Client
-from dovetail.text.tables import Column, counted, has_colours, table
+from dovetail.text.counting import counted
+from dovetail.text.tables import Column, has_colours, table
 
 _SHOWN = 50
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from dovetail.client.follow import ENDED
-from dovetail.text.tables import Column, Row, numbers_text, phase_style
-from dovetail.text.times import about, ago, clock, span
+from dovetail.text.counting import counted, numbers_text
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import Column, Row, phase_style
+from dovetail.text.times import about, ago, clock
 
 DEFAULT = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "note")
 HISTORY = ("id", "name", "user", "phase", "exit", "gpus", "ended", "waited", "ran", "note")
@@ -69,7 +71,7 @@ def lasted(row: Row) -> float:
 
 def waited(row: Row) -> str:
     until = row["started_at"] or row["ended_at"] or time.time()
-    return span(until - row["submitted_at"])
+    return duration_text(until - row["submitted_at"])
 
 
 def expected(row: Row) -> str:
@@ -98,12 +100,12 @@ def as_entities(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _with_others(row: Row, more: int) -> str:
-    told = f"and {more:,} more trial{'' if more == 1 else 's'} of its study"
+    told = f"and {counted(more, 'more trial')} of its study"
     return f"{row['reason']}; {told}" if row["reason"] else told
 
 
 def _limit(row: Row) -> str:
-    return "" if row["time_limit_s"] is None else span(row["time_limit_s"])
+    return "" if row["time_limit_s"] is None else duration_text(row["time_limit_s"])
 
 
 def _when(field: str) -> Column:
@@ -125,8 +127,8 @@ COLUMNS = {
     "gpus": Column("GPUS", gpus_text, right=True),
     "kinds": Column("KINDS", lambda row: ",".join(row["kinds"]), least=6),
     "prio": Column("PRIO", lambda row: number(row["priority"]), right=True),
-    "for": Column("FOR", lambda row: span(lasted(row)), right=True),
-    "ran": Column("RAN", lambda row: span(row["run_s"]), right=True),
+    "for": Column("FOR", lambda row: duration_text(lasted(row)), right=True),
+    "ran": Column("RAN", lambda row: duration_text(row["run_s"]), right=True),
     "waited": Column("WAITED", waited, right=True),
     "expected": Column("EXPECTED", expected),
     "note": Column("NOTE", note, least=10),

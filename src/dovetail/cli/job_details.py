@@ -8,19 +8,19 @@ from typing import Any
 
 from dovetail.cli.job_columns import gpus_text, number
 from dovetail.client.follow import ENDED
-from dovetail.text.tables import Row, clean, numbers_text
-from dovetail.text.times import about, ago, clock, moment, span
+from dovetail.text.counting import numbers_text
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import Row, facts_table
+from dovetail.text.times import about, ago, clock, moment
 
 _LONGEST = 400
 
 
 def details(row: Row, now: float) -> list[str]:
-    pairs = [(name, clean(text)) for name, text in _pairs(row, now) if text]
-    wide = max(len(name) for name, _ in pairs)
-    return [f"{name.ljust(wide)}  {text}" for name, text in pairs]
+    return facts_table(_facts(row, now))
 
 
-def _pairs(row: Row, now: float) -> Iterator[tuple[str, str]]:
+def _facts(row: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "job", f"{row['id']} ({row['name']})"
     yield "phase", _phase(row)
     yield "user", f"{row['user']}, tenant {row['tenant']}" if row["tenant"] else row["user"]
@@ -49,7 +49,7 @@ def _asked(row: Row, now: float) -> Iterator[tuple[str, str]]:
     )
     yield "GPUs", gpus_text(row) + kinds + (f" (has {held})" if held else "")
     yield "priority", number(row["priority"])
-    yield "time limit", "" if row["time_limit_s"] is None else span(row["time_limit_s"])
+    yield "time limit", "" if row["time_limit_s"] is None else duration_text(row["time_limit_s"])
     yield "deadline", "" if row["deadline"] is None else clock(row["deadline"], now)
     yield "after", ", ".join(row["after"])
 
@@ -63,7 +63,7 @@ def _times(row: Row, now: float) -> Iterator[tuple[str, str]]:
     for what in ("submitted", "started", "ended"):
         at = row[f"{what}_at"]
         yield what, "" if at is None else moment(at, now)
-    yield "ran", span(row["run_s"]) if row["run_s"] else ""
+    yield "ran", duration_text(row["run_s"]) if row["run_s"] else ""
     for what in ("end",) if row["placement"] else ("start", "end"):
         yield f"expected {what}", _expected(row.get(f"expected_{what}"), now)
 
@@ -84,9 +84,9 @@ def _preemptions(row: Row) -> str:
     if not how:
         return str(row["preemptions"]) if row["preemptions"] else ""
     by = f" by {how['rung']}" if how["rung"] else ""  # one that was just ended gave way by no rung
-    told = f"{row['preemptions']}, the last{by}: saved in {span(how['save_s'])}"
+    told = f"{row['preemptions']}, the last{by}: saved in {duration_text(how['save_s'])}"
     if how["restore_s"] is not None:
-        told += f", restored in {span(how['restore_s'])}"
+        told += f", restored in {duration_text(how['restore_s'])}"
     if how["parked_bytes"]:
         told += f", {how['parked_bytes'] / 1e9:.1f} GB parked"
     return told
@@ -116,7 +116,7 @@ def _told(row: Row) -> Iterator[tuple[str, str]]:
     yield (
         "options",
         "; ".join(
-            f"{kind}: {', '.join(f'{gpus} in {span(seconds)}' for gpus, seconds in own.items())}"
+            f"{kind}: {', '.join(f'{gpus} in {duration_text(took)}' for gpus, took in own.items())}"
             for kind, own in (spec.get("options") or {}).items()
         ),
     )

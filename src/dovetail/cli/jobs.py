@@ -26,15 +26,8 @@ from dovetail.cli.reach import (
     with_forecast,
 )
 from dovetail.client.connection import Client, Refused
-from dovetail.text.tables import (
-    Column,
-    clean,
-    counted,
-    has_colours,
-    ids_text,
-    is_terminal,
-    table,
-)
+from dovetail.text.counting import counted, ids_text
+from dovetail.text.tables import Column, clean, has_colours, is_terminal, table
 
 SHOWN = 200
 _REDRAW_S = 2.0
@@ -255,7 +248,7 @@ def wait(client: Client, ids: Sequence[str], timeout: float | None, quiet: bool)
     wanted, well, missing = list[str](), True, False
     for own in ids:
         try:
-            wanted += [row["id"] for row in found_jobs(client, own)]
+            wanted += [row["id"] for row in found_jobs(client, own, quiet)]
         except Refused as error:
             if len(ids) == 1:
                 raise

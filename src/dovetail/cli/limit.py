@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dovetail.cli.reach import as_json, print_json, print_lines, with_client
+from dovetail.cli.reach import as_json, print_json, print_lines, warn_of_unknown, with_client
 from dovetail.client.connection import Client
 from dovetail.text.tables import Column, table
 
@@ -71,6 +71,7 @@ def set_limit(client: Client, user: str, **given: str | None) -> None:
     row = next(row for row in found["limits"] if row["user"] == user)
     told = ", ".join(f"{name.replace('_', '-')} {_most(row[name])}" for name in _NAMES)
     click.echo(f"{'Everybody' if user == '*' else user} may have: {told}.")
+    warn_of_unknown(found)
 
 
 def _most(value: float | None) -> str:

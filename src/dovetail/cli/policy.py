@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from dovetail.cli.job_columns import number
-from dovetail.cli.reach import as_json, print_json, print_lines, with_client
+from dovetail.cli.reach import (
+    as_json,
+    print_json,
+    print_lines,
+    warn_of_unknown,
+    with_client,
+)
 from dovetail.client.connection import Client
 from dovetail.text.tables import Column, table
 
@@ -117,10 +123,11 @@ def set_tenant(
         "users": known.get("users", []) if users is None else _names(users),
         "groups": known.get("groups", []) if groups is None else _names(groups),
     }
-    client.put("/v1/tenants", asked)
+    found = client.put("/v1/tenants", asked)
     limit = "no quota" if asked["gpu_quota"] is None else f"a quota of {asked['gpu_quota']:g} GPUs"
     told = f"Tenant {name} has {limit} and weight {asked['weight']:g}"
     click.echo(f"{told}, for {_told_for(asked)}.")
+    warn_of_unknown(found)
 
 
 def _names(text: str) -> list[str]:

@@ -25,7 +25,7 @@ from dovetail.predict.boosting import missing
 from dovetail.predict.learner import BOOSTED, HISTORY_MEAN, MIXTURE, RECENT_MEAN
 from dovetail.predict.memory import Memory, Story
 from dovetail.predict.reasons import Explained, explained
-from dovetail.text.times import span
+from dovetail.text.durations import duration_text
 
 _WAYS = (MIXTURE, BOOSTED, RECENT_MEAN, HISTORY_MEAN)
 
@@ -62,7 +62,7 @@ def predict(
     stories, now = told or _of_daemon(ctx.obj)
     memory = Memory()
     memory.take_in(stories)
-    found = explained(way, memory, job, now, span)
+    found = explained(way, memory, job, now, duration_text)
     if as_json:
         print_json({**asdict(found), "finished": memory.finished})
     else:
@@ -73,8 +73,14 @@ def _say(found: Explained) -> None:
     if found.seconds is None or found.low is None or found.high is None:
         click.echo(f"Unknown: {'; '.join(found.because)}.")
         return
-    sure = f"between {span(found.low)} and {span(found.high)} in four cases of five"
-    click.echo(f"About {span(found.seconds)}; {sure}.")
+    if found.stopped:
+        click.echo(
+            f"{duration_text(found.seconds)}: its time limit ends it then, before it is done."
+        )
+    else:
+        low, high = duration_text(found.low), duration_text(found.high)
+        sure = f"between {low} and {high} in four cases of five"
+        click.echo(f"About {duration_text(found.seconds)}; {sure}.")
     click.echo(f"By {found.predictor}, because of")
     click.echo("\n".join(f"  {line}" for line in found.because))
 

@@ -16,7 +16,8 @@ import click
 from dovetail.client.shell import environment
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.profile_table import Table, Timing, text_of
-from dovetail.text.times import span
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import figures_table
 
 _SETTINGS = {"allow_interspersed_args": False}
 
@@ -148,17 +149,12 @@ def _listing(table: Table) -> str:
             f"{own.steps_per_s:.4g}",
             f"{own.startup_s:.2f} s",
             "" if own.watts is None else f"{own.watts:.0f}",
-            "" if table.steps is None else span(own.seconds(table.steps)),
+            "" if table.steps is None else duration_text(own.seconds(table.steps)),
         ]
         for own in table.timings
     ]
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
-    widths = {i: max(len(row[i]) for row in [heads, *rows]) for i in used}
-    lines = [
-        "  ".join(f"{row[i]:<{widths[i]}}" if not i else f"{row[i]:>{widths[i]}}" for i in used)
-        for row in [heads, *rows]
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(figures_table([[row[i] for i in used] for row in [heads, *rows]]))
 
 
 def _how_to_name_it(out: Path, steps: float | None) -> str:

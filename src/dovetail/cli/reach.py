@@ -55,16 +55,23 @@ def print_lines(lines: list[str]) -> None:
     click.echo("\n".join(lines))
 
 
+def warn_of_unknown(found: Mapping[str, Any]) -> None:
+    """Users and groups may come later from a directory; more often a name is misspelled."""
+    for own in found["unknown"]:
+        told = f"the system knows no {own}: this holds once there is one"
+        click.echo(f"dovetail: warning: {told}", err=True)
+
+
 def is_id(text: str) -> bool:
     """`12` or `12.3`, rather than a name."""
     return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
 
 
-def found_jobs(client: Client, wanted: str) -> list[dict[str, Any]]:
+def found_jobs(client: Client, wanted: str, quiet: bool = False) -> list[dict[str, Any]]:
     """The job of that id; for the number of an array all its members, also those that ended; for a
-    name or pattern the caller's that live, else the last one that ended."""
+    name or pattern the caller's that live, else the last one that ended, each with all its array."""
     if not is_id(wanted):
-        return _named(client, wanted)
+        return _named(client, wanted, quiet)
     try:
         return [client.get(f"/v1/jobs/{wanted}")]
     except Refused as error:
@@ -91,21 +98,49 @@ def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
     return found
 
 
-def _named(client: Client, name: str) -> list[dict[str, Any]]:
+def _named(client: Client, name: str, quiet: bool) -> list[dict[str, Any]]:
     """By number. Others' jobs only where the caller has none of that name."""
+    me = _me()
     live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
-    rows = _own(live) or _own(client.get("/v1/history", name=name, limit=1)["jobs"])
+    rows = [row for row in live if row["user"] == me] or live
+    rows = rows or _ended_last(client, name, me, quiet) or _ended_last(client, name, None, quiet)
     if not rows:
         lists = f"{command_again()} queue and history list them"
         raise Refused(404, f"there is no job called {name!r}; {lists}")
+    rows = _with_their_arrays(client, name, rows)
     return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
 
 
-def _own(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _me() -> str:
     from dovetail.daemon.users.callers import user_name
 
-    me = user_name(os.getuid())
-    return [row for row in rows if row["user"] == me] or rows
+    return user_name(os.getuid())
+
+
+def _ended_last(client: Client, name: str, user: str | None, quiet: bool) -> list[dict[str, Any]]:
+    """The one that ended last, if any; that there are others is said."""
+    rows: list[dict[str, Any]] = client.get("/v1/history", name=name, user=user, limit=2)["jobs"]
+    if len({array_of(row["id"]) for row in rows}) > 1 and not quiet:
+        many = f"several jobs called {name} have ended; this is {array_of(rows[0]['id'])}, the last"
+        click.echo(f"dovetail: {many}; {command_again()} history lists them", err=True)
+    return rows[:1]
+
+
+def _with_their_arrays(
+    client: Client, name: str, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Members of that name that have ended before others of their array."""
+    arrays = {array_of(row["id"]) for row in rows if "." in row["id"]}
+    if not arrays:
+        return rows
+    ended = client.get("/v1/history", name=name, limit=MOST_ROWS)["jobs"]
+    found = {row["id"]: row for row in ended if array_of(row["id"]) in arrays}
+    return list({**{row["id"]: row for row in rows}, **found}.values())
+
+
+def array_of(job_id: str) -> str:
+    """Of one that is of no array: itself."""
+    return job_id.partition(".")[0]
 
 
 def _members(client: Client, array: str) -> list[dict[str, Any]]:

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dovetail.core.errors import BadInput
-from dovetail.experiments.summary_table import aligned, counted
 from dovetail.models.speed_table import model_type
+from dovetail.text.counting import counted
+from dovetail.text.tables import figures_table
 
 _WIDTH = 100
 
@@ -75,7 +76,7 @@ def _table(found: dict[str, Any]) -> list[str]:
     for one in found["kinds"]:
         told = [one["speed"], one.get("median_of_all"), *([one["of_one_gpu"]] if several else [])]
         rows.append([one["kind"], *map(_times, told)])
-    return aligned(rows)
+    return figures_table(rows)
 
 
 def _gpus(found: dict[str, Any]) -> str:

@@ -21,9 +21,10 @@ from dovetail.cli.reach import (
 )
 from dovetail.cli.study_follow import path_of
 from dovetail.client.connection import Client
-from dovetail.client.study_rows import best_text, counts_text, study_columns
+from dovetail.client.study_rows import best_text, counts_text, is_hidden, study_columns
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.text.tables import clean, counted, has_colours, is_terminal, table, width
+from dovetail.text.counting import counted
+from dovetail.text.tables import clean, has_colours, is_terminal, table, width
 
 _ELSEWHERE = {
     "policies": ("dovetail.cli.study_policies", "policies", "List policies and parameters."),
@@ -117,13 +118,24 @@ def _print_study(found: dict[str, Any], with_curves: bool, all_: bool) -> None:
         click.echo(clean(f"… and {left:,} more: {again}"), err=True)
 
 
+def _readable(client: Client, name: str) -> dict[str, Any]:
+    """The study, for what is nothing without its values."""
+    found: dict[str, Any] = client.get(path_of(name))
+    if is_hidden(found):
+        owner = found["user"]
+        raise BadInput(
+            f"study {name!r} is {owner}'s: only {owner} or an administrator may see its values"
+        )
+    return found
+
+
 @study.command()
 @_name
 @as_json
 @with_client
 def best(client: Client, name: str, as_json: bool) -> None:
     """The best settings so far."""
-    found = client.get(path_of(name))
+    found = _readable(client, name)
     if not found["best"]:
         raise BadInput(f"study {name} has no value of {found['metric']}: {counts_text(found)}")
     if as_json:
@@ -181,7 +193,7 @@ def report(client: Client, name: str, out: str | None) -> None:
     """Write a page of it: curves, GPUs, settings, and what other policies would have cost."""
     from dovetail.reports.study_page import write_study
 
-    found = client.get(path_of(name))
+    found = _readable(client, name)
     path = Path(out or f"{_file_name(found['name'])}.html")
     write_study(path, {**found, "trials": _with_last_lines(client, found["trials"])})
     click.echo(f"Report: {path.absolute()} ({counted(len(found['trials']), 'trial')})")

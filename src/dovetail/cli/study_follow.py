@@ -24,8 +24,8 @@ from dovetail.client.study_rows import (
     tells_counts,
     value_text,
 )
+from dovetail.text.durations import duration_text
 from dovetail.text.tables import Row, clean, has_colours, width
-from dovetail.text.times import span
 
 _FIRST_LOOK_S, _REDRAW_S = 0.1, 1.0  # at first more often: it may fail, or be over, at once
 _PATIENCE = 5.0  # a study that takes long to tell is asked for less often
@@ -136,7 +136,7 @@ def _row(client: Client, study_id: str) -> dict[str, Any]:
 
 def new_best(study: Row, row: Row) -> str:
     """`3 min  val_loss 0.41 by trial 3 at step 2 (lr 0.01, units 64)`"""
-    told = f"{span(row['age_s']):>9}  {study['metric']} {best_text(row)}"
+    told = f"{duration_text(row['age_s']):>11}  {study['metric']} {best_text(row)}"
     return clean(f"{told} ({settings_text(row['best']['settings'])})")
 
 
@@ -145,7 +145,7 @@ def new_best(study: Row, row: Row) -> str:
 
 def ending(study: Row) -> list[str]:
     """How it ended, and what came of it."""
-    told = f"Study {study['name']} closed after {span(study['age_s'])}"
+    told = f"Study {study['name']} closed after {duration_text(study['age_s'])}"
     counts = "" if tells_counts(study["reason"]) else counts_text(study)
     told += f": {study['reason']}" if study["reason"] else ""
     lines = [f"{told}; {counts}." if counts else f"{told}."]

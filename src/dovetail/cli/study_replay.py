@@ -10,8 +10,8 @@ import click
 
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.experiments.parallel import each
-from dovetail.experiments.summary_table import aligned
 from dovetail.extras import explained
+from dovetail.text.tables import figures_table
 from dovetail.tune.comparison import Race, Terms, races, summary
 from dovetail.tune.recorded import DIRECTIONS, Task, read_curves
 from dovetail.tune.rules.registry import make
@@ -154,7 +154,7 @@ _TITLES = (
 
 
 def _say(rows: Sequence[Mapping[str, Any]], terms: Terms, failures: Mapping[str, str]) -> None:
-    for line in aligned([_TITLES, *(_cells(row) for row in rows)]):
+    for line in figures_table([_TITLES, *(_cells(row) for row in rows)]):
         click.echo(line)
     for name, why in failures.items():
         click.echo(f"{name}  failed: {why}")

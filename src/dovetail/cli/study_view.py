@@ -11,8 +11,10 @@ from typing import NamedTuple
 from dovetail.cli.reach import command_again
 from dovetail.client.study_rows import (
     CLOSED,
+    FOR_ITS_OWNER,
     best_text,
     counts_text,
+    is_hidden,
     is_minimised,
     misfit_text,
     points_of,
@@ -29,9 +31,11 @@ from dovetail.client.study_rows import (
     value_text,
     whole_steps,
 )
+from dovetail.text.counting import counted
 from dovetail.text.curves import BEST, PLAIN, RUNNING, Curve, Titles, chart
-from dovetail.text.tables import Row, clean, columns_of, counted, cut, padded, paint, table
-from dovetail.text.times import clock, moment, span
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import Row, clean, columns_of, cut, facts_table, padded, paint, table
+from dovetail.text.times import clock, moment
 
 SHOWN = 20  # trials, unless all are asked for
 CHART_LINES = 20
@@ -42,23 +46,19 @@ _BAR = 20
 
 
 def details(study: Row, now: float) -> list[str]:
-    pairs = [(name, clean(text)) for name, text in _pairs(study, now) if text]
-    wide = max(len(name) for name, _ in pairs)
-    return [f"{name.ljust(wide)}  {text}" for name, text in pairs]
+    return facts_table(_facts(study, now))
 
 
-def _pairs(study: Row, now: float) -> Iterator[tuple[str, str]]:
+def _facts(study: Row, now: float) -> Iterator[tuple[str, str]]:
     yield "study", f"{study['name']} (id {study['id']}, {study['user']})"
     yield "state", state_text(study)
     yield "trials", "" if tells_counts(study["reason"]) else counts_text(study)
     best = study["best"]
-    is_hidden = not study["metric"]  # of another user: see the daemon's `sight`
-    told = f"{study['metric']} {best_text(study)}" if best else best_text(study)
-    yield "best", "for its owner and administrators to see" if is_hidden else told
+    yield "best", f"{study['metric']} {best_text(study)}" if best else best_text(study)
     yield "settings", settings_text(best["settings"]) if best else ""
     yield "target", target_text(study)
     better = f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"
-    yield "metric", "" if is_hidden else better
+    yield "metric", "" if is_hidden(study) else better
     yield "each", f"{counted(study['steps'], 'step')}{_every(study)}"
     yield "policy", f"{study['policy']}; sampler {study['sampler']}, seed {study['seed']}"
     yield "opened", moment(study["opened_at"], now)
@@ -77,7 +77,7 @@ def _every(study: Row) -> str:
 
 def _budget(study: Row) -> str:
     budget = study["budget"] or {}
-    told = [span(budget["time"])] if budget.get("time") is not None else []
+    told = [duration_text(budget["time"])] if budget.get("time") is not None else []
     if budget.get("gpu_hours") is not None:
         told.append(f"{budget['gpu_hours']:g} GPU-hours")
     return ", ".join(told)
@@ -95,7 +95,7 @@ def _switches(study: Row) -> str:
 
 def _brief(seconds: float) -> str:
     """Freezing a process takes milliseconds."""
-    return span(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+    return duration_text(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
 def trials_table(study: Row, most: int | None, room: int, colours: bool) -> list[str]:
@@ -121,6 +121,8 @@ def best_lines(study: Row) -> list[str]:
 
 def curves(study: Row, size: tuple[int, int], colours: bool) -> list[str]:
     best = study["best"]
+    if is_hidden(study):
+        return [f"The curves are {FOR_ITS_OWNER}."]
     number = best["trial"] if best else None
     drawn = [Curve(points_of(trial), _layer(trial, number)) for trial in study["trials"]]
     metric, target = clean(str(study["metric"])), study["target"]
@@ -209,7 +211,8 @@ def _best_line(study: Row) -> str:
     told = (
         f"{clean(str(study['metric']))} {best_text(study)}" if study["best"] else best_text(study)
     )
+    told = f"best {told}" if is_hidden(study) else told
     if study["target"] is not None:
         told += f" · target {target_text(study)}"
     word = "took" if study["state"] == CLOSED else "for"
-    return f"{told} · {word} {span(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"
+    return f"{told} · {word} {duration_text(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"

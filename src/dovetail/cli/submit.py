@@ -13,7 +13,7 @@ import click
 from dovetail.cli.reach import as_json, found_jobs, with_client
 from dovetail.client.connection import Client, Refused
 from dovetail.client.shell import as_sent
-from dovetail.text.tables import counted
+from dovetail.text.counting import counted
 
 Answer = TypeVar("Answer")
 

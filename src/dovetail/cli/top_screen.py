@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dovetail.cli.job_columns import COLUMNS, expected, progress
+from dovetail.text.durations import duration_text
 from dovetail.text.tables import (
     PHASE_STYLES,
     Row,
@@ -17,7 +18,6 @@ from dovetail.text.tables import (
     paint,
     table,
 )
-from dovetail.text.times import span
 
 _BAR = 12
 _QUEUE = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "reason")
@@ -87,7 +87,11 @@ def _occupant(name: str, own: Mapping[str, Any], row: Row | None, columns: int) 
         told += f" ({own['share']:.0%})"
     if row is None:
         return name + cut(told, columns - len(name))
-    pieces = [padded(cut(told, 24), 24), padded(cut(own["user"], 8), 8), f"{span(row['run_s']):>9}"]
+    pieces = [
+        padded(cut(told, 24), 24),
+        padded(cut(own["user"], 8), 8),
+        f"{duration_text(row['run_s']):>11}",
+    ]
     pieces += [part for part in (clean(progress(row)), expected(row)) if part]
     line, bar, room = "  ".join(pieces), _bar(row), columns - len(name)
     if bar and columns_of(line) + 2 + columns_of(bar) <= room:

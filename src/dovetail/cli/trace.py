@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from dovetail import traces
@@ -119,6 +121,10 @@ def _generate_scenario(
 
     if out == "-":
         raise click.UsageError("a scenario is a folder of four files; name it with --out")
+    if _is_file(out):
+        raise click.UsageError(
+            f"--out {out}: a scenario is a folder of four files, not one; name a folder"
+        )
     usual = Scenario()
     number = usual.nodes if nodes is None else nodes
     if jobs == 0:
@@ -126,6 +132,11 @@ def _generate_scenario(
     many = 10 * number if jobs is None else jobs - 1  # besides the one at the very start
     wanted = Scenario(number, many, load or usual.load, seed, site)
     write_instance(out, draw(wanted))
+
+
+def _is_file(out: str) -> bool:
+    """One that is there, or what `generate` would write as one."""
+    return out.removesuffix(".gz").endswith((".csv", ".jsonl")) or Path(out).is_file()
 
 
 def _part(load: str | None) -> float:

@@ -15,7 +15,8 @@ from dovetail.client.connection import Client, Refused
 from dovetail.client.shell import as_sent
 from dovetail.client.study_rows import has_ended_well
 from dovetail.core.errors import BadInput
-from dovetail.text.tables import clean, counted
+from dovetail.text.counting import counted
+from dovetail.text.tables import clean
 
 
 @click.command()

@@ -20,8 +20,8 @@ from dovetail.client.connection import Client, Unreachable
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.extras import check_live
 from dovetail.home import Home, check_own, find_home, home_in, system_home
-from dovetail.text.tables import counted
-from dovetail.text.times import span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 _STARTS_WITHIN_S = 120.0
 _STOPS_WITHIN_S = 60.0
@@ -325,7 +325,8 @@ def _wait_until_gone(pid: int) -> None:
     while _lives(pid):
         if time.monotonic() > until:
             raise BadInput(
-                f"the daemon (process {pid}) was told to stop, but has not in {span(_STOPS_WITHIN_S)}"
+                f"the daemon (process {pid}) was told to stop, but has not in "
+                f"{duration_text(_STOPS_WITHIN_S)}"
             )
         time.sleep(0.02)
 

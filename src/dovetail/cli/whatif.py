@@ -17,15 +17,11 @@ from dovetail.cli.submit import (
 from dovetail.client.connection import Client, Refused
 from dovetail.client.shell import as_sent
 from dovetail.daemon.foresight.intervals import Span
-from dovetail.daemon.foresight.wording import (
-    clock_time,
-    folded,
-    labelled,
-    lasting,
-    number_of,
-    span_text,
-)
+from dovetail.daemon.foresight.wording import folded, labelled, span_text
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 from dovetail.text.tables import Column, Row, clean, table
+from dovetail.text.times import clock
 
 _IN_TIME = {
     "yes": "yes, in nine of ten cases or more",
@@ -74,7 +70,7 @@ def _ask(client: Client, spec: Mapping[str, Any], by: str | None) -> dict[str, A
 
 def _lines(found: Row) -> Iterator[str]:
     asked, now = found["as_asked"], found["now"]
-    size = f"{number_of(found['gpus'], 'GPU')}, priority {found['priority']:g}"
+    size = f"{counted(found['gpus'], 'GPU')}, priority {found['priority']:g}"
     yield from folded(f"{found['name']} ({size}) {_times(asked, now)}.")
     yield ""
     for label, text in _facts(found):
@@ -83,7 +79,7 @@ def _lines(found: Row) -> Iterator[str]:
     if found["alternatives"]:
         yield from table(_columns(found), [asked, *found["alternatives"]])
     else:
-        yield f"Nothing better was found; {number_of(found['tried'], 'alternative')} tried."
+        yield f"Nothing better was found; {counted(found['tried'], 'alternative')} tried."
 
 
 def _times(row: Row, now: float) -> str:
@@ -91,18 +87,22 @@ def _times(row: Row, now: float) -> str:
         return "would wait, until when is unknown"
     if row["end"] is None:
         return f"would start {span_text(Span(**row['start']), now)}; when it would end is unknown"
-    start, end = span_text(Span(**row["start"]), now), span_text(Span(**row["end"]), now)
-    return f"would start {start} and end {end}"
+    start, end = Span(**row["start"]), Span(**row["end"])
+    told = f"would start {span_text(start, now)} and"
+    if start.high is not None and end.low >= start.high:
+        return f"{told} end {span_text(end, now)}"
+    runs = duration_text(end.expected - start.expected)
+    return f"{told} end {runs} after that: {span_text(end, now)}"
 
 
 def _facts(found: Row) -> Iterator[tuple[str, str]]:
     asked, now = found["as_asked"], found["now"]
     if found["deadline"] is not None:
         late = asked["late_s"]
-        told = "" if late is None else f", {lasting(late)} too late" if late else ", in time"
-        yield "due", f"{clock_time(found['deadline'], now)}{told}"
+        told = "" if late is None else f", {duration_text(late)} too late" if late else ", in time"
+        yield "due", f"{clock(found['deadline'], now)}{told}"
     if found["by"] not in (None, found["deadline"]):
-        yield "by then", f"{clock_time(found['by'], now)}: {_IN_TIME[asked['in_time']]}"
+        yield "by then", f"{clock(found['by'], now)}: {_IN_TIME[asked['in_time']]}"
     yield "cost", _cost_text(asked["cost"]) if asked["cost"] else f"unknown: {found['uncosted']}"
     yield "others", _others_text(asked["others"])
     yield "rests on", f"{asked['rests_on']}; policy {found['policy']}"
@@ -127,8 +127,8 @@ def _others_text(others: Row) -> str:
     if not others["later"]:
         return "nobody else ends later"
     verb = "ends" if others["later"] == 1 else "end"
-    most = f"job {others['job']} most, by {lasting(others['most_s'])}"
-    return f"{number_of(others['later'], 'other job')} {verb} later, {most}"
+    most = f"job {others['job']} most, by {duration_text(others['most_s'])}"
+    return f"{counted(others['later'], 'other job')} {verb} later, {most}"
 
 
 # ---------------------------------------------------------------------------------------- the table
@@ -152,11 +152,11 @@ def _columns(found: Row) -> list[Column]:
 
 def _time(span: Row | None, which: str, now: float) -> str:
     at = None if span is None else span[which]
-    return "?" if at is None else clock_time(at, now)
+    return "?" if at is None else clock(at, now)
 
 
 def _late(row: Row) -> str:
-    return lasting(row["late_s"]) if row["late_s"] else "-"
+    return duration_text(row["late_s"]) if row["late_s"] else "-"
 
 
 def _total(row: Row) -> str:
@@ -165,4 +165,4 @@ def _total(row: Row) -> str:
 
 def _others(row: Row) -> str:
     others = row["others"]
-    return f"{others['later']}, ≤ {lasting(others['most_s'])}" if others["later"] else "-"
+    return f"{others['later']}, ≤ {duration_text(others['most_s'])}" if others["later"] else "-"

@@ -12,7 +12,7 @@ from typing import Any
 from dovetail.client.connection import BrokenOff, Client, Unreachable
 from dovetail.core.errors import DovetailError
 from dovetail.jobfiles.gone_output import gone_text
-from dovetail.text.times import span
+from dovetail.text.durations import duration_text
 
 ENDED = ("finished", "failed", "cancelled")  # phases
 FAILED = 3
@@ -55,7 +55,8 @@ def patiently(client: Client, path: str, until: float | None = None) -> dict[str
                 raise
             if now > away_since + _SAY_AFTER_S and not is_said:
                 is_said = True
-                told = f"What runs goes on, but {error}. Waiting {span(gives_up - now)} for it."
+                wait = duration_text(gives_up - away_since)
+                told = f"What runs goes on, but {error}. Waiting {wait} for it."
                 print(told, file=sys.stderr, flush=True)
         time.sleep(0.5)
 
@@ -107,7 +108,7 @@ def ending(row: dict[str, Any]) -> str:
     """`job 7 (train) finished after 3 min`"""
     told = f"job {row['id']} ({row['name']}) {row['phase']}"
     if row["started_at"] is not None:
-        told += f" after {span(row['run_s'])}"
+        told += f" after {duration_text(row['run_s'])}"
     return f"{told}: {row['reason']}" if row["reason"] and row["phase"] != "finished" else told
 
 

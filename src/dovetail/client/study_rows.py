@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, inf, isnan, nan
 from typing import Any
 
+from dovetail.text.durations import duration_text
 from dovetail.text.tables import Column, Row, that_fit
-from dovetail.text.times import span
 
 CLOSED = "closed"
+FOR_ITS_OWNER = "for its owner and administrators to see"
 _STATE_STYLES = {
     "open": "green", "running": "green", "stopped": "yellow", "paused": "yellow",
     "failed": "red", "new": "dim", "closed": "dim",
@@ -76,9 +77,16 @@ def place(trial: Row) -> str:
     return str(stints[-1][2]) if stints and stints[-1][1] is None else ""
 
 
+def is_hidden(study: Row) -> bool:
+    """Another user's, of whom only that there is one is told: see the daemon's `sight`."""
+    return study.get("metric") == ""
+
+
 def best_text(study: Row) -> str:
     """`0.0512 by trial 7 at step 27`"""
     best = study["best"]
+    if is_hidden(study):
+        return FOR_ITS_OWNER
     if not best:
         return "no value" if study["state"] == CLOSED else "no value yet"
     return f"{value_text(best['value'])} by trial {best['trial']} at step {best['step']:g}"
@@ -89,7 +97,7 @@ def target_text(study: Row) -> str:
     if study["target"] is None:
         return ""
     reached = study["reached_s"]
-    told = "not reached yet" if reached is None else f"reached after {span(reached)}"
+    told = "not reached yet" if reached is None else f"reached after {duration_text(reached)}"
     if reached is None and study["state"] == CLOSED:
         told = "not reached"
     return f"{value_text(study['target'])}, {told}"
@@ -146,29 +154,38 @@ def quiet_text(study: Row, command: str) -> str:
     quiet = study.get("quiet")
     if not quiet:
         return ""
+    told = _unheard_text(study, quiet) if quiet["usual_s"] is None else _stuck_text(quiet)
+    return f"{told}; see {command} logs {quiet['job']}"
+
+
+def _stuck_text(quiet: Row) -> str:
     number, *others = quiet["trials"]
-    if quiet["usual_s"] is None:
-        metric = study.get("metric", "the metric")
-        told = f"no trial has reported {metric} yet after {span(quiet['seconds'])}"
-        if quiet["told"]:
-            told += f"; trial {number} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
-        told += _printed_text(quiet)
-    else:
-        likewise = f" ({len(others):,} more likewise)" if others else ""
-        usual = span(quiet["usual_s"])
-        told = f"trial {number} has reported nothing new for {span(quiet['seconds'])}{likewise}"
-        told += f", where {usual} is usual"
-    return f"{told}; see {command} logs {quiet['job']}; a time_limit ends trials that hang"
+    likewise = f" ({len(others):,} more likewise)" if others else ""
+    told = (
+        f"trial {number} has reported nothing new for {duration_text(quiet['seconds'])}{likewise}"
+    )
+    usual = duration_text(quiet["usual_s"])
+    return f"{told}, where {usual} is usual; a time_limit ends trials that hang"
 
 
-def _printed_text(quiet: Row) -> str:
-    """What was printed and not understood, and what would help."""
-    if not quiet.get("printed"):
-        return ""
-    told = f"; it printed: {' ⏎ '.join(quiet['printed'])}"
-    if quiet["pattern"]:
-        told += f"; to have that understood, add to the study: metric_pattern: '{quiet['pattern']}'"
-    return told
+def _unheard_text(study: Row, quiet: Row) -> str:
+    """What came instead of the metric, and what would help."""
+    metric = study.get("metric", "the metric")
+    told = f"no trial has reported {metric} yet after {duration_text(quiet['seconds'])}"
+    if quiet["told"]:
+        told += (
+            f"; trial {quiet['trials'][0]} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
+        )
+    if quiet.get("printed"):
+        told += f"; it printed: {' ⏎ '.join(quiet['printed'])}"
+    if quiet.get("pattern"):
+        pattern = f"metric_pattern: '{quiet['pattern']}'"
+        return f"{told}; to have that understood, add to the study: {pattern}"
+    way = (
+        f"have the script report {metric}, or say in the study's metric_pattern where it is printed"
+    )
+    hang = "" if quiet["told"] or quiet.get("printed") else "; a time_limit ends trials that hang"
+    return f"{told}; {way}{hang}"
 
 
 def _misfits(trial: Row, whole: int) -> bool:
@@ -207,7 +224,7 @@ STUDIES = (
     Column("BEST", lambda row: value_text((row["best"] or {}).get("value")), right=True),
     Column("TARGET", _short_target, right=True),
     Column("GPU-H", lambda row: f"{row['gpu_hours']:.3g}", right=True),
-    Column("FOR", lambda row: span(row["age_s"]), right=True),
+    Column("FOR", lambda row: duration_text(row["age_s"]), right=True),
     Column("NOTE", lambda row: str(row["reason"]), least=10),
 )
 

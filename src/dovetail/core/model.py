@@ -144,11 +144,13 @@ class Job:
         ways = [(option.kind, option.gpus) for option in self.options]
         if len(set(ways)) < len(ways):
             raise ValueError(f"job {self.id!r} has two options of one kind and number of GPUs")
-        usual = [(kind, self.gpus) for kind in self.kinds]
-        if not usual or not set(usual) <= set(ways):
+        missing = [kind for kind in self.kinds if (kind, self.gpus) not in ways]
+        if missing or not self.kinds:
+            known = "|".join([f"{kind}:{gpus}" for kind, gpus in ways])
             raise ValueError(
-                f"job {self.id!r} asks for {self.gpus} GPUs of {' or '.join(self.kinds) or 'any kind'}, "
-                "which is none of its options"
+                f"job {self.id!r} asks for {self.gpus} GPUs of {' or '.join(missing) or 'any kind'}, "
+                f"which is none of its options ({known}): add that option, or ask for kinds and a "
+                "number of GPUs that have one"
             )
 
     def option(self, kind: str, gpus: int) -> Option | None:
@@ -260,7 +262,6 @@ class Shape:
         self.plain: Final = (
             self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
-        self.anyhow: Final = self.plain and not self.kinds  # any GPUs will do (none has options)
         self.pools: Any = None  # kept here by the room, see Room.eligible
 
     def __str__(self) -> str:

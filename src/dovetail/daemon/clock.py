@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from dovetail.core.model import Seconds
 from dovetail.store import Ended, Filter, Store
+from dovetail.text.durations import duration_text
 from dovetail.worlds.local.keeper import boot_id
 
 TOLERANCE_S = 2.0
@@ -91,8 +92,8 @@ class Clock:
             self._mend_rows(before[wrong:], by)
             since = f"since {_told(shifted[0].began)}, and times noted meanwhile were put right"
         return (
-            f"the wall clock was set {'forward' if by > 0 else 'back'} by {_length(abs(by))}: it is "
-            f"believed {since}"
+            f"the wall clock was set {'forward' if by > 0 else 'back'} by {duration_text(abs(by))}: "
+            f"it is believed {since}"
         )
 
     def _first_wrong(self, now: Seconds, then: float) -> int | None:
@@ -137,13 +138,6 @@ def _stretches(store: Store) -> list[Stretch]:
 
 def _told(at: float) -> str:
     return datetime.fromtimestamp(at).isoformat(" ", "seconds")
-
-
-def _length(seconds: Seconds) -> str:
-    for unit, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} s"
 
 
 def wall() -> float:

@@ -48,7 +48,7 @@ from dovetail.daemon.submissions import (
 from dovetail.daemon.users.admission import Admission
 from dovetail.daemon.users.byte_quota import PER_CHANGE, Intake, size_of
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Limits
+from dovetail.daemon.users.limits import Allowed, Limits
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
@@ -211,6 +211,10 @@ class Service:
             return job
 
         return self._look(look)
+
+    def allowed(self, caller: Caller) -> Allowed:
+        """What `why` and `whatif` may suggest to them."""
+        return self._look(lambda view, now: self._parts.limits.allowed(caller, view))
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))

@@ -13,11 +13,11 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.experiments.cost_options import costs_believed, costs_given
 from dovetail.experiments.experiment import Experiment, with_interruption_cost, with_time_error
-from dovetail.experiments.summary_table import counted
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed_table import SpeedTable, model_type
 from dovetail.models.workload import Arrival
+from dovetail.text.counting import counted
 from dovetail.traces.clusters.cluster_text import (
     read_cluster,
     read_cluster_tenants,

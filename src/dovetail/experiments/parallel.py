@@ -15,7 +15,9 @@ from typing import Any, Generic, TypeVar
 from dovetail.core.errors import DovetailError
 from dovetail.experiments.experiment import Experiment, simulate, unfinished
 from dovetail.experiments.files import JOURNAL
-from dovetail.experiments.time_left import Bar, Pace
+from dovetail.experiments.progress_bar import ProgressBar
+from dovetail.experiments.time_left import Pace
+from dovetail.experiments.workers import processors
 from dovetail.results.record import RunRecord
 
 T = TypeVar("T")
@@ -82,29 +84,25 @@ def each(
     error is raised.
     """
     forks = len(names) > 1 and hasattr(os, "fork")
-    pace = Pace(sizes, _processors() if forks else 1)
-    with _ending_when_told(), Bar(pace, doing, quiet) as bar:
+    pace = Pace(sizes, processors() if forks else 1)
+    with _ending_when_told(), ProgressBar(quiet, doing) as bar:
         if forks:
             return _Side(names, work, pace, bar, abandon).by_side()
         return Outcome([_alone(number, work, pace, bar) for number in range(len(names))])
 
 
 def _alone(
-    number: int, work: Callable[[int, Callable[[int], object]], T], pace: Pace, bar: Bar
+    number: int, work: Callable[[int, Callable[[int], object]], T], pace: Pace, bar: ProgressBar
 ) -> T:
     pace.begin(number)
 
     def tell(done: int) -> None:
         pace.tell(number, done)
-        bar.show()
+        bar.show(pace.part(), pace.left_text())
 
     result = work(number, tell)
     pace.end(number)
     return result
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _one(
@@ -150,7 +148,7 @@ class _Side(Generic[T]):
         names: Sequence[str],
         work: Callable[[int, Callable[[int], object]], T],
         pace: Pace,
-        bar: Bar,
+        bar: ProgressBar,
         abandon: Callable[[int], object],
     ) -> None:
         self._names, self._work, self._pace, self._bar = names, work, pace, bar
@@ -183,14 +181,14 @@ class _Side(Generic[T]):
         return Outcome([self._results[number] for number in range(len(self._names))], stopped)
 
     def _run_all(self) -> None:
-        waiting, most = list(range(len(self._names)))[::-1], _processors()
+        waiting, most = list(range(len(self._names)))[::-1], processors()
         while waiting or self._running:
             while waiting and len(self._running) < most:
                 self._begin(waiting.pop())
             self._collect()
             for number in self._running:
                 self._pace.tell(number, self._done[number])
-            self._bar.show()
+            self._bar.show(self._pace.part(), self._pace.left_text())
 
     def _begin(self, number: int) -> None:
         ours, theirs = self._context.Pipe(duplex=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -11,6 +10,9 @@ from dovetail.experiments.files import Failed
 from dovetail.experiments.pareto import Objective
 from dovetail.policies import registry
 from dovetail.predict.speed import SPEEDS
+from dovetail.text.counting import counted
+from dovetail.text.durations import in_one_unit
+from dovetail.text.tables import figures_table, wrapped
 
 Summary: TypeAlias = Mapping[str, float | int | str]
 _COLUMNS = (
@@ -36,9 +38,6 @@ _MONEY = (
     ("migrations", "moves"),
 )
 _OTHER_ENDS = ("failed", "cancelled", "refused")
-_WIDTH = 100
-_VERY_LONG_S = 1e5 * 86400.0
-_SECOND = (1.0, "s")
 
 
 def table(
@@ -50,7 +49,7 @@ def table(
     the figures of the objective with who is on the front. Who failed has a row with the reason."""
     lines = _block(summaries, _COLUMNS)
     for failed in failures:
-        lines += _wrapped(f"{failed.name}  failed: {failed.reason}")
+        lines += wrapped(f"{failed.name}  failed: {failed.reason}")
     if objective is not None:
         lines += ["", *_block(summaries, (_COLUMNS[0], *objective.columns, ("pareto", "front")))]
         lines += _front(summaries, objective)
@@ -62,36 +61,13 @@ def table(
 def _front(summaries: Sequence[Summary], objective: Objective) -> list[str]:
     names = ", ".join(str(summary["policy"]) for summary in summaries if summary["pareto"])
     figures = f"{objective.figure.label.lower()} and {objective.against.label.lower()}"
-    return _wrapped(f"front: {names} (nobody is better in both {figures})")
+    return wrapped(f"front: {names} (nobody is better in both {figures})")
 
 
 def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> list[str]:
     texts = [_texts(key, [summary[key] for summary in summaries]) for key, _ in columns]
     rows = [[title for _, title in columns], *map(list, zip(*texts, strict=True))]
-    return aligned(rows)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Titles, a rule, and a line for each row: a name, then figures."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    room = _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)
-    widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
-    lines = [line for row in rows for line in _lines(row, widths)]
-    lines.insert(1, "  ".join("─" * width for width in widths))
-    return lines
-
-
-def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """A row; a name too long for its column stands above, whole, so that no two look the same."""
-    name, *figures = row
-    above = [] if len(name) <= widths[0] else _wrapped(name)
-    cells = [("" if above else name).ljust(widths[0])]
-    cells += [cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True)]
-    return [*above, "  ".join(cells).rstrip()]
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return figures_table(rows)
 
 
 def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[str]:
@@ -105,7 +81,7 @@ def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[
     return [
         line
         for source, names in knowing.items()
-        for line in _wrapped(f"{source} for {', '.join(names)}")
+        for line in wrapped(f"{source} for {', '.join(names)}")
     ]
 
 
@@ -122,7 +98,7 @@ def _other_ends(summaries: Sequence[Summary]) -> list[str]:
         counts = [f"{summary[key]} {key}" for key in _OTHER_ENDS if summary[key]]
         if counts:
             jobs = counted(int(summary["jobs"]), "job")
-            lines += _wrapped(f"{summary['policy']}: of {jobs} {', '.join(counts)}")
+            lines += wrapped(f"{summary['policy']}: of {jobs} {', '.join(counts)}")
     return lines
 
 
@@ -135,21 +111,14 @@ def searches_told(summaries: Sequence[Summary]) -> list[str]:
         told = f"{summary['search_passes']:,} passes in {summary['searches']:,} decisions"
         if summary["searches_cut"]:
             told += f", {summary['searches_cut']:,} of them cut short by limit_s"
-        lines += _wrapped(f"{summary['policy']}: {told}")
+        lines += wrapped(f"{summary['policy']}: {told}")
     return lines
-
-
-def counted(number: int, thing: str) -> str:
-    """1 job, 2 jobs."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _texts(key: str, values: Sequence[float | int | str]) -> list[str]:
     """Of one column; times in one unit, so that figures can be compared at a glance."""
     if key.endswith("_s"):
-        seconds = [float(value) for value in values]
-        unit = unit_of(sorted(seconds)[(len(seconds) - 1) // 2]) if seconds else _SECOND
-        return [_in(own, unit) for own in seconds]
+        return in_one_unit([float(value) for value in values])
     return [_cell(key, value) for value in values]
 
 
@@ -161,26 +130,3 @@ def _cell(key: str, value: float | int | str) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}"
     return str(value)
-
-
-def unit_of(seconds: float) -> tuple[float, str]:
-    """The one in which it is 2 at least."""
-    units = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-    return next((own for own in units if seconds >= 2 * own[0]), _SECOND)
-
-
-def _in(seconds: float, unit: tuple[float, str]) -> str:
-    size, name = unit
-    return duration(seconds) if seconds >= _VERY_LONG_S else f"{seconds / size:.1f} {name}"
-
-
-def duration_like(seconds: float, other: float) -> str:
-    """In the unit in which that other one is told."""
-    return _in(seconds, unit_of(other))
-
-
-def duration(seconds: float) -> str:
-    """3.2 s, 14.0 min, 5.1 h or 12.3 d; 1.2e+06 d where nobody counts days any more."""
-    if seconds >= _VERY_LONG_S:
-        return f"{seconds / 86400:.2g} d"
-    return _in(seconds, unit_of(seconds))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from heapq import heapify, heapreplace
 from statistics import fmean
-from typing import Any
 
-import click
-
-_STEPS = 1000
+from dovetail.text.durations import duration_text
 
 
 class Pace:
@@ -74,47 +70,7 @@ class Pace:
         passed = self._clock() - self._start
         return passed / (passed + left) if passed + left > 0 else 1.0
 
-
-class Bar:
-    """On the terminal's error output: how much of the time is over, and what is left of it. Silent
-    where nobody watches."""
-
-    def __init__(self, pace: Pace, label: str, quiet: bool) -> None:
-        self._pace = pace
-        self._shown = 0
-        self._bar: Any = None
-        if not quiet and sys.stderr.isatty():
-            self._bar = click.progressbar(
-                length=_STEPS,
-                label=label,
-                file=sys.stderr,
-                show_eta=False,
-                width=40,
-                item_show_func=lambda left: left or "",
-            )
-
-    def __enter__(self) -> Bar:
-        if self._bar is not None:
-            self._bar.__enter__()
-        return self
-
-    def show(self) -> None:
-        if self._bar is None:
-            return
-        place = max(int(_STEPS * self._pace.part()), self._shown)
-        self._bar.update(place - self._shown, _left(self._pace.left_s()))
-        self._shown = place
-
-    def __exit__(self, *problem: Any) -> None:
-        if self._bar is not None:
-            if problem[0] is None:
-                self._bar.update(_STEPS - self._shown, "")
-            self._bar.__exit__(*problem)
-
-
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02} left" if hours else f"{minutes:02}:{rest:02} left"
+    def left_text(self) -> str:
+        """What stands beside a bar; nothing while nothing is known."""
+        left = self.left_s()
+        return "" if left is None else f"{duration_text(left)} left"

@@ -11,7 +11,7 @@ from dovetail.models.workload import Arrival
 if TYPE_CHECKING:
     import numpy as np
 
-SIZE, USER, TENANT, TIME = SHUFFLES = ("size", "user and name", "tenant", "time of submission")
+SIZE, USER, TENANT, TIME = "size", "user and name", "tenant", "time of submission"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def shuffled(scene: Scene, column: str, seed: int) -> Scene:
 def _without_past(arrival: Arrival) -> Arrival:
     """Dates of its own would lie before its new submission."""
     job = replace(arrival.job, deadline=None, after=())
-    return replace(arrival, job=job, cancel_at=None)
+    return replace(arrival, job=job, cancel_at=None, cancel_after_s=None)
 
 
 def _given(own: Arrival, other: Arrival, column: str) -> Arrival:

@@ -30,6 +30,7 @@ from dovetail.insight.worth import (
 )
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
+from dovetail.text.counting import counted
 
 __all__ = ["Decision", "Noise", "Outcome", "Shuffled", "Worth", "decision"]
 
@@ -119,7 +120,7 @@ def _arms(
 def _obstacle(arrivals: Sequence[Arrival], nodes: Sequence[Node], policy: str) -> str:
     what = "what knowledge is worth"
     if len(arrivals) < 2:
-        return f"{what}: the trace has {len(arrivals)} job{'' if len(arrivals) == 1 else 's'}"
+        return f"{what}: the trace has {counted(len(arrivals), 'job')}"
     if not nodes:
         return f"{what}: the cluster has no nodes"
     if not set(sources(policy, "one")) & {"one"}:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
-BEFORE_START = (SUBMIT, HISTORY)
 
 PROFILE_S, RUN_S = 300.0, 3600.0  # what five minutes of profiling, and an hour of running, tell
 _DAY_S = 86_400.0

@@ -11,6 +11,7 @@ from dovetail.insight.periods import Period, interval, period_length, periods_of
 from dovetail.insight.rolling import Errors, Round, Trial, dropped_in, measured_in
 from dovetail.insight.shapes import Shape, shapes_of
 from dovetail.insight.work import Crew, Map, Progress
+from dovetail.text.counting import counted
 
 _JOINED = ("user", "name")  # each tells of the other: shuffled alone, one hides behind the other
 _AS_ONE = " and ".join(_JOINED)
@@ -109,7 +110,7 @@ def _obstacle(features: Features, periods: Sequence[Period]) -> str:
     what = "what predicts durations"
     jobs = len(features.duration)
     if jobs < 2:
-        return f"{what}: the trace has {jobs} job{'' if jobs == 1 else 's'}"
+        return f"{what}: the trace has {counted(jobs, 'job')}"
     if (features.duration == features.duration[0]).all():
         return f"{what}: all durations are equal"
     if not periods:

@@ -13,8 +13,9 @@ from dovetail.insight.arriving import Arriving, arriving
 from dovetail.insight.loading import Loaded, loaded, too_large
 from dovetail.insight.tails import Tail, tail_of
 from dovetail.models.workload import Arrival
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 from dovetail.traces.description import HOUR_S, gpu_seconds, size_class
-from dovetail.traces.description_text import span
 from dovetail.traces.trace import Trace
 
 WEEK_S = 604_800.0
@@ -131,7 +132,7 @@ def _not_measured(
     if len({arrival.job.gpus for arrival in trace.arrivals}) == 1:
         gpus = trace.arrivals[0].job.gpus
         said.append(
-            f"Sizes: every job asks for {gpus} GPU{'' if gpus == 1 else 's'}, or the trace does not "
+            f"Sizes: every job asks for {counted(gpus, 'GPU')}, or the trace does not "
             "say for how many (column gpus)."
         )
     if not owner:
@@ -152,9 +153,9 @@ def _notices(weeks: Sequence[Week]) -> Iterator[str]:
     if thin and rest and thin[0].median_s > 10 * max(week.median_s for week in rest):
         jobs = sum(week.jobs for week in thin)
         yield (
-            f"The first {span(rest[0].start_s)} hold only {jobs:,} jobs, of which half ran longer "
-            f"than {span(thin[0].median_s)}: probably the log holds only those that were still "
-            "running when it began. Figures of that time are not to be trusted."
+            f"The first {duration_text(rest[0].start_s)} hold only {jobs:,} jobs, of which half ran "
+            f"longer than {duration_text(thin[0].median_s)}: probably the log holds only those that "
+            "were still running when it began. Figures of that time are not to be trusted."
         )
 
 

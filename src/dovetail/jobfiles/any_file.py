@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from shlex import quote
 from typing import Any, NamedTuple
 
 import click
@@ -31,7 +32,7 @@ def read(path: str, args: list[str]) -> Described:
     end = os.path.splitext(path)[1]
     if end in _PROGRAMS:
         raise BadInput(
-            f"{path} has no #! line; to run it: dovetail submit -- {_PROGRAMS[end]}{path}"
+            f"{path} has no #! line; to run it: {_typed()} -- {_PROGRAMS[end]}{quote(path)}"
         )
     if args:
         raise BadInput(f"{source} is a description in YAML and takes no arguments: {args[0]!r}")
@@ -47,7 +48,13 @@ def _refuse_what_is_none(path: str) -> None:
         return
     if os.path.isdir(path):
         raise BadInput(f"{path} is a folder; name a file, or a command behind --")
-    raise BadInput(f"there is no file {path!r}; to run a command: dovetail submit -- {path} …")
+    raise BadInput(f"there is no file {path!r}; for a command: {_typed()} -- {quote(path)} …")
+
+
+def _typed() -> str:
+    """Whichever of those that take a description was typed."""
+    context = click.get_current_context(silent=True)
+    return f"dovetail {context.info_name if context else 'submit'}"
 
 
 def _script(text: str, args: list[str], path: str) -> dict[str, Any]:

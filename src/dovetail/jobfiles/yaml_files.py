@@ -30,11 +30,6 @@ NULLS = ("", "~", "null", "Null", "NULL")
 STANDARD = "tag:yaml.org,2002:"
 
 
-def load(path: str) -> JobSpec:
-    """The description in a file; `-` is standard input."""
-    return parse_yaml(text_of(path), "standard input" if path == "-" else path)
-
-
 def parse_yaml(text: str, source: str = "") -> JobSpec:
     """The description in a text; mistakes are told with their line in `source`."""
     from dovetail.jobfiles.job_model import read
@@ -64,15 +59,6 @@ def text_of(path: str) -> str:
         raise BadInput(f"cannot read {path!r}: it is not UTF-8 text") from None
     except ValueError as error:  # a path with a NUL inside
         raise BadInput(f"cannot read {path!r}: {error}") from None
-
-
-def to_yaml(spec: JobSpec) -> str:
-    """As a file that `parse_yaml` takes back."""
-    import yaml
-
-    from dovetail.jobfiles.job_model import dump
-
-    return yaml.safe_dump(dump(spec), sort_keys=False, allow_unicode=False)
 
 
 def located(text: str, source: str) -> tuple[object, dict[Path, int]]:

@@ -17,6 +17,7 @@ class Arrival:
     work_s: Seconds  # how long it runs at speed 1, undisturbed
     failures: tuple[Seconds, ...] = ()  # attempt i dies after that many seconds of running
     cancel_at: Seconds | None = None  # the user gives up then, if it has not ended
+    cancel_after_s: Seconds | None = None  # or when so much of the work is done
 
     def __post_init__(self) -> None:
         if not (isfinite(self.at) and self.at >= 0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from dovetail.core.model import Job
+from dovetail.text.counting import counted
 
 Identity: TypeAlias = tuple[object, ...]
 
@@ -16,7 +17,6 @@ SCRIPT: Final = 4
 SIZE: Final = 3  # the same name and number of GPUs
 NAME: Final = 2
 USER: Final = 1
-EVERYONE: Final = 0
 NOBODY: Final = -1
 
 _LIKE = {
@@ -56,8 +56,8 @@ def described(job: Job, fineness: int, number: int) -> str:
     who = job.user or job.tenant
     by = f" by {who}" if who else ""
     if fineness >= NAME and job.name:
-        runs = f"{number:,} run{'' if number == 1 else 's'}"
+        runs = counted(number, "run")
         same = "this very command" if fineness == COMMAND else job.name
         return f"{runs} of {same}{by}{_LIKE.get(fineness, '')}"
-    jobs = f"{number:,} job{'' if number == 1 else 's'}"
+    jobs = counted(number, "job")
     return f"{jobs}{by}" if fineness >= USER and who else f"{jobs} of all users"

@@ -28,6 +28,7 @@ class Explained:
     high: Seconds | None
     level: float
     because: tuple[str, ...]
+    stopped: bool = False  # its time limit ends it before it is done, as good as surely
 
 
 def explained(
@@ -39,9 +40,13 @@ def explained(
         return Explained(way, None, None, None, LEVEL, (_NOTHING,))
     belief, because = belief_of(job, known, fit), _because(job, known, fit, span)
     limit = job.time_limit_s
-    if limit is not None and belief.high > limit:
-        belief = at_most(belief, limit)
-        because.append(f"its time limit of {span(limit)}, at which it is stopped")
+    if limit is None or belief.high <= limit:
+        return Explained(way, belief.seconds, belief.low, belief.high, LEVEL, tuple(because))
+    if belief.low >= limit:
+        needed = f"it would need about {span(belief.seconds)}"
+        return Explained(way, limit, limit, limit, LEVEL, (because[0], needed), stopped=True)
+    belief = at_most(belief, limit)
+    because.append(f"its time limit of {span(limit)}, at which it is stopped")
     return Explained(way, belief.seconds, belief.low, belief.high, LEVEL, tuple(because))
 
 

@@ -14,6 +14,7 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.jobfiles.profile_table import Timing
 from dovetail.profiling.paces import FEWEST_STEPS, Copy, enough, pace
+from dovetail.text.counting import counted
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.endings import told as told_ending
 from dovetail.worlds.local.energy import Meter
@@ -38,7 +39,7 @@ class Way:
     def __str__(self) -> str:
         what = "slot" if self.node.kind == "cpu" else f"{self.node.kind} GPU"
         beside = f", {self.copies} at once" if self.copies > 1 else ""
-        return f"{self.gpus} {what}{'' if self.gpus == 1 else 's'}{beside}"
+        return f"{counted(self.gpus, what)}{beside}"
 
     def uuids(self, number: int) -> tuple[str, ...]:
         """The GPUs of that copy; none where they are processor slots."""
@@ -230,7 +231,7 @@ def _progress(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> str:
         return f"starting, {now:.0f} s"
     steps = sum(len(copy.reports) for copy in copies)
     left_s = max(seconds - (now - max(firsts)), 0.0)
-    return f"{steps} report{'' if steps == 1 else 's'}, {left_s:.0f} s to go"
+    return f"{counted(steps, 'report')}, {left_s:.0f} s to go"
 
 
 def _check_patience(
@@ -266,7 +267,7 @@ def _why_not(copies: Sequence[Copy], runs: Sequence[Run], subject: Subject) -> s
     if not fewest:
         return _silent("before it ended", subject)
     return (
-        f"the command ended after {fewest} report{'' if fewest == 1 else 's'}, too early to tell its "
+        f"the command ended after {counted(fewest, 'report')}, too early to tell its "
         f"speed: let it do more steps, more than {FEWEST_STEPS + 1}"
     )
 

@@ -14,9 +14,10 @@ from dovetail.reports.busy import MAX_CELLS
 from dovetail.reports.distribution import SIZE_CLASSES, completion_times, slowest, waited
 from dovetail.reports.frame import asset, framed
 from dovetail.reports.series import gpus_held, over_time
-from dovetail.reports.summary_html import number, table, zeros_sentence
+from dovetail.reports.summary_html import table, zeros_sentence
 from dovetail.reports.verdict import verdict
 from dovetail.results.record import JobRow, RunRecord
+from dovetail.text.counting import counted
 
 SCRIPTS = (
     "axes.js", "colours.js", "linechart.js", "timeline.js", "distribution.js", "front.js", "stints.js",
@@ -48,7 +49,7 @@ def render(
 def _facts(runs: Sequence[RunRecord]) -> list[str]:
     """What the header says: cluster, jobs, policies."""
     clusters = dict.fromkeys(describe_cluster(run.nodes) for run in runs)
-    jobs = dict.fromkeys(_counted(len(run.jobs), "job") for run in runs)
+    jobs = dict.fromkeys(counted(len(run.jobs), "job") for run in runs)
     policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
     return [" / ".join(clusters), " / ".join(jobs), policies] if runs else [policies]
 
@@ -59,16 +60,12 @@ def describe_cluster(nodes: Sequence[Node]) -> str:
         return "no nodes"
     kinds = Counter((node.gpus, node.kind) for node in nodes)
     parts = [
-        f"{_counted(count, 'node')} × {gpus} {'GPU' if kind == 'gpu' else kind}"
+        f"{counted(count, 'node')} × {gpus} {'GPU' if kind == 'gpu' else kind}"
         for (gpus, kind), count in kinds.most_common(6)
     ]
     if len(kinds) > len(parts):
-        parts.append(_counted(len(kinds) - len(parts), "more kind"))
-    return f"{' + '.join(parts)} = {_counted(sum(node.gpus for node in nodes), 'GPU')}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+        parts.append(counted(len(kinds) - len(parts), "more kind"))
+    return f"{' + '.join(parts)} = {counted(sum(node.gpus for node in nodes), 'GPU')}"
 
 
 def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:

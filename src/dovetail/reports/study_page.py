@@ -19,8 +19,9 @@ from dovetail.client.study_rows import (
 from dovetail.reports.frame import asset, framed
 from dovetail.reports.study_data import data_of
 from dovetail.reports.study_replays import Others, others_of
-from dovetail.text.tables import counted
-from dovetail.text.times import clock, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.times import clock
 
 SCRIPTS = (
     "tables.js", "axes.js", "study_chart.js", "study_curves.js", "study_parts.js",
@@ -54,7 +55,7 @@ def _facts(study: Mapping[str, Any]) -> Iterator[str]:
     yield f"{study['metric']}, {'lower' if is_minimised(study) else 'higher'} is better"
     yield f"policy {study['policy']}, sampler {study['sampler']}, seed {study['seed']}"
     yield f"opened {clock(study['opened_at'], study['opened_at'] + 400 * 86400)}"
-    yield f"{span(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"
+    yield f"{duration_text(study['age_s'])}, {study['gpu_hours']:.3g} GPU-hours"
     yield counted(study["switches"], "switch").replace("switchs", "switches")
 
 
@@ -130,4 +131,4 @@ def _number(value: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    return "never" if seconds == float("inf") else span(seconds)
+    return "never" if seconds == float("inf") else duration_text(seconds)

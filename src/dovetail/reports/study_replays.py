@@ -12,8 +12,8 @@ from statistics import fmean, median
 from typing import Any
 
 from dovetail.client.study_rows import is_minimised, value_of, value_text, whole_steps
-from dovetail.text.tables import counted
-from dovetail.text.times import span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 RULES = (
     "default", "fifo", "round-robin", "slaq", "hermes", "median-stop",
@@ -268,7 +268,7 @@ def _notes(study: Mapping[str, Any], found: Recorded) -> Iterator[str]:
         f"the trials' numbers, on {counted(found.slots, 'slot')}, with the measured time of each "
         f"trial's steps, {found.start_s:.2g} s for the start of a trial and {found.switch_s:.2g} s "
         "for a switch; nothing else ran beside it."
-        + (f" Measured here: {span(measured)}." if measured is not None else "")
+        + (f" Measured here: {duration_text(measured)}." if measured is not None else "")
     )
     if found.unfinished or found.unbegun:
         yield (

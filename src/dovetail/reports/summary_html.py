@@ -8,6 +8,8 @@ from html import escape
 from itertools import groupby
 from math import isfinite
 
+from dovetail.text.durations import MILLISECOND, unit_of
+
 Summary = Mapping[str, float | int | str]
 
 
@@ -77,10 +79,6 @@ KNOWN = (
     Column("searches_cut", "Scheduler", "cut short"),
 )
 SAID_ELSEWHERE = frozenset({"policy", "jobs", "pareto"})
-TIMES = (  # from this many seconds on, this unit of so many seconds
-    (2 * 86400.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0), (0.5, "s", 1.0),
-    (0.0, "ms", 0.001),
-)  # fmt: skip
 
 
 def number(value: float) -> str:
@@ -162,7 +160,7 @@ def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
     shared = [_value(summary, key) for _, summary in summaries for key in (alike or [column.key])]
     middle = _middle(shared)
     if column.unit == "s" and middle:
-        unit, divisor = next((unit, size) for least, unit, size in TIMES if middle >= least)
+        divisor, unit = unit_of(middle) if middle >= 0.5 else MILLISECOND
     elif column.unit == "GPU-s":
         unit, divisor = ("GPU-h", 3600.0) if middle >= 3600 else ("GPU-s", 1.0)
     else:

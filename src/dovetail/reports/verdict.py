@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from dovetail.experiments.pareto import Figure, Objective
-from dovetail.experiments.summary_table import duration_like
 from dovetail.reports.summary_html import Summary, number
+from dovetail.text.durations import in_unit, unit_of
 
 _JCT = Figure("mean_jct_s", "Mean completion time", "s")
 _ALIKE = 0.005  # of the best: less is no difference to speak of
@@ -67,7 +67,7 @@ def _lower(label: str) -> str:
 def _said(value: float, figure: Figure, like: float | None = None) -> str:
     """Times in the unit that suits another, so that one sentence has one unit."""
     if figure.unit == "s":
-        return duration_like(value, value if like is None else like)
+        return in_unit(value, unit_of(value if like is None else like))
     return f"{number(value)} {figure.unit}".rstrip()
 
 

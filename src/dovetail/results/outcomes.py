@@ -8,6 +8,7 @@ from typing import Final, final
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.track import FINISHED, Phase, Track
 from dovetail.core.view import ENDS, RUNS, WAITS, View
+from dovetail.quantiles import quantile
 from dovetail.results.charges import Charges
 from dovetail.results.record import JobRow, Stint
 
@@ -36,7 +37,6 @@ class Outcomes:
         self.refusals: Final[list[str]] = []
         self.jobs: Final[list[JobRow]] = []
         self.stints: Final[list[Stint]] = []
-        self._row_of: Final[dict[JobId, int]] = {}
         self._since: Final[dict[JobId, tuple[Placement, Seconds]]] = {}
         self._unplaced: Final[dict[JobId, list[tuple[Placement, Seconds, Seconds]]]] = {}
         self._view: View | None = None
@@ -161,9 +161,9 @@ def summarise(
         "cancelled": outcomes.counts.get(Phase.CANCELLED, 0),
         "refused": outcomes.counts.get(Phase.REFUSED, 0),
         "mean_jct_s": sum(times) / len(times) if times else 0.0,
-        "p50_jct_s": percentile(times, 50),
-        "p90_jct_s": percentile(times, 90),
-        "p99_jct_s": percentile(times, 99),
+        "p50_jct_s": quantile(times, 0.5),
+        "p90_jct_s": quantile(times, 0.9),
+        "p99_jct_s": quantile(times, 0.99),
         "mean_wait_s": outcomes.waited_s / started if started else 0.0,
         "makespan_s": makespan,
         "gpu_utilisation": outcomes.used_gpu_s / offered if offered else 0.0,
@@ -175,13 +175,3 @@ def summarise(
         "cpu_seconds": cpu_seconds,
         "jobs_per_cpu_second": ended / cpu_seconds if cpu_seconds > 0 else 0.0,
     }
-
-
-def percentile(ordered: list[float], percent: float) -> float:
-    """Linear between the two nearest ranks, as numpy and most tools have it."""
-    if not ordered:
-        return 0.0
-    place = (len(ordered) - 1) * percent / 100
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)

@@ -5,6 +5,7 @@ Written out by hand: importing `json` takes longer than all of `dovetail.sdk`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite, isnan
 
 COOPERATIVE = b'{"dovetail": {"cooperative": true}}\n'
@@ -12,7 +13,7 @@ RESERVED = "dovetail"
 EXACT = 2**53  # whole numbers up to here are the same as floats and as integers
 
 
-def report_line(step: object, metrics: dict[str, object]) -> bytes:
+def report_line(step: object, metrics: Mapping[str, object]) -> bytes:
     """The line for one report; TypeError or ValueError if it is not made of numbers."""
     fields = [f"{_name(name)}: {_metric(name, value)}" for name, value in metrics.items()]
     if step is not None:

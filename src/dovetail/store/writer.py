@@ -257,9 +257,6 @@ class Store:
 
     # ------------------------------------------------------------------------------------- reading
 
-    def latest_snapshot(self) -> tuple[int, str] | None:
-        return next(self.snapshots(), None)
-
     def snapshots(self) -> Iterator[tuple[int, str]]:
         """Newest first, so that one that cannot be understood can be passed over."""
         return self._reader.snapshots()

@@ -28,10 +28,12 @@ def arrival(
     *,
     failures: tuple[Seconds, ...] = (),
     cancel_at: Seconds | None = None,
+    cancel_after_s: Seconds | None = None,
     **rest: Any,
 ) -> Arrival:
     """A job and its truth; everything else is a field of the job."""
-    return Arrival(at, job(job_id, gpus, **rest), work_s, failures, cancel_at)
+    own = job(job_id, gpus, **rest)
+    return Arrival(at, own, work_s, failures, cancel_at, cancel_after_s)
 
 
 def nodes(number: int, gpus: int, **rest: Any) -> tuple[Node, ...]:

@@ -62,6 +62,40 @@ def table(
     return lines
 
 
+def figures_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Titles, a rule, and a line for each row: a name, then figures. It is at most 100 columns wide
+    wherever it is printed, as it is quoted in reports."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    room = WIDTH - sum(widths[1:]) - _GAP * (len(widths) - 1)
+    widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
+    lines = [line for row in rows for line in _figures(row, widths)]
+    lines.insert(1, (" " * _GAP).join("─" * width for width in widths))
+    return lines
+
+
+def _figures(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row; a name too long for its column stands above, whole, so that no two look the same."""
+    name, *figures = row
+    above = [] if len(name) <= widths[0] else wrapped(name)
+    cells = [("" if above else name).ljust(widths[0])]
+    cells += [cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True)]
+    return [*above, (" " * _GAP).join(cells).rstrip()]
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines of at most 100 columns; those after the first are indented."""
+    from textwrap import wrap
+
+    return wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each fact that has a text: what it is about, then the text."""
+    told = [(name, clean(text)) for name, text in facts if text]
+    wide = max((len(name) for name, _ in told), default=0)
+    return [f"{name.ljust(wide)}{' ' * _GAP}{text}" for name, text in told]
+
+
 def that_fit(
     columns: Sequence[Column], rows: Sequence[Row], room: int, spared: Sequence[str]
 ) -> list[Column]:
@@ -160,31 +194,3 @@ def paint(text: str, style: str) -> str:
 
 def phase_style(row: Row) -> str:
     return PHASE_STYLES.get(row["phase"], "")
-
-
-# ------------------------------------------------------------------------------------------- wording
-
-
-def counted(number: int, thing: str) -> str:
-    """1 job, 2,000 jobs."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def ids_text(ids: Sequence[str]) -> str:
-    """`job 7`, `jobs 7, 8 and 9`, `12 jobs: 1, 2, 3, …`"""
-    if len(ids) == 1:
-        return f"job {ids[0]}"
-    if len(ids) <= 8:
-        return f"jobs {', '.join(ids[:-1])} and {ids[-1]}"
-    return f"{len(ids):,} jobs: {', '.join(ids[:5])}, …, {ids[-1]}"
-
-
-def numbers_text(numbers: Iterable[int]) -> str:
-    """0-3,6"""
-    pieces: list[list[int]] = []
-    for number in sorted(numbers):
-        if pieces and pieces[-1][-1] == number - 1:
-            pieces[-1][1:] = [number]
-        else:
-            pieces.append([number])
-    return ",".join("-".join(map(str, piece)) for piece in pieces)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 
 from dovetail.core.model import WHOLE_GPU, Node, Seconds
 from dovetail.models.workload import Arrival
+from dovetail.quantiles import quantile
 from dovetail.traces.trace import Trace
 
 DAY_S = 86_400.0
@@ -73,12 +75,12 @@ def describe(trace: Trace, nodes: Sequence[Node] | None = None) -> Description:
         jobs=len(arrivals),
         span_s=span_s,
         gpus_min=gpus[0] if gpus else 0,
-        gpus_median=int(percentile(gpus, 50)),
+        gpus_median=int(median_low(gpus)) if gpus else 0,
         gpus_max=gpus[-1] if gpus else 0,
         duration_mean_s=_mean(durations),
-        duration_p50_s=percentile(durations, 50),
-        duration_p90_s=percentile(durations, 90),
-        duration_p99_s=percentile(durations, 99),
+        duration_p50_s=quantile(durations, 0.5),
+        duration_p90_s=quantile(durations, 0.9),
+        duration_p99_s=quantile(durations, 0.99),
         duration_c2=_c2(durations),
         gpu_hours=sum(map(gpu_seconds, arrivals)) / HOUR_S,
         users=len({arrival.job.user for arrival in arrivals} - {""}),
@@ -108,13 +110,6 @@ def running_s(arrival: Arrival) -> Seconds:
 
 def gpu_seconds(arrival: Arrival) -> float:
     return running_s(arrival) * arrival.job.gpus * arrival.job.share / WHOLE_GPU
-
-
-def percentile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value that at least so many percent of the values do not exceed."""
-    if not ordered:
-        return 0.0
-    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -149,7 +144,7 @@ def _sizes(arrivals: Iterable[Arrival]) -> Iterable[SizeClass]:
     for (_, label), members in sorted(classes.items()):
         durations = sorted(arrival.work_s for arrival in members)
         hours = sum(map(gpu_seconds, members)) / HOUR_S
-        yield SizeClass(label, len(members), hours, percentile(durations, 50))
+        yield SizeClass(label, len(members), hours, quantile(durations, 0.5))
 
 
 def size_class(arrival: Arrival) -> tuple[int, str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from dovetail.core.model import Seconds
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import WIDTH, figures_table
 from dovetail.traces.description import Description
 from dovetail.traces.readers.cells import clipped
 
-WIDTH = 100
 NAMES = 14
 SPOKEN = {"": "made here", "-": "standard input"}
-UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def rendered(figures: Description) -> str:
@@ -27,7 +27,7 @@ def _lines(figures: Description) -> Iterator[str]:
 def _facts(figures: Description) -> Iterator[tuple[str, str]]:
     source = SPOKEN.get(figures.source, figures.source)
     yield "trace", f"{clipped(source)} ({figures.format})"
-    yield "jobs", f"{figures.jobs:,} submitted over {span(figures.span_s)}"
+    yield "jobs", f"{figures.jobs:,} submitted over {duration_text(figures.span_s)}"
     if figures.bad_rows:
         yield "bad rows", f"{figures.bad_rows:,} skipped"
     yield (
@@ -51,10 +51,13 @@ def _facts(figures: Description) -> Iterator[tuple[str, str]]:
 
 
 def _durations(figures: Description) -> str:
-    return (
-        f"mean {span(figures.duration_mean_s)}, median {span(figures.duration_p50_s)}, "
-        f"p90 {span(figures.duration_p90_s)}, p99 {span(figures.duration_p99_s)}"
-    )
+    told = {
+        "mean": figures.duration_mean_s,
+        "median": figures.duration_p50_s,
+        "p90": figures.duration_p90_s,
+        "p99": figures.duration_p99_s,
+    }
+    return ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in told.items())
 
 
 def _load(figures: Description) -> str:
@@ -65,28 +68,19 @@ def _load(figures: Description) -> str:
     return f"{where}: {percent(figures.load)} overall, at most {peak}"
 
 
-def _table(figures: Description) -> Iterator[str]:
-    yield f"{'GPUs':>8}{'jobs':>12}{'of jobs':>10}{'GPU-hours':>16}{'of work':>10}{'median':>12}"
+def _table(figures: Description) -> list[str]:
+    rows = [["GPUs", "jobs", "of jobs", "GPU-hours", "of work", "median"]]
     for size in figures.sizes:
         jobs, work = size.jobs / figures.jobs, size.gpu_hours / (figures.gpu_hours or 1.0)
-        yield (
-            f"{size.gpus:>8}{size.jobs:>12,}{jobs:>10.1%}{size.gpu_hours:>16,.1f}{work:>10.1%}"
-            f"{span(size.median_duration_s):>12}"
+        rows.append(
+            [
+                *(size.gpus, f"{size.jobs:,}", f"{jobs:.1%}", f"{size.gpu_hours:,.1f}"),
+                *(f"{work:.1%}", duration_text(size.median_duration_s)),
+            ]
         )
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return figures_table(rows)
 
 
 def percent(part: float) -> str:
     """Two digits, however little it is."""
     return f"{part:.0%}" if part >= 0.0995 or not part else f"{100 * part:.2g}%"
-
-
-def span(seconds: Seconds) -> str:
-    """`90 s` is `1.5 min`."""
-    for unit, name in UNITS:
-        if seconds >= unit:
-            return f"{seconds / unit:,.1f} {name}"
-    return f"{seconds:.3g} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 
@@ -48,12 +48,10 @@ def count_from_first(arrivals: list[Arrival]) -> Seconds:
 def _earlier(arrival: Arrival, by: Seconds) -> Arrival:
     job, cancel_at = arrival.job, arrival.cancel_at
     if job.deadline is not None:
-        from dataclasses import replace
-
         job = replace(job, deadline=job.deadline - by)
     if cancel_at is not None:
         cancel_at -= by
-    return Arrival(arrival.at - by, job, arrival.work_s, arrival.failures, cancel_at)
+    return replace(arrival, at=arrival.at - by, job=job, cancel_at=cancel_at)
 
 
 def _numbers_ascend(arrivals: list[Arrival]) -> bool:

@@ -192,5 +192,6 @@ GET: Mapping[str, Get] = {
     "submit_s": lambda arrival: arrival.at,
     "duration_s": lambda arrival: arrival.work_s,
     "cancel_s": lambda arrival: arrival.cancel_at,
+    "cancel_after_s": lambda arrival: arrival.cancel_after_s,
     "failures": lambda arrival: arrival.failures,
 }

@@ -9,6 +9,7 @@ from typing import Final
 from dovetail.core.entries import Action, Wake
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
+from dovetail.text.durations import duration_text
 from dovetail.workloads.study.track import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 
 FIRST_FAILURES: Final = 3  # trials that show, if no other tells anything, that none will do
@@ -25,7 +26,7 @@ def why_over(study: StudyTrack, view: View) -> str:
     if design.deadline is not None and now >= design.deadline - _ROUNDING:
         return "its deadline has come"
     if design.budget_s is not None and study.age_s(now) >= design.budget_s - _ROUNDING:
-        return f"its budget of {lasting(design.budget_s)} is spent"
+        return f"its budget of {duration_text(design.budget_s)} is spent"
     budget = design.budget_gpu_s
     if budget is not None and study.gpu_s_by(now) >= budget - _ROUNDING:
         return f"its budget of {budget / 3600:g} GPU-hours is spent"
@@ -113,10 +114,3 @@ def _lasts(study: StudyTrack, gpu_s: float) -> Seconds:
     running = [trial for trial in study.trials.values() if trial.since >= 0]
     rate = sum([trial.stints[-1].holds for trial in running])
     return gpu_s / rate if rate else inf
-
-
-def lasting(seconds: Seconds) -> str:
-    for unit, name in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds:.3g} s"

@@ -54,6 +54,7 @@ _FAIL: Final = 1
 _STARTED: Final = 2
 _CANCEL: Final = 3
 _NODE: Final = 4
+_GIVE_UP: Final = 5  # a cancellation that depends on how far the job is
 
 _GONE: Final = -1  # the stint of a job that has ended
 # So often in a row before we say that nothing will come of it:
@@ -331,11 +332,13 @@ class SimulatedCluster:
             self._expect_failure(event.node_id)
             return True
         self._expect(NodeUp(self._failures.next_repair(event.node_id, self._now), event.node_id))
+        if not self._lives:  # between jobs there is nothing that they could keep from its end
+            return True
         self._fruitless_failures += 1
         if self._fruitless_failures > _FRUITLESS_FAILURES:
             raise UnfinishedRun(
                 f"no job has ended through the last {_FRUITLESS_FAILURES:,} failures of nodes at "
-                f"t={self._now:g}: they come too often for the {len(self._lives)} jobs that are left"
+                f"t={self._now:g}: they come too often for what is left ({len(self._lives)} jobs)"
             )
         return True
 
@@ -378,7 +381,7 @@ class SimulatedCluster:
             self._reports.append(Paced(now, life.job.id, rate))
         if self._reports:
             self._attentive = True
-        if life.arrival.failures:
+        if life.arrival.failures or life.arrival.cancel_after_s is not None:
             self._push_end(life)
         else:
             made = self._made = self._made + 1
@@ -438,14 +441,18 @@ class SimulatedCluster:
 
     def _push_end(self, life: _Life) -> None:
         """Note when the current stint would end by itself."""
-        finish = life.working_since + life.remaining_s / life.rate
-        failures = life.arrival.failures
+        left, what = life.remaining_s, _FINISH
+        failures, cancel_after_s = life.arrival.failures, life.arrival.cancel_after_s
         if life.attempt < len(failures):
-            left = max(failures[life.attempt] - life.attempt_s, 0.0)
-            if left < life.remaining_s:
-                self._push(life.working_since + left / life.rate, _FAIL, life, life.stint)
-                return
-        self._push(finish, _FINISH, life, life.stint)
+            fails_after = max(failures[life.attempt] - life.attempt_s, 0.0)
+            if fails_after < left:
+                left, what = fails_after, _FAIL
+        if cancel_after_s is not None:
+            done_s = life.arrival.work_s - life.remaining_s
+            given_up_after = max(cancel_after_s - done_s, 0.0)
+            if given_up_after < left:
+                left, what = given_up_after, _GIVE_UP
+        self._push(life.working_since + left / life.rate, what, life, life.stint)
 
     def _push(self, at: Seconds, what: int, life: _Life | None, number: int) -> None:
         self._made += 1

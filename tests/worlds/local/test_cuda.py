@@ -76,7 +76,7 @@ def test_all_are_restored_before_the_first_goes_on() -> None:
 
 
 @pytest.mark.parametrize("step", ["lock", "checkpoint"])
-@pytest.mark.parametrize("pid", [FIRST, SECOND])
+@pytest.mark.parametrize("pid", [FIRST, SECOND], ids=["first", "second"])
 def test_a_suspension_refused_half_way_leaves_all_running(step: cuda.Step, pid: int) -> None:
     driver = TableDriver((step, pid))
     with pytest.raises(cuda.SuspendFailed) as failure:

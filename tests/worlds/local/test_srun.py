@@ -52,6 +52,7 @@ def test_without_a_number_it_is_the_jobs_own_and_else_one(folder: Path) -> None:
 def test_options_before_the_command_are_srun_s_and_those_behind_it_are_not(folder: Path) -> None:
     line = "srun -u --mpi=pmix --cpu-bind none -c4 -J x -K1 --exclusive echo -n 3 --label -l"
     assert typed(folder, line)[:2] == (0, "3 --label -l")
+    assert typed(folder, "srun --job x --ntasks-per-n 2 --mincpus 1 echo x")[1] == "x\nx\n"
     assert typed(folder, "srun -c 4 printenv SLURM_CPUS_PER_TASK")[1] == "4\n"
 
 
@@ -82,6 +83,9 @@ def test_the_worst_exit_code_counts_and_the_others_are_ended(folder: Path) -> No
         ("srun -n many true", 1, "--ntasks=many: a whole number from 1 to 4096 is needed"),
         ("srun", 1, "say what to run"),
         ("srun -n", 1, "-n needs a value"),
+        ("srun --bogus", 1, "srun: error: --bogus: srun has no such option"),
+        ("srun --bogus=3 true", 1, "--bogus=3: srun has no such option"),
+        ("srun --cpus 3 true", 1, "--cpus: srun has no such option"),
         ("srun -n 2 --gpus-per-task=1 true", 1, "task 0 would have none of the job's 0"),
         ("scontrol show job", 1, "scontrol: error: only `show hostnames` works here"),
     ],

@@ -21,7 +21,8 @@ from dovetail.analysis.sections.html import (
     unmeasured,
 )
 from dovetail.analysis.verdict import Verdict
-from dovetail.traces.description_text import counted, span
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 COLUMNS = (
     Column("Policy"),
@@ -106,11 +107,11 @@ def _cells(row: Tried) -> Sequence[Cell]:
     return (
         Cell(policy_link(row.policy, row.policy.removesuffix(f":predictor={row.told}")), html=True),
         Cell(row.told.replace("services", "distribution of service") or "nobody"),
-        Cell(span(row.mean_jct_s), row.mean_jct_s),
+        Cell(duration_text(row.mean_jct_s), row.mean_jct_s),
         Cell("–" if row.policy == BASELINE else gain_text(row.gain, row.low, row.high), row.gain),
-        Cell(span(row.p50_jct_s), row.p50_jct_s),
-        Cell(span(row.p99_jct_s), row.p99_jct_s),
-        Cell(span(row.mean_wait_s), row.mean_wait_s),
+        Cell(duration_text(row.p50_jct_s), row.p50_jct_s),
+        Cell(duration_text(row.p99_jct_s), row.p99_jct_s),
+        Cell(duration_text(row.mean_wait_s), row.mean_wait_s),
         Cell(f"{row.preemptions:,}", row.preemptions),
         Cell(percent(row.lost), row.lost),
         Cell(f"{row.refused:,}", row.refused),
@@ -137,9 +138,9 @@ def _kept(own: Contest) -> str:
                 Cell(row.policy),
                 Cell(row.predictor),
                 Cell(row.baseline),
-                Cell(span(row.baseline_s), row.baseline_s),
-                Cell(span(row.predicted_s), row.predicted_s),
-                Cell(span(row.oracle_s), row.oracle_s),
+                Cell(duration_text(row.baseline_s), row.baseline_s),
+                Cell(duration_text(row.predicted_s), row.predicted_s),
+                Cell(duration_text(row.oracle_s), row.oracle_s),
                 Cell(
                     "–" if row.share is None else gain_text(row.share, row.low, row.high), row.share
                 ),

@@ -15,7 +15,7 @@ from dovetail.analysis.sections.html import (
     unmeasured,
 )
 from dovetail.insight.decision import Decision
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 NOTHING_S = 1e-6  # less is rounding
 
@@ -49,7 +49,7 @@ def _outcomes(own: Decision, drawn: Drawn) -> Iterator[str]:
         return
     best = min(own.outcomes, key=lambda row: row.mean_jct_s)
     worst = max(own.outcomes, key=lambda row: row.mean_jct_s)
-    longest, shortest = span(worst.mean_jct_s), span(best.mean_jct_s)
+    longest, shortest = duration_text(worst.mean_jct_s), duration_text(best.mean_jct_s)
     yield drawn.figure(
         f"From {longest} ({worst.name}) to {shortest} ({best.name}): what the order of jobs decides "
         "in all"
@@ -81,7 +81,8 @@ def _shapley(own: Decision, drawn: Drawn) -> Iterator[str]:
         values.append(at(alone.seconds, alone.low, alone.high) if alone else None)
         rows.append({"name": row.group, "values": values})
     told = (
-        f"Knowing {first.group} is worth most: {span(first.seconds)} of the mean completion time"
+        f"Knowing {first.group} is worth most: {duration_text(first.seconds)} of the mean "
+        "completion time"
         if first.low > 0
         else "No feature shortens the schedule by anything sure"
     )

@@ -23,7 +23,7 @@ from dovetail.insight.past import GAP, RECENT
 from dovetail.insight.predictive import Importance, Predictive, Score, Shape
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.summary_html import number
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 UNITS = {
     "gpus": " (GPUs)",
@@ -198,7 +198,7 @@ def _labels(shape: Shape) -> tuple[list[str], str]:
     """What stands under each bar, and its unit. Logarithms of times are told as times."""
     if shape.feature.endswith((RECENT, GAP)):
         what = "mean duration of those that ended" if shape.feature.endswith(RECENT) else "time"
-        return [span(expm1(float(value))) for value in shape.values], f" ({what})"
+        return [duration_text(expm1(float(value))) for value in shape.values], f" ({what})"
     return [_short(value) for value in shape.values], UNITS.get(shape.feature, "")
 
 

@@ -20,7 +20,7 @@ from dovetail.insight.arriving import Arriving
 from dovetail.insight.loading import Loaded
 from dovetail.insight.tails import Tail
 from dovetail.insight.workload import ENDS, Share, Week, Workload
-from dovetail.traces.description_text import span
+from dovetail.text.durations import duration_text
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -159,8 +159,8 @@ def _durations(tail: Tail, drawn: Drawn) -> Iterator[str]:
     )
     points = [[time, part] for time, part in tail.longer_than if part > 0]
     yield drawn.figure(
-        f"Half of the jobs run under {span(tail.median_s)}, one in a hundred over "
-        f"{span(tail.p99_s)}: C² {tail.c2:.1f} (1 is exponential), {weight}",
+        f"Half of the jobs run under {duration_text(tail.median_s)}, one in a hundred over "
+        f"{duration_text(tail.p99_s)}: C² {tail.c2:.1f} (1 is exponential), {weight}",
         {
             "kind": "lines",
             "x": {"as": "seconds", "log": True, "title": "duration t (logarithmic)"},
@@ -182,8 +182,8 @@ def _weeks(weeks: Sequence[Week], drawn: Drawn) -> Iterator[str]:
         return
     medians = [week.median_s for week in shown]
     yield drawn.figure(
-        f"The median duration of a week's jobs lies between {span(min(medians))} and "
-        f"{span(max(medians))}: what was learnt in one week need not hold in the next",
+        f"The median duration of a week's jobs lies between {duration_text(min(medians))} and "
+        f"{duration_text(max(medians))}: what was learnt in one week need not hold in the next",
         {
             "kind": "lines",
             "x": {"as": "seconds", "title": "week of submission (time since the first)"},
@@ -261,7 +261,7 @@ def _size_table(work: Workload) -> str:
                 Cell(percent(share.jobs / work.jobs), share.jobs),
                 Cell(f"{share.gpu_hours:,.0f}", share.gpu_hours),
                 Cell(percent(share.gpu_hours / hours), share.gpu_hours),
-                Cell(span(share.median_duration_s), share.median_duration_s),
+                Cell(duration_text(share.median_duration_s), share.median_duration_s),
                 *(Cell(f"{n:,}", n) for n in share.ends[1:] if work.ends),
             ),
             "",

@@ -8,7 +8,7 @@ from math import inf
 from time import thread_time
 from typing import Any, Final, final
 
-from dovetail.core.model import Job, Seconds
+from dovetail.core.model import WHOLE_GPU, Job, Seconds
 from dovetail.daemon.foresight.copy import Asked
 from dovetail.daemon.foresight.unblocking import Change, might_give_way, names_of, sizes_below
 from dovetail.daemon.foresight.whatif import (
@@ -22,7 +22,9 @@ from dovetail.daemon.foresight.whatif import (
     Proposal,
     Prospect,
 )
-from dovetail.daemon.foresight.wording import clock_time, number_of
+from dovetail.daemon.users.limits import ALL, Allowed
+from dovetail.text.counting import counted
+from dovetail.text.times import clock_near
 
 MOST_TOLD = 6
 _MOST_SECONDS = (
@@ -35,11 +37,13 @@ _NOT_ALL = "not every alternative was looked at, since there is so much to decid
 _RANK = {YES: 0, LIKELY: 1, PERHAPS: 2, UNKNOWN: 3, NO: 4, None: 0}
 
 
-def whatif(service: Asked, job: Job, by: Seconds | None = None) -> dict[str, Any]:
+def whatif(
+    service: Asked, job: Job, by: Seconds | None = None, allowed: Allowed = ALL
+) -> dict[str, Any]:
     """When the job would start and end, what it would cost, and what else could be done."""
     prospect = Prospect(service, job, by)
     asked = prospect.outcome(Proposal(AS_ASKED, job))
-    search = _Search(prospect, asked)
+    search = _Search(prospect, asked, allowed)
     alternatives = search.found()
     return {
         "policy": prospect.likeness.policy,
@@ -61,7 +65,8 @@ def whatif(service: Asked, job: Job, by: Seconds | None = None) -> dict[str, Any
 class _Search:
     """Tries one change after the other on the prospect, for as long as it is worth it."""
 
-    def __init__(self, prospect: Prospect, asked: Outcome) -> None:
+    def __init__(self, prospect: Prospect, asked: Outcome, allowed: Allowed) -> None:
+        self._allowed: Final = allowed
         self._prospect: Final = prospect
         self._asked: Final = asked
         self._job: Final = prospect.job
@@ -100,7 +105,7 @@ class _Search:
 
     def _together(self) -> Iterator[Outcome]:
         """No one change is enough: another size or kind before everybody else."""
-        first = max(track.job.priority for track in self._prospect.state.tracks.values()) + 1
+        first = max([*self._passing(), self._job.priority])
         for proposal in (*self._sizes(), *self._kinds()):
             if thread_time() > self._until:
                 return
@@ -150,8 +155,11 @@ class _Search:
         elastic = {job.gpus * 2, job.max_gpus} if job.max_gpus else set()
         more = [n for n in elastic if n and job.gpus < n <= (job.max_gpus or 0)]
         fewer = [n for n in {*sizes_below(job, room), job.gpus // 2} if n >= (job.min_gpus or 1)]
-        for gpus in sorted({*fewer, *more, *known}):
-            text = f"with {number_of(gpus, 'GPU')} instead of {job.gpus}"
+        sizes = [
+            n for n in {*fewer, *more, *known} if n * job.share <= self._allowed.gpus * WHOLE_GPU
+        ]
+        for gpus in sorted(sizes):
+            text = f"with {counted(gpus, 'GPU')} instead of {job.gpus}"
             yield Proposal(Change(text, "gpus", gpus), _resized(job, gpus))
 
     def _kinds(self) -> Iterator[Proposal]:
@@ -173,8 +181,7 @@ class _Search:
 
     def _priority(self) -> Iterator[Proposal]:
         """The least that makes it in time, among those that pass somebody; else the highest."""
-        tracks = self._prospect.state.tracks.values()
-        steps = sorted({t.job.priority + 1 for t in tracks if t.job.priority >= self._job.priority})
+        steps = self._passing()
         if not steps:
             return
         least, enough = 0, len(steps) - 1
@@ -186,6 +193,9 @@ class _Search:
                 least = middle + 1
         yield self._at_priority(steps[enough])
 
+    def _passing(self) -> list[float]:
+        return self._allowed.passing(self._prospect.state, self._job.priority)
+
     def _at_priority(self, priority: float) -> Proposal:
         change = Change(f"at priority {priority:g}", "priority", priority)
         return Proposal(change, replace(self._job, priority=priority))
@@ -193,8 +203,9 @@ class _Search:
     def _paused(self) -> Iterator[Proposal]:
         """Another job waits meanwhile: the smallest that is enough, the latest of them first."""
         state = self._prospect.state
-        running = might_give_way(state, state.tracks[self._job.id])
-        for other in [track for track in running if track.placement is not None][:_MOST_PAUSED]:
+        found = might_give_way(state, state.tracks[self._job.id])
+        running = [own for own in found if own.placement is not None]
+        for other in [own for own in running if self._allowed.pauses(own.job)][:_MOST_PAUSED]:
             text = f"if job {other.job.id}{names_of(other.job)} were paused"
             yield Proposal(Change(text, "pause", other.job.id), self._job, paused=other.job.id)
 
@@ -231,7 +242,7 @@ class _Search:
 
     def _clock(self, at: Seconds) -> str:
         prospect = self._prospect
-        return clock_time(prospect.unix(at), prospect.unix(prospect.likeness.now))
+        return clock_near(prospect.unix(at), prospect.unix(prospect.likeness.now))
 
 
 def _resized(job: Job, gpus: int) -> Job:

@@ -30,7 +30,9 @@ from dovetail.daemon.foresight.lookahead_studies import steps_ahead
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
+from dovetail.quantiles import value_at
 from dovetail.results.charges import Charges
+from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
 from dovetail.workloads.study.kind import studies_of
 
@@ -219,7 +221,10 @@ def _as_wide_as_needed(
         {k: record.stretched(v, now, which) if k in waiting else v for k, v in spans.items()}
         for which, spans in ((START, starts), (END, ends))
     ]
-    return wide[0], wide[1]
+    starts = wide[0]
+    # Each is stretched by what its own kind has needed, so that one may overtake the other.
+    ends = {k: v.not_before(starts[k]) if k in starts else v for k, v in wide[1].items()}
+    return starts, ends
 
 
 @final
@@ -320,8 +325,7 @@ def _limits(
     strangers = sum(mask.bit_count() for mask in room.occupied.values())
     if strangers:
         found.append(
-            f"{strangers} GPU{'' if strangers == 1 else 's'} used by processes that are not ours "
-            "are taken to stay so"
+            f"{counted(strangers, 'GPU')} used by processes that are not ours are taken to stay so"
         )
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")
@@ -394,9 +398,4 @@ def _spans(
 
 def _quantile(times: Sequence[Seconds], part: float) -> Seconds:
     """Each of them stands for a part of equal chance, in the middle of which it lies."""
-    place = min(max(part * len(times) - 0.5, 0.0), len(times) - 1.0)
-    below = int(place)
-    above = min(below + 1, len(times) - 1)
-    if times[above] == inf:
-        return inf if place > below else times[below]
-    return times[below] + (place - below) * (times[above] - times[below])
+    return value_at(times, part * len(times) - 0.5)

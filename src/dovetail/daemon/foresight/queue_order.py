@@ -11,9 +11,10 @@ from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Likeness, scheduler_of
 from dovetail.daemon.foresight.forecast import Forecast
-from dovetail.daemon.foresight.wording import lasting, number_of
 from dovetail.policies.fairness import Drf, FairShare, owner, study_of
 from dovetail.policies.listing import LineScheduler, ListScheduler
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
 
 _EARLIER = "submitted earlier"
 _AS_SHORT = "as short that came earlier"
@@ -101,11 +102,13 @@ def _by_key(
     parts = [_many(better, said)] if better else []
     parts += [_many(level, said_level)] if level else []
     if better and name in _TIMES:
-        parts[0] += f" ({lasting(before[0][0])} against {lasting(own)}, by {_estimates(scheduler)})"
+        parts[0] += (
+            f" ({duration_text(before[0][0])} against {duration_text(own)}, by {_estimates(scheduler)})"
+        )
     ahead = tuple(t.job.id for _, _, t in before)
     if track.job.id in likeness.line:
         ahead = _as_entities(likeness.line[: likeness.line.index(track.job.id)], state)
-        parts = [f"{number_of(len(ahead), 'job')}, {said}"] if ahead else []
+        parts = [f"{counted(len(ahead), 'job')}, {said}"] if ahead else []
     return Standing(ahead, ", ".join(parts), scheduler.strict)
 
 
@@ -131,7 +134,7 @@ def _counted(tracks: Sequence[Track]) -> str:
     """3 jobs; 1 job and 1 study."""
     studies = sum(1 for track in tracks if study_of(track.job))
     jobs = len(tracks) - studies
-    told = [number_of(jobs, "job")] if jobs else []
+    told = [counted(jobs, "job")] if jobs else []
     if studies:
         told.append("1 study" if studies == 1 else f"{studies:,} studies")
     return " and ".join(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.core.state import State
 from dovetail.core.track import Track
-from dovetail.daemon.foresight.wording import number_of
+from dovetail.text.counting import counted
 from dovetail.tune.board import Mirror
 from dovetail.tune.live import make_rule
 from dovetail.tune.study import RUNNING
@@ -19,8 +19,8 @@ def turn_text(state: State, study: StudyTrack, track: Track) -> str:
     if rank is None:
         return said
     if rank == 1:
-        return f"{said}; it is the next of {number_of(waiting, 'trial')} that wait"
-    return f"{said}; it is number {rank} of {number_of(waiting, 'trial')} that wait"
+        return f"{said}; it is the next of {counted(waiting, 'trial')} that wait"
+    return f"{said}; it is number {rank} of {counted(waiting, 'trial')} that wait"
 
 
 def rank_of(state: State, study: StudyTrack, track: Track) -> tuple[int | None, int]:

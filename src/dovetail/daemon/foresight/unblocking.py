@@ -13,7 +13,9 @@ from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Likeness
-from dovetail.daemon.foresight.wording import number_of, shortened
+from dovetail.daemon.foresight.wording import shortened
+from dovetail.daemon.users.limits import ALL, Allowed
+from dovetail.text.counting import counted
 
 _MOST_FOUND = 4
 _MOST_SECONDS = 0.4  # of processor time
@@ -37,7 +39,10 @@ class Change:
 class Trial:
     """Tries changes on copies. `track` is of the state that was made of the likeness unchanged."""
 
-    def __init__(self, likeness: Likeness, state: State, track: Track) -> None:
+    def __init__(
+        self, likeness: Likeness, state: State, track: Track, allowed: Allowed = ALL
+    ) -> None:
+        self._allowed: Final = allowed
         self._likeness: Final = likeness
         self._state: Final = state
         self._job: Final = track.job
@@ -88,7 +93,7 @@ class Trial:
                 memory_gb=job.memory_gb * part,
             )
             if self.starts(less):
-                yield Change(f"with {number_of(gpus, 'GPU')} instead of {job.gpus}", "gpus", gpus)
+                yield Change(f"with {counted(gpus, 'GPU')} instead of {job.gpus}", "gpus", gpus)
         if job.gpus == 1:
             for share in (500, 250):
                 if share < job.share and self.starts(replace(job, share=share)):
@@ -121,9 +126,7 @@ class Trial:
 
     def _priority(self) -> Iterator[Change]:
         """The least priority that is enough, among those that pass somebody."""
-        own = self._job.priority
-        steps = sorted({t.job.priority + 1 for t in self._state.tracks.values()})
-        steps = [step for step in steps if step > own]
+        steps = self._allowed.passing(self._state, self._job.priority)
         if not steps or not self._at_priority(steps[-1]):
             return
         least, enough = 0, len(steps) - 1
@@ -145,7 +148,7 @@ class Trial:
         for other in might_give_way(self._state, self._track):
             if thread_time() > self._until:
                 return
-            if self.starts(paused=other.job.id):
+            if self._allowed.pauses(other.job) and self.starts(paused=other.job.id):
                 text = f"if job {other.job.id}{names_of(other.job)} were paused"
                 yield Change(text, "pause", other.job.id)
 

@@ -22,18 +22,14 @@ from dovetail.daemon.foresight.intervals import Span
 from dovetail.daemon.foresight.queue_order import Standing, standing
 from dovetail.daemon.foresight.trial_turns import turn_text
 from dovetail.daemon.foresight.unblocking import Trial
-from dovetail.daemon.foresight.wording import (
-    clock_time,
-    folded,
-    labelled,
-    lasting,
-    number_of,
-    shortened,
-    span_text,
-)
+from dovetail.daemon.foresight.wording import folded, labelled, shortened, span_text
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.daemon.holds import LIMITED
+from dovetail.daemon.users.limits import ALL, Allowed
 from dovetail.policies.placement import consolidated
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.times import clock_near
 from dovetail.workloads.study.kind import studies_of
 
 MOST_LINES = 24
@@ -55,7 +51,7 @@ _RUNGS = {
 }
 
 
-def why(service: Asked, job_id: str) -> dict[str, Any]:
+def why(service: Asked, job_id: str, allowed: Allowed = ALL) -> dict[str, Any]:
     """The `text`, and its parts as fields. Ended jobs are told from their last row."""
     likeness = likenesses.take(service, JobId(job_id))
     state = likeness.state()
@@ -63,7 +59,7 @@ def why(service: Asked, job_id: str) -> dict[str, Any]:
     if track is None:
         return _ended(_row_of_ended(service, job_id), service.clock.unix(likeness.now))
     forecast = forecast_with(service, likeness, job_id)
-    asked = _Case(service, likeness, state, track, forecast)
+    asked = _Case(service, likeness, state, track, forecast, allowed)
     return asked.waits() if track.placement is None else asked.runs()
 
 
@@ -84,8 +80,15 @@ class _Case:
     """One job, and all that is known around it."""
 
     def __init__(
-        self, service: Asked, likeness: Likeness, state: State, track: Track, forecast: Forecast
+        self,
+        service: Asked,
+        likeness: Likeness,
+        state: State,
+        track: Track,
+        forecast: Forecast,
+        allowed: Allowed,
     ) -> None:
+        self._allowed: Final = allowed
         self._unix: Final = service.clock.unix
         self._likeness: Final = likeness
         self._state: Final = state
@@ -99,7 +102,7 @@ class _Case:
     def waits(self) -> dict[str, Any]:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
-        trial = Trial(self._likeness, state, track)
+        trial = Trial(self._likeness, state, track, self._allowed)
         study = studies_of(state).of(track)
         about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
@@ -186,7 +189,7 @@ class _Case:
             return Reason(HOST, "there are GPUs, but not the CPUs or memory that it needs beside")
         if shape.share != WHOLE_GPU:
             return Reason(ROOM, f"it needs {shape}, and no GPU has as much left")
-        return Reason(ROOM, f"it needs {number_of(shape.gpus, 'GPU')}, and {_count_free(free)}")
+        return Reason(ROOM, f"it needs {counted(shape.gpus, 'GPU')}, and {_count_free(free)}")
 
     def _holders(self) -> list[str]:
         """Who has GPUs that it could use, the first to end first."""
@@ -204,7 +207,7 @@ class _Case:
         parts = []
         for job_id in ids[:_SHOWN]:
             end = self._forecast.end(job_id)
-            until = f" until about {clock_time(end.expected, self._now)}" if end else ""
+            until = f" until about {clock_near(end.expected, self._now)}" if end else ""
             parts.append(f"{self._who(job_id, '')}{until}")
         more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
         return "; ".join(parts) + more
@@ -258,10 +261,10 @@ class _Case:
     ) -> Iterator[str]:
         track, now = self._track, self._now
         yield from folded(f"{self._who(track.job.id)} waits: {found['because']}.")
-        since = f"{found['phase']} since {clock_time(found['since'], now)}"
+        since = f"{found['phase']} since {clock_near(found['since'], now)}"
         in_line = not track.barred and found["reason"] != TURN
         place = f", place {len(line.ahead) + 1:,} in line" if in_line else ""
-        yield f"{since} ({lasting(now - found['since'])}){place}; policy {found['policy']}"
+        yield f"{since} ({duration_text(now - found['since'])}){place}; policy {found['policy']}"
         yield ""
         if found["gave_way"]:
             yield from labelled("gave way", self._gave_way_text(found["gave_way"]))
@@ -306,7 +309,7 @@ class _Case:
         to = f"to {self._who(gave_way['to'])}" if gave_way["to"] is not None else ""
         parts = [to] if to and track.phase is Phase.SUSPENDED else []
         if track.rung in _RUNGS:
-            parts.append(f"{_RUNGS[track.rung]}, which took {lasting(track.saved_in_s)}")
+            parts.append(f"{_RUNGS[track.rung]}, which took {duration_text(track.saved_in_s)}")
         if track.parked_bytes:
             parts.append(f"{track.parked_bytes / 1e9:.3g} GB wait in host memory")
         if track.reason:
@@ -359,16 +362,16 @@ class _Case:
         for name, value in list(track.metrics.items())[:_MOST_METRICS]:
             shown = f"{value:.4g}" if isinstance(value, float | int) else shortened(str(value), 20)
             parts.append(f"{shortened(name, 20)} {shown}")
-        ago = lasting(self._now - self._unix(track.reported_at))
+        ago = duration_text(self._now - self._unix(track.reported_at))
         return f"{', '.join(parts)} ({ago} ago)"
 
     def _running_lines(self, found: Mapping[str, Any]) -> Iterator[str]:
         track, now = self._track, self._now
         verb = "is being started" if track.phase is Phase.STARTING else "runs"
         yield from folded(f"{self._who(track.job.id)} {verb} on {found['where']}.")
-        text = f"since {clock_time(found['since'], now)} ({lasting(now - found['since'])})"
+        text = f"since {clock_near(found['since'], now)} ({duration_text(now - found['since'])})"
         if found["first_start"] < found["since"]:
-            text += f", for the first time at {clock_time(found['first_start'], now)}"
+            text += f", for the first time at {clock_near(found['first_start'], now)}"
         yield f"{text}; policy {found['policy']}"
         yield ""
         if found["progress"]:
@@ -381,7 +384,7 @@ class _Case:
             yield from labelled("", f"that rests on {found['rests_on']}")
         if track.job.time_limit_s is not None:
             left = track.job.time_limit_s - track.held_by(self._likeness.now)
-            yield from labelled("limit", f"it is stopped in {lasting(left)} if it still runs")
+            yield from labelled("limit", f"it is stopped in {duration_text(left)} if it still runs")
         yield from self._giving_way_lines(found)
         if found["limited"]:
             yield from labelled("note", found["limited"])
@@ -393,12 +396,16 @@ class _Case:
         if found["gives_way"] is not None:
             at, to = found["gives_way"]["expected"], found["gives_way"]["to"]
             whom = f" to {self._who(to)}" if to is not None else ""
-            yield from labelled("gives way", f"expected {clock_time(at, now)}{whom}")
+            yield from labelled("gives way", f"expected {clock_near(at, now)}{whom}")
         if track.pinned:
             yield from labelled("stays", f"it cannot be made to give way: {track.pinned}")
         if track.preemptions:
-            took = f", {lasting(track.saved_in_s)} the last time" if track.saved_in_s >= 0 else ""
-            times = number_of(track.preemptions, "time")
+            took = (
+                f", {duration_text(track.saved_in_s)} the last time"
+                if track.saved_in_s >= 0
+                else ""
+            )
+            times = counted(track.preemptions, "time")
             yield from labelled("gave way", f"{times} so far{took}")
 
     # --------------------------------------------------------------------------------------- names
@@ -484,14 +491,16 @@ def _times_of_ended(row: Mapping[str, Any], now: float) -> Iterator[str]:
     ended, started = row.get("ended_at"), row.get("started_at")
     if ended is None:
         return
-    yield from labelled("ended", clock_time(ended, max(now, ended)))
+    yield from labelled("ended", clock_near(ended, max(now, ended)))
     if started is None:
         yield from labelled("ran", "never")
         return
-    text = f"{lasting(row.get('run_s') or 0.0)}, begun at {clock_time(started, max(now, ended))}"
+    text = (
+        f"{duration_text(row.get('run_s') or 0.0)}, begun at {clock_near(started, max(now, ended))}"
+    )
     yield from labelled("ran", text)
     if row.get("preemptions"):
-        yield from labelled("gave way", number_of(int(row["preemptions"]), "time"))
+        yield from labelled("gave way", counted(int(row["preemptions"]), "time"))
     if (row.get("attempts") or 0) > 1:
         yield from labelled("attempts", str(row["attempts"]))
 

@@ -56,7 +56,8 @@ def _arrival(service: Service, row: Mapping[str, Any], start: Seconds) -> Arriva
     if row["phase"] == "cancelled":
         job = replace(job, retries=max(job.retries, len(failed)))
         work_s = max(*failed, last_s) if failed else last_s
-        return Arrival(at, job, work_s + _LITTLE_S, tuple(failed), row["ended_at"] - start)
+        given_up_at = row["ended_at"] - start
+        return Arrival(at, job, work_s + _LITTLE_S, tuple(failed), given_up_at, last_s)
     if len(failed) < row["attempts"] or not failed:  # the last was ended by its time limit
         failed.append(last_s)
     job = replace(job, retries=len(failed) - 1)

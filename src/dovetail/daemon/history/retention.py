@@ -35,6 +35,7 @@ DAY_S = 86400.0
 _EVERY_S = 60.0
 _ASIDE = "removing"
 _SIZES_EVERY_S = 3600.0
+_MUCH = 0.1  # of what all runs may take up, written since: then sooner
 _AT_ONCE = 5_000  # entries
 _FOLDERS_AT_ONCE = 200
 _MOST_FOLDERS = 2_000  # a round
@@ -51,6 +52,7 @@ class Retention:
         self._keep: Final = keep
         self._next = monotonic() + _EVERY_S
         self._sizes_next = self._next
+        self._free_then = _free_in(home.runs)  # when sizes were last looked at
 
     def tend(self) -> None:
         if monotonic() < self._next:
@@ -58,9 +60,11 @@ class Retention:
         self._next = monotonic() + _EVERY_S
         self.prune_journal()
         self.remove_old_runs()
-        if monotonic() >= self._sizes_next:
+        written = self._free_then - _free_in(self._home.runs)
+        if monotonic() >= self._sizes_next or written > _MUCH * self._keep.runs_gb * 1e9:
             self._sizes_next = monotonic() + _SIZES_EVERY_S
             self.remove_large_runs()
+            self._free_then = _free_in(self._home.runs)
 
     # ------------------------------------------------------------------------------- the journal
 
@@ -229,6 +233,15 @@ def remove_tree(folder: Path) -> None:
     except RecursionError:
         words = ["rm", "-rf", "--one-file-system", "--", str(folder)]
         subprocess.run(words, check=False, cwd="/", env={"PATH": os.defpath}, capture_output=True)
+
+
+def _free_in(folder: Path) -> int:
+    """Bytes on its file system; whoever writes there, it is asked in no time."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize
 
 
 def _bytes_in(folder: Path) -> int:

@@ -53,11 +53,18 @@ def keep_of(words: Sequence[str], before: Keep | None = None) -> Keep:
             name = "runs_days" if what == "runs" else "journal_days"
             keep = replace(keep, **{name: days})
         else:
-            raise BadInput(
-                f"--keep {word}: say what and how long, such as runs=30d, runs=100GB, journal=1y "
-                "or runs=forever"
-            )
+            raise BadInput(f"--keep {word}: {_wanted(what)}")
     return keep
+
+
+def _wanted(what: str) -> str:
+    if what == "journal":
+        return "of the journal say how long: days (journal=30d), years (journal=1y) or forever"
+    if what == "runs":
+        return "of runs say days (runs=30d), years (runs=1y), gigabytes (runs=100GB) or forever"
+    return (
+        "say what and how long: runs=30d, runs=1y, runs=100GB, journal=30d, or forever for either"
+    )
 
 
 def _days(days: float) -> str:

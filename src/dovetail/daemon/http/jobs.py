@@ -83,7 +83,7 @@ def why_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
     from dovetail.daemon.foresight.why import why  # when first asked: the daemon starts without it
 
-    return Answer(why(daemon.service, job_id))
+    return Answer(why(daemon.service, job_id, daemon.service.allowed(caller)))
 
 
 @routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 503))
@@ -96,7 +96,8 @@ def whatif_job(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Respo
     epoch, now = service.clock.epoch, service.clock()
     by = still_due(asked.by, epoch + now, "by")
     job = service.proposed(asked.spec, caller)
-    return Answer(whatif(service, job, None if by is None else by - epoch))
+    allowed = service.allowed(caller)
+    return Answer(whatif(service, job, None if by is None else by - epoch, allowed))
 
 
 @routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 503))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from dovetail.core.model import EVERYBODY
 from dovetail.daemon.http.error_answers import Answer, problems
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import LARGEST_NUMBER, UserName
+from dovetail.daemon.users import system_accounts as accounts
 from dovetail.daemon.users.limits import NAMES
 from dovetail.jobfiles.fields import LARGEST_PRIORITY
 
@@ -61,20 +64,28 @@ class LimitsTold(BaseModel):
     limits: list[LimitRow]
     shared: bool = Field(description="On a box of one user there are none.")
     ask: str = Field(description="Who may be asked for more.")
+    unknown: list[str] = Field(
+        default=[], description="Users and groups just named that the system does not know."
+    )
 
 
 @routes.get("/v1/limits", response_model=LimitsTold, responses=problems(503))
 def limits(daemon: AskedDaemon, caller: Asking) -> Response:
     """Everybody's and the caller's own; administrators are told all."""
-    told = daemon.limits_of_users
-    rows = daemon.service.limits(caller)
-    return Answer({"limits": rows, "shared": told.shared, "ask": told.ask})
+    return _told(daemon, caller, [])
+
+
+def _told(daemon: AskedDaemon, caller: Asking, unknown: Sequence[str]) -> Response:
+    told, rows = daemon.limits_of_users, daemon.service.limits(caller)
+    found = {"limits": rows, "shared": told.shared, "ask": told.ask}
+    return Answer({**found, "unknown": list(unknown)})
 
 
 @routes.put("/v1/limits", response_model=LimitsTold, responses=problems(400, 503, 507))
 def set_limit(asked: LimitAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    """What is left out stays as it is."""
+    """What is left out stays as it is. The user may be one that comes later."""
     given: dict[str, Any] = asked.model_dump(include=asked.model_fields_set & {*NAMES})
     values = {name: inf if value == "none" else value for name, value in given.items()}
     daemon.service.set_limit(asked.user, values, caller)
-    return limits(daemon, caller)
+    named = () if asked.user == EVERYBODY else (asked.user,)
+    return _told(daemon, caller, accounts.unknown(named))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from math import inf, isinf
 from typing import Any
 
@@ -25,6 +26,7 @@ from dovetail.daemon.http.schema import (
     TenantAsked,
     Tenants,
 )
+from dovetail.daemon.users import system_accounts as accounts
 
 routes = router("machine")
 
@@ -132,17 +134,21 @@ def _finite(value: float) -> float | None:
 
 @routes.get("/v1/tenants", response_model=Tenants, responses=problems(503))
 def tenants(daemon: AskedDaemon) -> Response:
-    return Answer({"tenants": daemon.service.look(_tenants)})
+    return _tenants_told(daemon, [])
+
+
+def _tenants_told(daemon: AskedDaemon, unknown: Sequence[str]) -> Response:
+    return Answer({"tenants": daemon.service.look(_tenants), "unknown": list(unknown)})
 
 
 @routes.put("/v1/tenants", response_model=Tenants, responses=problems(400, 503, 507))
 def set_tenant(asked: TenantAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    """A tenant that is known gets the new quota."""
+    """A tenant that is known gets the new quota. Members may be users and groups that come later."""
     quota = inf if asked.gpu_quota is None else asked.gpu_quota
     users, groups = tuple(asked.users), tuple(asked.groups)
     tenant = Tenant(asked.name, quota, asked.weight, users=users, groups=groups)
     daemon.service.set_tenant(tenant, caller)
-    return tenants(daemon)
+    return _tenants_told(daemon, accounts.unknown(users, groups))
 
 
 def _tenants(view: View, now: Seconds) -> list[dict[str, Any]]:

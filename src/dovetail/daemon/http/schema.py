@@ -430,6 +430,9 @@ class TenantRow(BaseModel):
 
 class Tenants(BaseModel):
     tenants: list[TenantRow]
+    unknown: list[str] = Field(
+        default=[], description="Users and groups just named that the system does not know."
+    )
 
 
 class Stopping(BaseModel):

@@ -50,6 +50,7 @@ def context_for(
 def _context(cert: str, key: str | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _check_there(cert, "certificate")
     _check_private(key or cert)
     try:
         context.load_cert_chain(cert, key, password=_no_password)
@@ -66,10 +67,14 @@ def _no_password() -> str:
     raise ValueError("the key needs a password; give one without")
 
 
-def _check_private(key: str) -> None:
+def _check_there(path: str, what: str) -> int:
+    """Its mode."""
     try:
-        mode = os.stat(key).st_mode
+        return os.stat(path).st_mode
     except OSError as error:
-        raise BadInput(f"cannot read the key {key}: {error.strerror}") from None
-    if stat.S_IMODE(mode) & 0o007:
+        raise BadInput(f"cannot read the {what} {path}: {error.strerror}") from None
+
+
+def _check_private(key: str) -> None:
+    if stat.S_IMODE(_check_there(key, "key")) & 0o007:
         raise BadInput(f"the key {key} can be read by everybody; try: chmod o-rwx {key}")

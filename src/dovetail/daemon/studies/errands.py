@@ -1,4 +1,5 @@
-"""What studies need that takes time: the next settings, copies of checkpoints. One thread does it.
+"""What studies need that takes time: the next settings, copies of checkpoints. A thread for each user
+does it: whoever stops the copy of a checkpoint keeps nobody else's studies waiting.
 
 What there is to do follows from the state alone, so that whoever takes over after a crash does it.
 """
@@ -9,13 +10,13 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 from time import sleep
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
@@ -71,56 +72,31 @@ class Needs:
         return self.trials < self.design.planned and self.ahead < self.wanted
 
 
-class Errands:
-    """An index of the state: told of starts and ends, it looks what is to be done."""
+@final
+class _Runner:
+    """The thread that attends to one user's studies."""
 
-    def __init__(self, parts: Parts, service: Service, studies: Studies, home: Home) -> None:
-        self.watches = RUNS | ENDS | CLOSES
-        self._parts: Final = parts
-        self._service: Final = service
-        self._studies: Final = studies
-        self._home: Final = home
-        self._asked: Final[SimpleQueue[str]] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+    def __init__(self, attend: Callable[[str], None]) -> None:
+        self.asked: Final[SimpleQueue[str]] = SimpleQueue()
+        self._attend: Final = attend
+        self._lock: Final = threading.Lock()
+        self._is_begun = False
 
-    def build(self, view: View) -> Errands:
-        for study_id in studies_of(view).open:
-            self.look_after(study_id)
-        return self
-
-    def look_after(self, study_id: str) -> None:
-        self._asked.put(study_id)
-        if self._thread is None:
+    def begin(self) -> None:
+        with self._lock:
+            if self._is_begun:
+                return
             thread = threading.Thread(target=self._work, name="studies", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # none is to be had now: with the next errand
                 log.warning("the errands of studies have to wait: %s", error)
             else:
-                self._thread = thread
-
-    def runs(self, track: Track) -> None:
-        if track.job.member is not None:
-            self.look_after(track.job.group)
-
-    def ends(self, track: Track) -> None:
-        if track.job.member is not None:
-            self.look_after(track.job.group)
-
-    def closes(self, study: StudyTrack, reason: str) -> None:
-        self._parts.book.forget_environment(study.id)
-
-    def waits(self, track: Track) -> None:
-        """Nothing is to be done for it."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
-    # ---------------------------------------------------------------------------------- the thread
+                self._is_begun = True
 
     def _work(self) -> None:
         while True:
-            study_id = self._asked.get()
+            study_id = self.asked.get()
             try:
                 self._attend(study_id)
             except Exception as error:
@@ -134,7 +110,48 @@ class Errands:
             log.error("study %s: a trial could not be submitted", study_id, exc_info=error)
         if is_short(error) or isinstance(error, Unavailable):
             sleep(_TRY_AGAIN_S)
-            self._asked.put(study_id)
+            self.asked.put(study_id)
+
+
+class Errands:
+    """An index of the state: told of starts and ends, it looks what is to be done."""
+
+    def __init__(self, parts: Parts, service: Service, studies: Studies, home: Home) -> None:
+        self.watches = RUNS | ENDS | CLOSES
+        self._parts: Final = parts
+        self._service: Final = service
+        self._studies: Final = studies
+        self._home: Final = home
+        self._runners: Final[dict[str, _Runner]] = {}  # by user
+
+    def build(self, view: View) -> Errands:
+        for study in studies_of(view).open.values():
+            self.look_after(study.id, study.design.user)
+        return self
+
+    def look_after(self, study_id: str, user: str) -> None:
+        runner = self._runners.setdefault(user, _Runner(self._attend))
+        runner.asked.put(study_id)
+        runner.begin()
+
+    def runs(self, track: Track) -> None:
+        if track.job.member is not None:
+            self.look_after(track.job.group, track.job.user)
+
+    def ends(self, track: Track) -> None:
+        if track.job.member is not None:
+            self.look_after(track.job.group, track.job.user)
+
+    def closes(self, study: StudyTrack, reason: str) -> None:
+        self._parts.book.forget_environment(study.id)
+
+    def waits(self, track: Track) -> None:
+        """Nothing is to be done for it."""
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    # --------------------------------------------------------------------------------- on a thread
 
     def _attend(self, study_id: str) -> None:
         while True:

@@ -59,7 +59,7 @@ class Studies:
         self._service: Final = service
         self._exchange: Final = exchange
         self._past: Final = Past(parts.reader)
-        self.on_resume: Callable[[str], None] = lambda study_id: None
+        self.on_resume: Callable[[str, str], None] = lambda study_id, user: None
 
     # ------------------------------------------------------------------------------------- opening
 
@@ -202,16 +202,16 @@ class Studies:
         return self._row(self._service.change(change), caller)
 
     def resume(self, name: str, caller: Caller) -> dict[str, Any]:
-        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], tuple[str, str]]:
             study = self._owned(name, caller, view, "resume")
             events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
             live = _live(study, view)
             stopped = [track for track in live if track.held == STUDY_STOPPED]
             events += [self._service.admission.let_go(track, view, now) for track in stopped]
-            return events, study.id
+            return events, (study.id, study.design.user)
 
-        study_id = self._service.change(change)
-        self.on_resume(study_id)
+        study_id, user = self._service.change(change)
+        self.on_resume(study_id, user)
         return self._row(study_id, caller)
 
     def cancel(self, name: str, caller: Caller) -> dict[str, Any]:

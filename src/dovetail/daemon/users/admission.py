@@ -17,10 +17,10 @@ from dovetail.core.entries import Event, Held, Released
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.daemon.foresight.wording import number_of
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
 from dovetail.store import Filter, Reader
+from dovetail.text.counting import counted
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local.world import LocalMachine
 
@@ -184,7 +184,7 @@ def _over(
     if not unit.rank[0]:
         return ""
     if number > bounds.running:
-        return f"{user} may have {number_of(int(bounds.running), 'job')} at work at once"
+        return f"{user} may have {counted(int(bounds.running), 'job')} at work at once"
     if gpus > bounds.gpus + _ROUNDING:
         return f"{user} may have {bounds.gpus:g} GPUs at once"
     if used_hours >= bounds.gpu_hours:

@@ -41,6 +41,26 @@ class Bounds:
         return min(self.running, self.gpus, self.gpu_hours) < inf
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What whoever asks may have and do: nothing is suggested that would be refused."""
+
+    priority: float = inf
+    gpus: float = inf
+    user: str | None = None  # whose jobs they may pause; None: everybody's
+
+    def pauses(self, job: Job) -> bool:
+        return self.user is None or job.user == self.user
+
+    def passing(self, view: View, own: float) -> list[float]:
+        """The priorities above `own` that pass somebody, and the highest there may be."""
+        steps = {min(t.job.priority + 1, self.priority) for t in view.tracks.values()}
+        return sorted([step for step in steps if step > own])
+
+
+ALL: Final = Allowed()
+
+
 class Limits:
     """`admins` is the name of the group that administers, "" if root does alone."""
 
@@ -65,6 +85,13 @@ class Limits:
         if not self.shared:
             return Bounds(inf, inf, inf, inf, inf, inf)
         return Bounds(*map(bound, NAMES))
+
+    def allowed(self, caller: Caller, view: View) -> Allowed:
+        """What may be suggested to them."""
+        if caller.admin:
+            return ALL
+        bounds = self.of(caller.name, view)
+        return Allowed(bounds.priority, bounds.gpus, caller.name)
 
     # ------------------------------------------------------------------------------------ new jobs
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from errno import EBADF, ENOENT, EPERM, ERANGE, ESRCH
 from functools import cache
@@ -87,6 +88,18 @@ def group_number(name: str) -> int | None:
     """None: there is no such group."""
     row = _ask("getgrnam_r", os.fsencode(name), _Group(), f"group {name!r}")
     return None if row is None else int(row.gid)
+
+
+def unknown(users: Iterable[str], groups: Iterable[str] = ()) -> list[str]:
+    """Those that the system does not know, in words; they may come later, from a directory that is not
+    read yet. A number is a user without a name."""
+    named = [name for name in users if not name.isdecimal()]
+    missing = [
+        f"user {name!r}"
+        for name in named
+        if _ask("getpwnam_r", os.fsencode(name), _Passwd(), f"user {name!r}") is None
+    ]
+    return missing + [f"group {name!r}" for name in groups if group_number(name) is None]
 
 
 def group_called(name: str, option: str) -> int:

@@ -24,7 +24,6 @@ SWAPPED: Final = 0.5  # how often neighbours in the order change places,
 BY_WEIGHT: Final = 0.05  # and how much more often if the first would cost more when late
 AMONG_WAYS: Final = 0.05
 AMONG_WAYS_REPAIRED: Final = 0.5
-AMONG_NODES: Final = 0.2
 
 
 class Solution(NamedTuple):

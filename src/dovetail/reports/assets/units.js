@@ -10,16 +10,23 @@ function short(value, digits = 3) {
 const count = (number, noun) => `${plain(number)} ${noun}${number === 1 ? "" : "s"}`;
 const percent = (part) => `${short(100 * part)} %`;
 
-// Two units at most: "3 d 4 h", "12 min 5 s", "0.25 s".
+// As `duration_text` in text/durations.py: "0.25 s", "42 s", "1 min 30 s", "12 min", "1 h 20 min", "3 d 4 h".
+const [MINUTE, HOUR, DAY] = [60, 3600, 86400];
 function duration(seconds) {
   if (seconds < 0) return `−${duration(-seconds)}`;
-  if (seconds < 59.95) return `${short(seconds)} s`;
-  let place = UNITS.findIndex(([, size]) => Math.round(seconds) >= size);
-  const [unit, size] = UNITS[place];
-  const [minor, part] = UNITS[place + 1];
-  const parts = Math.round(seconds / part);
-  const [whole, rest] = [Math.floor((parts * part) / size), (parts * part % size) / part];
-  return rest ? `${whole} ${unit} ${rest} ${minor}` : `${whole} ${unit}`;
+  if (seconds < 0.0005) return "0 s";
+  if (seconds < 9.95) return `${Number(seconds.toPrecision(2))} s`;
+  if (seconds < MINUTE - 0.5) return `${Math.round(seconds)} s`;
+  if (seconds < 10 * MINUTE - 0.5) return two(Math.round(seconds), 60, "min", "s");
+  if (seconds < HOUR - MINUTE / 2) return `${Math.round(seconds / MINUTE)} min`;
+  if (seconds < DAY - MINUTE / 2) return two(Math.round(seconds / MINUTE), 60, "h", "min");
+  if (seconds < 100 * DAY - HOUR / 2) return two(Math.round(seconds / HOUR), 24, "d", "h");
+  return `${short(seconds / DAY)} d`;
+}
+
+function two(number, per, large, small) {
+  const [whole, rest] = [Math.floor(number / per), number % per];
+  return rest ? `${whole} ${large} ${rest} ${small}` : `${whole} ${large}`;
 }
 
 const STEPS = [

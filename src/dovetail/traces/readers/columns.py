@@ -81,7 +81,7 @@ COLUMNS = (
     *ASKED,
     *ESTIMATE,
     *INTERRUPTION,
-    *("deadline_s", "cancel_s", "failures"),
+    *("deadline_s", "cancel_s", "cancel_after_s", "failures"),
 )
 ENDS = ("start_s", "end_s")  # only where there is no duration_s
 

@@ -121,6 +121,8 @@ def _fate(header: Header, context: Context) -> Fields:
         fields.append(("failures", column(header, "failures", blank_or(durations))))
     if "cancel_s" in header:
         fields.append(("cancel_at", distinct_column(header, "cancel_s", blank_or(context.clock))))
+    if "cancel_after_s" in header:
+        fields.append(("cancel_after_s", _optional_duration(header, "cancel_after_s")))
     return fields
 
 

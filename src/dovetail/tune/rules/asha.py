@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from dovetail.quantiles import quantile
 from dovetail.tune.rules import GiveUp, Verdict
 from dovetail.tune.rules.rungs import (
     arrived,
@@ -85,19 +86,9 @@ class AshaStop:
         others = [
             other.best[rung - 1] for other in arrived(study.trials, rung) if other is not trial
         ]
-        if not others or trial.loss <= percentile(others, 1 / self.eta):
+        if not others or trial.loss <= quantile(others, 1 / self.eta):
             return None
         return GiveUp(f"not among the best 1/{self.eta} after {rung} steps")
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         return leaving or next(iter(study.waiting()), None)
-
-
-def percentile(rising: Sequence[float], part: float) -> float:
-    """The value that so much of them lies below, between neighbours in proportion."""
-    place = part * (len(rising) - 1)
-    below = int(place)
-    if below + 1 >= len(rising):
-        return rising[-1]
-    rest = place - below
-    return rising[below] * (1 - rest) + rising[below + 1] * rest if rest else rising[below]

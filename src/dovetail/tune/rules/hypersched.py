@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from dovetail.quantiles import quantile
 from dovetail.tune.rules import Verdict
-from dovetail.tune.rules.asha import percentile
 from dovetail.tune.rules.rungs import candidates, check, geometric, lowest
 from dovetail.tune.study import NEW, Study, Trial
 
@@ -51,7 +51,7 @@ class HyperSched:
             if not losses:
                 break
             losses.sort()
-            found.append((rung, percentile(losses, 1 / self.eta)))
+            found.append((rung, quantile(losses, 1 / self.eta)))
         return found
 
     def _new(self, study: Study, left: float) -> Trial | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from dovetail.quantiles import quantile
 from dovetail.tune.rules import Verdict
-from dovetail.tune.rules.asha import percentile, promoted
+from dovetail.tune.rules.asha import promoted
 from dovetail.tune.rules.rungs import arrived, check, geometric
 from dovetail.tune.study import Study, Trial
 
@@ -66,7 +67,7 @@ def spread_of_noise(trials: Sequence[Trial], upto: int) -> float:
         for one, other in combinations(trials, 2)
         if _crossings(one, other, upto) > 1
     )
-    return percentile(distances, 0.9) if distances else 0.0
+    return quantile(distances, 0.9) if distances else 0.0
 
 
 def _crossings(one: Trial, other: Trial, upto: int) -> int:

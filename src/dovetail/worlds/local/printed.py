@@ -9,8 +9,11 @@ misunderstood would not be noticed. All expressions here take time in proportion
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from dovetail.worlds.local.printed_parts import PARTS, Part, parts_of, words_of
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
 
@@ -44,8 +47,13 @@ _QUALIFIERS: Final = frozenset(
         *("train", "training", "val", "valid", "validation", "eval", "evaluation", "test"),
         *("testing", "dev", "train's", "training's"),
         *("last", "required", "desired", "balanced", "smoothed"),
+        *("batch", "class", "ema", "macro", "micro", "weighted"),
     )
 )
+_TOP = re.compile(r"\btop[-_ ]?(?!1\b)\d{1,4}[ \t:]{1,3}$", re.IGNORECASE)  # `Top-5 accuracy`
+# `Loss: 0.5 (0.6)`: of a batch, and the average so far, which is of all when the count is full.
+_AVERAGE = re.compile(rf"[ \t]{{0,3}}\([ \t]{{0,9}}(?P<average>{_NUMBER})[ \t]{{0,3}}\)")
+_FULL = re.compile(r"\[[ \t]{0,9}(\d{1,9})/[ \t]{0,9}\1(?!\d)")
 _WORD_BEFORE = re.compile(r"([A-Za-z]{1,12}(?:'s)?)[ \t:]{1,3}$")
 _LONGEST_BEFORE = 17
 _BAR = re.compile(r"(?<![\w./])\d{1,12}/(\d{1,12})(?![\w/]|\.\d)")
@@ -72,12 +80,44 @@ def value_in(line: str, metric: str) -> float | None:
         return None
     best = _OF_THE_BEST.search(line)
     upto = len(line) if best is None else best.start()
+    parts = parts_of(line)
+    others = [part for part in parts if part.hides(metric)]
     for pattern in patterns:
         for match in pattern.finditer(line):
-            place = match.start()
-            if place <= upto and not _is_qualified(line, place) and _is_all(line, match):
-                return float(match["value"].replace(",", ""))
-    return None
+            value = _value(line, match) if match.start() <= upto else None
+            if value is not None and not any(own.holds(match.start()) for own in others):
+                return value
+    return _in_a_part(line, metric, parts, upto) if parts else None
+
+
+def _value(line: str, match: re.Match[str], since: int = 0) -> float | None:
+    """None: it is of something else, or which of several it is cannot be told. What stands before
+    `since` is taken into account already."""
+    if _is_qualified(line, match.start(), since) or not _is_all(line, match):
+        return None
+    average = _AVERAGE.match(line, match.end("value"))
+    if average is not None and _FULL.search(line) is None:
+        return None
+    found = match["value"] if average is None else average["average"]
+    return float(found.replace(",", ""))
+
+
+def _in_a_part(line: str, metric: str, parts: Sequence[Part], upto: int) -> float | None:
+    """`val_loss` where the line says that it is of `val`, and then `loss`; not if it says two."""
+    found: set[float] = set()
+    for part in parts:
+        rest = part.rest_of(metric)
+        for match in _loosely(rest).finditer(line, part.start, min(part.end, upto)) if rest else ():
+            value = _value(line, match, part.start)
+            if value is not None and part is _innermost(parts, match.start()):
+                found.add(value)
+                break
+    return found.pop() if len(found) == 1 else None
+
+
+def _innermost(parts: Sequence[Part], place: int) -> Part | None:
+    holding = [own for own in parts if own.holds(place)]
+    return min(holding, key=lambda own: own.end - own.start, default=None)
 
 
 def counts_batches(line: str, steps: int) -> bool:
@@ -104,16 +144,24 @@ def without_colours(line: str) -> str:
 def _patterns(metric: str) -> tuple[str, tuple[re.Pattern[str], ...]]:
     """Letters that any line that tells it has, and how it is told there."""
     exact = re.compile(rf"(?<![\w./@-]){re.escape(metric)}{_VALUE}")
-    words = [word for word in re.split(r"[\W_]+", metric) if word]
+    words = words_of(metric)
     if not words:
         return metric.lower(), (exact,)
-    loose = "[ _./-]?".join(map(re.escape, words))
-    spelled = re.compile(rf"(?<![\w./@-]){loose}{_VALUE}", re.IGNORECASE)
-    return max(words, key=len).lower(), (exact, spelled)
+    inner = [*words[1:]] if len(words) > 1 and words[0] in PARTS else words
+    return max(inner, key=len), (exact, _loosely(words))
 
 
-def _is_qualified(line: str, place: int) -> bool:
-    before = _WORD_BEFORE.search(line, max(place - _LONGEST_BEFORE, 0), place)
+@lru_cache(maxsize=256)
+def _loosely(words: tuple[str, ...]) -> re.Pattern[str]:
+    loose = "[ _./@-]?".join(map(re.escape, words))
+    return re.compile(rf"(?<![\w./@-]){loose}{_VALUE}", re.IGNORECASE)
+
+
+def _is_qualified(line: str, place: int, since: int = 0) -> bool:
+    since = max(place - _LONGEST_BEFORE, since)
+    before = _WORD_BEFORE.search(line, since, place)
+    if _TOP.search(line, since, place):
+        return True
     return before is not None and before[1].lower() in _QUALIFIERS
 
 

@@ -38,7 +38,52 @@ BARE = {  # they take no value, or one only after "="
     *("label", "unbuffered", "quiet", "verbose", "overcommit", "oversubscribe", "exclusive"),
     *("overlap", "exact", "kill-on-bad-exit", "no-kill", "pty", "hold", "disable-status", "whole"),
     *("no-allocate", "multi-prog", "contiguous", "propagate", "spread-job", "use-min-nodes"),
-    *("interactive", "preserve-env", "immediate", "reboot", "wait-all-nodes", "mincpus"),
+    *("interactive", "preserve-env", "immediate", "reboot", "bcast", "compress", "nice"),
+    *("resv-ports", "send-libs", "x11", "stepmgr", "oom-kill-step", "test-only", "share"),
+}
+VALUED = {  # all others that Slurm's own knows
+    *("account", "acctg-freq", "attach", "bb", "bbf", "bcast-exclude", "begin", "chdir"),
+    *("cluster-constraint", "clusters", "comment", "constraint", "container", "container-id"),
+    *("core-spec", "cores-per-socket", "cpu-bind", "cpu-freq", "cpus-per-gpu", "cpus-per-task"),
+    *("deadline", "debugger-test", "delay-boot", "dependency", "distribution", "epilog", "error"),
+    *(
+        "exclude",
+        "export",
+        "export-file",
+        "extra",
+        "extra-node-info",
+        "gid",
+        "gpu-bind",
+        "gpu-freq",
+    ),
+    *(
+        "gpus",
+        "gpus-per-node",
+        "gpus-per-socket",
+        "gpus-per-task",
+        "gres",
+        "gres-flags",
+        "het-group",
+    ),
+    *(
+        "hint",
+        "input",
+        "job-name",
+        "jobid",
+        "job",
+        "licenses",
+        "mail-type",
+        "mail-user",
+        "mcs-label",
+    ),
+    *("mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi", "msg-timeout", "network"),
+    *("nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "open-mode"),
+    *("ntasks-per-node", "ntasks-per-socket", "ntasks-per-tres", "output", "pack-group"),
+    *("partition", "power", "prefer", "priority", "profile", "prolog", "qos", "relative"),
+    *("reservation", "segment", "signal", "slurmd-debug", "sockets-per-node", "switches"),
+    *("task-epilog", "task-prolog", "tasks", "tasks-per-node", "thread-spec", "threads"),
+    *("threads-per-core", "time", "time-min", "tmp", "treewidth", "tres-bind", "tres-per-job"),
+    *("tres-per-task", "uid", "wait", "wait-all-nodes", "wckey", "cpu_bind", "mem_bind"),
 }
 IMPOSSIBLE = {
     "het-group": "parts of a job on several machines",
@@ -66,6 +111,7 @@ def parse(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         if word == "--":
             break
         name, value = _split(word)
+        name = _known(name, word)
         if value is None and name not in BARE:
             if not waiting:
                 raise Wrong(f"{word} needs a value")
@@ -82,6 +128,15 @@ def _split(word: str) -> tuple[str, str | None]:
     if name in BARE and name != "kill-on-bad-exit" and len(word) > 2:
         raise Wrong(f"{word}: write short options one by one")
     return name, word[2:].lstrip("=") or None
+
+
+def _known(name: str, word: str) -> str:
+    """Its name in full: what begins only one may stand for it."""
+    known = BARE | VALUED
+    begun = [own for own in known if own.startswith(name)]
+    if name in known or (len(begun) == 1 and len(name) > 1):
+        return name if name in known else begun[0]
+    raise Wrong(f"{word}: srun has no such option; those of the command come behind it")
 
 
 def check(options: dict[str, str]) -> None:
