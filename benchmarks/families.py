@@ -7,10 +7,12 @@ only if it was settled on other seeds than it is judged on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-from dovetail.core.model import Job, JobId, Node, Option, Tenant
+from benchmarks import strangers
+from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
+from dovetail.core.model import JobId, Node, Option, Tenant
 from dovetail.experiments.experiment import Experiment, with_interruption_cost
 from dovetail.models.cost import Costs, NodeRates, rates_of
 from dovetail.models.failures import NodeFailures
@@ -22,59 +24,6 @@ from dovetail.traces.synthetic.andreas_instances import Scenario, draw
 Family = Callable[[int], Experiment]
 AUTHORS = ("exponential:5000", "exponential:8000", "high", "mixed", "low")
 RENTED = ("high", "mixed", "low", "exponential:50000")
-PRICE = 0.2  # money per kWh
-BIG, SMALL = ("A100", 8, 400.0, 300.0), ("T4", 4, 100.0, 70.0)  # GPUs, watts when on, per busy GPU
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Jobs without options: how much they ask of the GPUs, and what they say of themselves."""
-
-    jobs: int = 80
-    load: float = 0.7  # part of the GPUs that they need, at speed 1
-    sizes: Sequence[int] = (1, 1, 1, 2, 4)
-    shares: Sequence[int] = (1000,)
-    due: tuple[float, float] | None = (1.5, 5.0)  # after so many times what it takes
-    late: tuple[float, float] | None = None  # money a second
-    priorities: Sequence[float] = (0.0,)
-    tenants: Sequence[str] = ("",)
-    kinds: Sequence[tuple[str, ...]] = ((),)
-
-
-def nodes_of(*kinds: tuple[str, int, float, float], count: int = 2) -> list[Node]:
-    return [
-        Node(f"{kind}-{i}", gpus, kind, idle_watts=idle, gpu_watts=busy)
-        for kind, gpus, idle, busy in kinds
-        for i in range(count)
-    ]
-
-
-def drawn(chance: Random, load: Load, nodes: Sequence[Node]) -> list[Arrival]:
-    """Lengths are spread over two orders of magnitude; arrivals are Poisson."""
-    lengths = [min(chance.lognormvariate(7.5, 1.1), 40_000.0) for _ in range(load.jobs)]
-    sizes = [chance.choice(load.sizes) for _ in range(load.jobs)]
-    shares = [chance.choice(load.shares) if size == 1 else 1000 for size in sizes]
-    work = sum(s * g * part / 1000 for s, g, part in zip(lengths, sizes, shares, strict=True))
-    gap_s = work / (sum(node.gpus for node in nodes) * load.load) / load.jobs
-    arrivals, at = [], 0.0
-    for number, (seconds, gpus, share) in enumerate(zip(lengths, sizes, shares, strict=True)):
-        job = Job(
-            JobId(f"j{number}"),
-            gpus=gpus,
-            share=share,
-            kinds=chance.choice(load.kinds),
-            tenant=chance.choice(load.tenants),
-            priority=chance.choice(load.priorities),
-            deadline=None if load.due is None else at + seconds * chance.uniform(*load.due),
-            late_cost_per_s=None if load.late is None else chance.uniform(*load.late),
-        )
-        arrivals.append(Arrival(at, job, seconds))
-        at += chance.expovariate(1.0 / gap_s)
-    return arrivals
-
-
-def priced(nodes: Sequence[Node], price: float = PRICE) -> Costs:
-    return Costs(rates_of(nodes), Hourly([price], "price"))
 
 
 # --------------------------------------------------------------------------------------- the families
@@ -293,10 +242,18 @@ SETTLED_ON: Mapping[str, Family] = {
     "only deadlines": only_deadlines,
     "nothing counts": nothing_counts,
     "costly switching": costly_switching,
+    "full-node gangs": strangers.full_node_gangs,
+    "full-node gangs, interrupted": strangers.full_node_gangs_interrupted,
+    "heavy tails": strangers.heavy_tails,
+    "bursts of tenants": strangers.bursts,
+    "odd options": strangers.odd_options,
+    "tiny deadlines": strangers.tiny_deadlines,
 }
 # Drawn for the first time when all was settled.
 LEFT_OUT: Mapping[str, Family] = {
     "failing nodes": failing_nodes,
     "mixed crowd": mixed_crowd,
+    "two shifts": strangers.two_shifts,
+    "shared GPUs": strangers.shared_gpus,
 }
 FAMILIES: Mapping[str, Family] = {**SETTLED_ON, **LEFT_OUT}

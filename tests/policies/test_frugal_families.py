@@ -7,7 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from benchmarks.families import BIG, FAMILIES, SMALL, Load, drawn, nodes_of, priced
+from benchmarks.drawing import BIG, SMALL, Load, drawn, nodes_of, priced
+from benchmarks.families import FAMILIES
 from benchmarks.frugal_families import outcome
 
 from dovetail.core.model import Job, JobId, Node, Tenant
@@ -21,7 +22,16 @@ from dovetail.traces.readers.andreas_folder import read_instance
 ODD = Path(__file__).parents[3] / "shared" / "cases" / "andreas-odd"
 RIVALS = ("fifo-skip", "edf", "srtf", "andreas-edf", "andreas-greedy")
 SEED = 300  # settled nothing
-SLOW = ("no prices", "only deadlines", "overload", "mixed crowd", "scaling in overload", "tenants")
+SLOW = (
+    "heavy tails",
+    "two shifts",
+    "no prices",
+    "only deadlines",
+    "overload",
+    "mixed crowd",
+    "scaling in overload",
+    "tenants",
+)
 QUICK = [family for family in FAMILIES if family not in SLOW]
 
 
@@ -179,3 +189,19 @@ def test_a_running_job_that_is_left_out_of_the_plan_is_not_started_again(seed: i
         at += chance.expovariate(1 / 200)
     experiment = Experiment(arrivals, nodes, costs=priced(nodes), across_nodes=0.8)
     assert simulate(experiment, "frugal").summary["finished"] == 40
+
+
+def test_two_late_gangs_do_not_displace_each_other_in_turns() -> None:
+    """The instance where they did so every 80 s, at 2.27 times the cost of `edf`."""
+    assert outcome(("gangs and shares", 107, ("edf", "srtf"))).ratio <= 1.02
+
+
+def test_gpus_are_not_kept_free_for_a_job_that_lacks_cpus() -> None:
+    nodes = [Node("n0", 4, "A", cpus=8, memory_gb=64, idle_watts=100.0, gpu_watts=50.0)]
+    arrivals = [
+        Arrival(0.0, Job(JobId("cpus"), gpus=0, cpus=2.0, deadline=50.0), 100.0),
+        Arrival(1.0, Job(JobId("late"), gpus=4, cpus=8.0, deadline=2.0), 10.0),
+        Arrival(2.0, Job(JobId("small"), gpus=1, deadline=20.0), 10.0),
+    ]
+    run = simulate(Experiment(arrivals, nodes, costs=priced(nodes)), "frugal")
+    assert run.summary["finished"] == 3

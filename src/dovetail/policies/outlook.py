@@ -25,12 +25,17 @@ def time_left(track: Track, duration_s: Seconds) -> Seconds:
 
 
 def expected_end(track: Track, duration_s: Seconds) -> Seconds:
+    return begins_at(track) + (_believable(track, duration_s) - track.executed_s) / track.speed
+
+
+def begins_at(track: Track) -> Seconds:
+    """When the running job began, or is expected to begin, to make progress."""
     begins = track.working_since
     if begins < 0:
         begins = track.started_at
         if 0 <= track.first_start_at < begins:
             begins += track.restore_s
-    return begins + (_believable(track, duration_s) - track.executed_s) / track.speed
+    return begins
 
 
 def _believable(track: Track, duration_s: Seconds) -> Seconds:

@@ -18,12 +18,14 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import HASTE
 from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
 from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
+from dovetail.policies.frugal.casting import Cast, is_small
 from dovetail.policies.frugal.draft import BLINK_S, KEEP, Task
 from dovetail.policies.frugal.floor import Seats
 from dovetail.policies.frugal.foresight import Release
 from dovetail.policies.frugal.hours import Forecast, signal
 from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
+from dovetail.policies.frugal.portfolio import cheaper
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
 from dovetail.policies.frugal.tide import Tide
 from dovetail.policies.frugal.wide import Wide, spread
@@ -88,6 +90,7 @@ class Frugal:
     def decide(self, view: View) -> Sequence[Action]:
         if not view.tracks:
             return []
+        mark = view.room.mark()
         held: list[Seconds] = []  # until when jobs may not be moved
         may_go = partial(self._has_settled_in, view, held, cache(partial(self._is_pressed, view)))
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
@@ -114,10 +117,26 @@ class Frugal:
             draft = Draft(view, books, True, may_go, decided | make_room(plan, urgent, left))
             spots, patient, again = self._spots(view, draft)
         actions = actions_of(draft, spots, plan, patient)
-        wake = min([wake, again, *held])
+        view.room.rollback_to(mark)
+        actions, sooner = self._or_cheaper(view, actions, may_go)
+        wake = min([wake, again, sooner, *held])
         if self.hours is not None:
             wake = min(wake, self.hours.changes_after(view.now))
         return [*actions, Wake(wake)] if wake < inf else actions
+
+    def _or_cheaper(
+        self, view: View, own: Sequence[Action], may_go: Callable[[Track], bool]
+    ) -> tuple[Sequence[Action], Seconds]:
+        """The plan, or a rival that costs less in the end and when to look at it again."""
+        if not is_small(view):
+            return own, inf
+        books, rates, move = self.books.of(view), self._rates(view), self.costs.move
+        cast = Cast(view, books, self.predictor, rates, self._due, may_go, self.margin, move)
+        seats = cheaper(cast.scene, cast.seats_after(own))
+        actions = None if seats is None else cast.actions_for(seats, self.place)
+        if seats is None or actions is None:
+            return own, inf
+        return actions, cast.wake_for(seats)
 
     def _spots(self, view: View, draft: Draft) -> tuple[Assignment, set[int], Seconds]:
         """Who runs where, who is not to start though there might be room, and when to look again."""
@@ -251,12 +270,19 @@ class Frugal:
         is worth it sooner when somebody else pays for every second."""
         lost_s, worked_s = self._interruption_s(view, track), view.now - track.working_since
         least = least_stint_s(lost_s)
-        if worked_s + SAME_TIME_S < least and pressed():
+        if worked_s + SAME_TIME_S < least and (pressed() or self._will_be_late(view, track)):
             least = PAYS_PRESSED * lost_s
         if worked_s + SAME_TIME_S >= least:
             return True
         held.append(track.working_since + least)
         return False
+
+    def _will_be_late(self, view: View, track: Track) -> bool:
+        """Where it runs now, and at a price?"""
+        due = track.job.deadline
+        if due is None or not self.costs.late_per_s(track.job):
+            return False
+        return self._ends_at(view, track) > due
 
     def _is_pressed(self, view: View) -> bool:
         """Does a job wait whose lateness has a price, and nothing but that is left to it?"""

@@ -113,6 +113,7 @@ def _keep_free(plan: Plan, special: Special) -> None:
             if room.count[n]:
                 chosen.append(room.first_gpus(n, room.count[n]))
         if gpus <= 0:
-            if chosen:
+            # Where it has to wait for CPUs or memory as well, GPUs kept free would help nobody.
+            if chosen and room.allows(joined(chosen), shape):
                 plan.reserve(joined(chosen), special.track)
             return
