@@ -35,6 +35,7 @@ from dovetail.models.cost import Costs
 from dovetail.models.workload import Arrival
 from dovetail.profiling.calibration import Subject, calibrate, ways
 from dovetail.traces.clusters.cost_files import read_costs
+from dovetail.worlds.local.making import local_world
 
 POLICY = "frugal:margin=0.1"
 ME = caller_of(os.getuid(), os.getuid())
@@ -170,7 +171,9 @@ def last_end(entries: Sequence[JournalEntry]) -> float:
 
 @contextmanager
 def daemon(folder: Path, costs_file: Path, slots: int | None) -> Iterator[Daemon]:
-    made = Daemon(Settings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)))
+    made = Daemon(
+        Settings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)), local_world
+    )
     thread = threading.Thread(target=made.run)
     thread.start()
     try:

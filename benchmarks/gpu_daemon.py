@@ -24,6 +24,7 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import read
+from dovetail.worlds.local.making import local_world
 
 ME = caller_of(os.getuid(), os.getuid())
 TRAINING = """
@@ -63,7 +64,7 @@ STRANGER = "import torch, time; x = torch.ones(10**8, device='cuda'); time.sleep
 
 @contextmanager
 def daemon(home: Path, policy: str) -> Iterator[Daemon]:
-    made = Daemon(Settings(home_in(home), policy=policy))
+    made = Daemon(Settings(home_in(home), policy=policy), local_world)
     thread = threading.Thread(target=made.run)
     thread.start()
     try:

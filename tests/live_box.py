@@ -16,6 +16,7 @@ from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import read
+from dovetail.worlds.local.making import local_world
 from waiting import until
 
 ME = caller_of(os.getuid(), os.getuid())
@@ -24,7 +25,7 @@ ME = caller_of(os.getuid(), os.getuid())
 class Box:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.home = home_in(folder)
-        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}))
+        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}), local_world)
         self.service = self.daemon.service
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()

@@ -12,6 +12,7 @@ import pytest
 
 from dovetail.daemon.stdin import take
 from dovetail.worlds.local import keeper
+from dovetail.worlds.local.folders import StdinRing
 from typed_box import Box
 
 
@@ -130,23 +131,28 @@ def test_a_ring_takes_what_it_has_room_for_and_gives_it_in_order(
     monkeypatch.setattr(keeper, "STDIN_BYTES", 10)
     path = tmp_path / "stdin"
     sent = bytes(range(100))
-    taken, came = take(path, 0, sent, True).taken, b""
+    taken, came = take(StdinRing(path), 0, sent, True).taken, b""
     assert taken == 10
     feed = keeper.Feed(str(path))
     while taken < 100 or len(came) < 100:
         came += fed(path, feed)
-        taken = take(path, taken - min(taken, 3), sent[taken - min(taken, 3) :], True).taken
+        taken = take(
+            StdinRing(path), taken - min(taken, 3), sent[taken - min(taken, 3) :], True
+        ).taken
     assert came == sent
     assert (fed(path, feed), feed.pump()) == (b"", None)  # its end
-    assert take(path, 100, b"more", False) == (100, False)
+    assert take(StdinRing(path), 100, b"more", False) == (100, False)
     assert keeper.Feed(str(path)).is_gone()
 
 
 def test_of_a_job_that_waits_less_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
-    assert take(path, 0, bytes(5 << 20), True, has_started=False) == (4 << 20, True)
-    assert take(path, 4 << 20, bytes(1 << 20), True, has_started=False) == (4 << 20, True)
-    assert take(path, 4 << 20, bytes(1 << 20), True) == (5 << 20, True)
+    assert take(StdinRing(path), 0, bytes(5 << 20), True, has_started=False) == (4 << 20, True)
+    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True, has_started=False) == (
+        4 << 20,
+        True,
+    )
+    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True) == (5 << 20, True)
     assert keeper.what_is_put(str(path)) == (5 << 20, 5 << 20, True)
 
 
@@ -154,15 +160,15 @@ def test_a_reader_that_has_gone_wants_no_more(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
     feed = keeper.Feed(str(path))
     os.close(feed.reading)
-    take(path, 0, b"abc", False)
+    take(StdinRing(path), 0, b"abc", False)
     feed.pump()
     assert feed.pump() is None
-    assert take(path, 3, b"def", False) == (3, False)
+    assert take(StdinRing(path), 3, b"def", False) == (3, False)
 
 
 def test_an_input_whose_sender_is_long_gone_ends(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
-    take(path, 0, b"abc", False)
+    take(StdinRing(path), 0, b"abc", False)
     feed = keeper.Feed(str(path))
     assert (fed(path, feed), feed.pump() is None) == (b"abc", False)
     os.utime(tmp_path / "stdin.put", (0, 0))

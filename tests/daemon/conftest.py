@@ -28,6 +28,7 @@ soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
 if soft or hard:  # before anything of ours is there
     resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
 from dovetail.daemon.main import Settings, serve
+from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
     from dovetail.daemon import timed
@@ -42,9 +43,9 @@ if name := settings.pop("dying_thread", None):
 system = settings.pop("system", False)
 if settings.pop("harmless", False):  # whatever is asked for, nothing is run
     from dovetail.daemon import submissions
-    submissions.argv = lambda spec, folder: ("/bin/true",)
+    submissions.argv = lambda spec: ("/bin/true",)
 home = Home(folder, folder / "dovetail.sock", system=True) if system else home_in(folder)
-serve(Settings(home, **settings), ready)
+serve(Settings(home, **settings), local_world, ready)
 """
 ENDED = ("finished", "failed", "cancelled")
 

@@ -18,6 +18,7 @@ from dovetail.daemon.users.byte_quota import Intake
 from dovetail.daemon.users.limits import Limits
 from dovetail.jobfiles import arrays
 from dovetail.jobfiles.job_model import read
+from dovetail.worlds.local.folders import StdinRing
 from live_box import ME, Box, box
 
 MB = 1_000_000
@@ -113,14 +114,14 @@ def test_what_is_sent_to_jobs_that_wait_is_bounded_for_all_of_a_user_together(
 ) -> None:
     """Ten thousand may wait, and four megabytes each would fill the disk for everybody."""
     monkeypatch.setattr(stdin, "ALL_WAITING_BYTES", 10)
-    first, second, third = (tmp_path / name for name in "123")
+    first, second, third, fourth = (StdinRing(tmp_path / name) for name in "1234")
     assert stdin.take(first, 0, b"1234567", False, False, "ann") == (7, True)
     assert stdin.take(second, 0, b"1234567", True, False, "ann") == (3, True)
     assert stdin.take(third, 0, b"1234567", True, False, "ann") == (0, True)
     assert stdin.take(third, 0, b"1234567", True, False, "bob") == (7, True)
     assert stdin.take(second, 3, b"4567", True, True, "ann") == (7, True)  # it runs by now
-    first.unlink()  # and this one has ended
-    assert stdin.take(tmp_path / "4", 0, b"1234567", True, False, "ann") == (7, True)
+    first.path.unlink()  # and this one has ended
+    assert stdin.take(fourth, 0, b"1234567", True, False, "ann") == (7, True)
 
 
 def test_the_indices_of_an_array_are_read_once_and_not_by_each_of_its_members(

@@ -374,7 +374,7 @@ def test_a_look_up_that_fails_is_not_taken_for_an_absence() -> None:
     script = """
 import os, resource
 from dovetail.daemon import accounts
-from dovetail.worlds.local.shortage import Short
+from dovetail.worlds.shortage import Short
 known = accounts.person(0), accounts.groups_of(accounts.person(0))
 assert accounts.person(4242) is None and accounts.group_number("no-such-group") is None
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,11 @@ import pytest
 from dovetail.core.entries import NodeJoined, Saved, Start, Submitted
 from dovetail.core.model import Job, JobId, Node, Placement, Slice
 from dovetail.core.state import State
-from dovetail.daemon.metrics import Histogram, Tally, _family, _of_gpus, _of_jobs
+from dovetail.daemon.metrics import Histogram, Tally, _family, _of_jobs, _of_world
 from dovetail.worlds.local import machine
+from dovetail.worlds.local.folders import Folders
+from dovetail.worlds.local.power import PowerLimits
+from dovetail.worlds.local.world import LocalMachine
 
 _LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
 _SAMPLE = re.compile(
@@ -95,7 +99,9 @@ def test_every_gpu_is_told_with_its_uuid_and_power(monkeypatch: pytest.MonkeyPat
     ):
         state.record(entry)
     monkeypatch.setattr(machine, "power_watts", lambda: {"GPU-a": 612.5, "GPU-elsewhere": 1.0})
-    lines = [*_of_jobs(state, Tally(state)), *_of_gpus(state)]
+    folders = Folders(*map(Path, ("runs", "env", "socket")), shared=False)
+    world = LocalMachine(state.room.nodes, folders, PowerLimits(Path("power.json")), 0)
+    lines = [*_of_jobs(state, Tally(state)), *_of_world(world.gauges())]
     _, samples = parse("\n".join([*lines, "# EOF", ""]))
     job = 'job="7",name="fit",user="ada",node="n"'
     assert samples["dovetail_job_gpu_info", f'{job},gpu="0",uuid="GPU-a"'] == 1

@@ -54,7 +54,7 @@ def test_a_limit_is_set_while_its_job_runs_and_put_back_after_it(
         here.wait(job)
         here.wait_for(lambda: cards.watts == [700, 700])
         assert not here.home.power_note.exists()
-        assert here.daemon.limits.notices == []
+        assert here.daemon.world.power.notices == []
         paces = [entry.speed for entry in here.journal() if isinstance(entry, Paced)]
     assert paces == [pytest.approx(10 / 10.5)], "it is known to be slower"
 
@@ -134,7 +134,7 @@ def test_without_permission_it_is_said_once_and_jobs_run_and_are_charged_without
     cards.refuse("NoPermission")
     with box(tmp_path / "home", policy="frugal", power_table=table(tmp_path)) as here:
         (row,) = here.wait(here.submit("sleep 0.5", **HASTY))
-        (notice,) = here.daemon.limits.notices
+        (notice,) = here.daemon.world.power.notices
         found = charged(here.journal(), here.daemon.costs, here.daemon.clock())
         assert limits_in(here.journal()) == [0]
         assert caplog.text.count("no power limits") == 1
@@ -152,8 +152,8 @@ def test_a_limit_that_is_refused_after_all_is_not_in_the_books(
         here.wait_for(lambda: limits_in(here.journal()) == [400, 0])
         here.wait(here.submit("sleep 0.2", **HASTY), first)
         assert limits_in(here.journal()) == [400, 0, 0]
-        assert len(here.daemon.limits.notices) == 1
-        assert "GPU-0 was to have 400 W" in here.daemon.limits.notices[0]
+        assert len(here.daemon.world.power.notices) == 1
+        assert "GPU-0 was to have 400 W" in here.daemon.world.power.notices[0]
         assert not here.home.power_note.exists(), "nothing was changed"
     assert cards.watts == [700, 700]
 
@@ -182,7 +182,7 @@ def test_limits_beyond_what_the_cards_may_have_are_left_out_and_said(
 ) -> None:
     rows = TABLE + "net,150,30.0,150\n"
     with box(tmp_path / "home", policy="frugal", power_table=table(tmp_path, rows)) as here:
-        assert here.daemon.limits.notices == [
+        assert here.daemon.world.power.notices == [
             "no power limits of 150 W: H200 may have 200 to 700 W"
         ]
         assert here.daemon.chosen.costs.power.limits("H200") == {400, 250}
@@ -206,11 +206,11 @@ def test_processor_slots_have_no_limits_and_that_is_said(tmp_path: Path) -> None
     own = table(tmp_path, TABLE.replace("net,", "cpu,net,").replace("model,", "kind,model,"))
     own = [own[0].removeprefix("H200=")]
     with box(tmp_path / "home", policy="frugal", power_table=own) as here:
-        assert here.daemon.limits.notices == ["no power limits: processor slots have none"]
+        assert here.daemon.world.power.notices == ["no power limits: processor slots have none"]
         here.wait(here.submit("true", model="net", options={"cpu": {"1": "1s"}}))
         assert limits_in(here.journal()) == [0]
     with box(tmp_path / "other", power_table=table(tmp_path)) as here:
-        assert "nothing for the GPUs here (cpu)" in here.daemon.limits.notices[0]
+        assert "nothing for the GPUs here (cpu)" in here.daemon.world.power.notices[0]
 
 
 def test_the_table_is_remembered_until_it_is_gone_or_to_be_forgotten(
@@ -223,7 +223,7 @@ def test_the_table_is_remembered_until_it_is_gone_or_to_be_forgotten(
     (tmp_path / "power.csv").unlink()
     with box(tmp_path / "home") as here:
         assert not here.daemon.costs.power
-        assert "power.csv" in here.daemon.limits.notices[0]
+        assert "power.csv" in here.daemon.world.power.notices[0]
     with box(tmp_path / "home", power_table=["none"]) as here:
         assert not here.daemon.costs.power
     with pytest.raises(BadInput, match=r"power\.csv"):

@@ -27,6 +27,8 @@ from dovetail.daemon.submissions import Book, Member, Submission
 from dovetail.jobfiles.job_model import read
 from dovetail.store import Reader, Store
 from dovetail.testing import fingerprint
+from dovetail.worlds.local.folders import Folders
+from dovetail.worlds.local.launching import launch_of
 from dovetail.worlds.local.runs import Run
 from live_box import ME, Box, box
 from waiting import until
@@ -272,14 +274,17 @@ def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Pa
         here.service.cancel([blocker], ME)
         here.wait_for(lambda: not list((here.home.runs / "live").iterdir()))
         placement = next(own.placement for own in here.journal() if isinstance(own, Start))
-        order = here.daemon.book.order_for(job)
+        book, shelf = here.daemon.book, here.daemon.world.shelf
+        assert isinstance(shelf, Folders)
+        order = book.order_for(job)
+        launch = launch_of(order, shelf, book.environment_of, placement, (), 1, 0)
         here.leave()
     with Store.open(tmp_path / "box" / "dovetail.db") as store:
         now = recover(store).now
         for entry in (Released(now, job), Start(job, placement)):
             store.add(encode(entry, now).rstrip("\n"))
     run = Run(tmp_path / "box" / "runs" / job / "1")
-    run.launch(order.launch.with_owner())
+    run.launch(launch)
     until(lambda: run.ending() is not None)  # its keeper may live a moment longer
     with box(tmp_path / "box", slots=1) as again:
         (row,) = again.wait(job)

@@ -12,13 +12,13 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.daemon import main
 from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.why import why
 from dovetail.daemon.studies import silent_trials as study_quiet
 from dovetail.daemon.users.callers import Caller
 from dovetail.workloads.study.kind import studies_of
+from dovetail.worlds.local import making
 from live_box import ME, Box, box
 from study_box import TRAIN, closed, open_study, opened, page, steps_told
 
@@ -171,6 +171,7 @@ def test_a_second_study_of_the_same_name_is_refused_while_the_first_is_open(here
         ({"budget": {"time": 0}}, "budget.time"),
         ({"policy": "herms"}, "herms"),
         ({"resources": {"gpus": 16}}, "resources: no trial could ever start: it needs 16 GPUs"),
+        ({"nodes": 2}, "no trial could ever start: it asks for 2 nodes"),
         ({"space": {"lr": {"float": [1, 0]}}}, "space.lr"),
         pytest.param({"policy": "pbt"}, "checkpoint", marks=WITH_PBT),
         (
@@ -292,7 +293,7 @@ def test_a_trial_knows_its_gpu_and_which_part_of_it_is_its_own(
 ) -> None:
     labels = (("gpu0", "GPU-a"), ("gpu1", "GPU-b"))
     node = Node("box", 2, kind="h100", gpu_memory_gb=80.0, labels=labels)
-    monkeypatch.setattr(main, "machine_nodes", lambda slots, watts: [node])
+    monkeypatch.setattr(making, "machine_nodes", lambda slots, watts: [node])
     script = (
         "import os, time\n"
         "print(os.environ['CUDA_VISIBLE_DEVICES'], os.environ['DOVETAIL_GPU_SHARE'], flush=True)\n"

@@ -13,6 +13,7 @@ from dovetail.client.study_rows import quiet_text
 from dovetail.daemon.studies import silent_trials as study_quiet
 from dovetail.daemon.studies.metric_hint import hint, pattern_for
 from dovetail.daemon.users.callers import Caller
+from dovetail.worlds.local.folders import LogFile
 from live_box import ME, Box, box
 from study_box import closed, open_study, page, steps_told
 
@@ -119,6 +120,6 @@ def test_an_offered_pattern_finds_a_number_in_the_line_it_was_made_from(line: st
 def test_no_pattern_is_offered_where_none_could_work(tmp_path: Path) -> None:
     assert pattern_for("val/loss", ["val loss 0.31"]) == ""
     assert pattern_for("val_loss", ["epoch 3", "12", "hello"]) == ""
-    assert hint(tmp_path / "log", "val_loss") == ((), "")
+    assert hint(LogFile(tmp_path / "log"), "val_loss") == ((), "")
     (tmp_path / "log").write_bytes(b"\x00\xff" * 50_000 + b"x" * 100_000)
-    assert hint(tmp_path / "log", "val_loss").pattern == ""
+    assert hint(LogFile(tmp_path / "log"), "val_loss").pattern == ""

@@ -326,7 +326,7 @@ def test_the_variables_do_not_show_where_a_description_is_printed() -> None:
         ("grace", "did you mean 'checkpoint.grace'?"),
         ("Env", "did you mean 'envs'?"),
         ("secrets", "use 'envs'"),
-        ("num_nodes", "a job runs on one machine"),
+        ("num_nodes", "did you mean 'nodes'?"),
         ("depends_on", "did you mean 'after'?"),
         ("zork", "known are name, run, command"),
     ],

@@ -14,6 +14,7 @@ from dovetail.jobfiles import arrays
 from dovetail.jobfiles.job_model import JobSpec, read
 from dovetail.jobfiles.jobs import at_once, expand, job_fields, to_job
 from dovetail.jobfiles.launch import argv, interpreter, scripts, short_name
+from dovetail.worlds.world import Script
 
 NOW = 1_800_000_000.0
 
@@ -213,7 +214,7 @@ def test_a_job_without_a_name_is_called_by_what_it_runs(fields: dict[str, Any], 
 
 def test_a_command_is_executed_as_it_is() -> None:
     job = read({"command": ["a", "b c"]})
-    assert (scripts(job), argv(job, "/f")) == ({}, ("a", "b c"))
+    assert (scripts(job), argv(job)) == ({}, ("a", "b c"))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +237,8 @@ def test_a_script_that_names_none_is_run_by_a_shell(script: str) -> None:
 def executed(job: JobSpec, folder: Path) -> tuple[int, str]:
     for name, text in scripts(job).items():
         (folder / name).write_text(text)
-    done = subprocess.run(argv(job, str(folder)), capture_output=True, text=True, check=False)
+    words = [str(folder / word) if isinstance(word, Script) else word for word in argv(job)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
 

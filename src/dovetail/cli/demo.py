@@ -85,9 +85,10 @@ def _daemon() -> Iterator[Daemon]:
     """A daemon of its own, in a folder that goes afterwards."""
     from dovetail.daemon.main import Daemon, Settings
     from dovetail.home import home_in
+    from dovetail.worlds.local.making import local_world
 
     with TemporaryDirectory(prefix="dovetail-demo-") as folder:
-        daemon = Daemon(Settings(home_in(Path(folder)), policy=FIRST, slots=SLOTS))
+        daemon = Daemon(Settings(home_in(Path(folder)), policy=FIRST, slots=SLOTS), local_world)
         thread = threading.Thread(target=daemon.run, name="daemon")
         thread.start()
         try:

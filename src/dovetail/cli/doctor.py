@@ -7,8 +7,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -20,16 +19,10 @@ from dovetail.home import Home, find_home
 from dovetail.text.tables import counted, has_colours, paint
 from dovetail.text.times import span
 from dovetail.version import version
+from dovetail.worlds.world import BAD, GOOD, NOTE, Finding
 
-GOOD, BAD, NOTE = "good", "bad", "note"
 _MARKS = {GOOD: ("✓", "green"), BAD: ("✗", "red"), NOTE: ("–", "yellow")}
 _LITTLE_BYTES = 200_000_000
-
-
-class Finding(NamedTuple):
-    what: str
-    state: str
-    text: str
 
 
 @click.command()
@@ -70,8 +63,7 @@ def _examine(home: Home, named: str | None) -> Iterator[Finding]:
     yield _state_folder(home)
     yield _disk(home)
     yield from _daemon(home, named)
-    yield from _gpus()
-    yield _freezer()
+    yield from _machine()
 
 
 # --------------------------------------------------------------------------------------- its things
@@ -185,38 +177,7 @@ def _strangers(nodes: list[dict[str, Any]]) -> Iterator[Finding]:
         yield Finding("GPUs", NOTE, told)
 
 
-# -------------------------------------------------------------------------------------- the machine
+def _machine() -> Iterator[Finding]:
+    from dovetail.worlds.local.findings import of_this_machine
 
-
-def _gpus() -> Iterator[Finding]:
-    from dovetail.worlds.local.cuda import can_suspend, driver_version
-    from dovetail.worlds.local.machine import find_gpus, gpu_trouble
-
-    trouble = gpu_trouble()
-    found = find_gpus()
-    if trouble:
-        yield Finding("GPUs", NOTE if found else BAD, trouble)
-    if not found:
-        if not trouble:
-            yield Finding("GPUs", NOTE, "no NVIDIA GPU here: jobs run on processor slots")
-        return
-    kinds = ", ".join(f"{gpu.index} {gpu.kind}" for gpu in found)
-    yield Finding("GPUs", GOOD, f"{kinds}; driver {driver_version()}")
-    why_not = can_suspend()
-    if why_not:
-        told = f"{why_not}; GPU jobs give way only if they save themselves"
-        yield Finding("suspend", NOTE, told)
-    else:
-        yield Finding("suspend", GOOD, "GPU jobs can be suspended where they are")
-
-
-def _freezer() -> Finding:
-    """It matters little: a job that holds no GPU memory is stopped by a signal as well."""
-    try:
-        row = next(r for r in Path("/proc/self/cgroup").read_text().splitlines() if r[:3] == "0::")
-        folder = Path("/sys/fs/cgroup") / row[3:].lstrip("/")
-        if os.access(folder / "cgroup.procs", os.W_OK) and os.access(folder, os.W_OK):
-            return Finding("freezer", GOOD, "jobs with a control group of their own can be frozen")
-    except (OSError, StopIteration):
-        pass
-    return Finding("freezer", NOTE, "no control group of our own: jobs are stopped by SIGSTOP")
+    yield from of_this_machine()

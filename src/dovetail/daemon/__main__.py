@@ -17,6 +17,7 @@ from dovetail.core.errors import DovetailError
 from dovetail.daemon.logbook import log_to
 from dovetail.daemon.main import Settings, serve
 from dovetail.home import Home
+from dovetail.worlds.local.making import local_world
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     try:
         if ready is None:
             _log_to_terminal(settings)
-        serve(settings, ready)
+        serve(settings, local_world, ready)
     except DovetailError as error:
         return _cannot(str(error), telling)
     except OSError as error:

@@ -13,11 +13,11 @@ import time
 from bisect import bisect_right
 from datetime import datetime
 from math import inf
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dovetail.core.model import Seconds
 from dovetail.store import Ended, Filter, Store
-from dovetail.worlds.local.keeper import boot_id
 
 TOLERANCE_S = 2.0
 YOUNG_S = 3600.0  # a machine's clock is often set only after its start
@@ -154,3 +154,8 @@ def wall() -> float:
 def ticks() -> float:
     """What they do not; it goes on through sleep of the machine."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """Another one after each start of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()

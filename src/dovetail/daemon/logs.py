@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from time import monotonic, sleep
 
 from dovetail.jobfiles.gone_output import gone_text
-from dovetail.worlds.local import output
-from dovetail.worlds.local.printed import without_colours
+from dovetail.worlds.printed import without_colours
+from dovetail.worlds.world import Log
 
 _CHUNK = 1 << 18
 _LOOK_EVERY_S = 0.2
@@ -22,27 +21,27 @@ _LAST_LINES = 4096  # bytes at the end in which the last line is looked for
 _LONGEST_LINE = 200
 
 
-def begin(log: Path, tail: int | None) -> int:
+def begin(log: Log, tail: int | None) -> int:
     """The place to read from for all of it, or for the last so many bytes."""
-    return 0 if tail is None else max(output.end_of(log) - tail, 0)
+    return 0 if tail is None else max(log.end() - tail, 0)
 
 
 class Reading:
     """A place in a log, and the way on from there."""
 
-    def __init__(self, log: Path, upto: int) -> None:
+    def __init__(self, log: Log, upto: int) -> None:
         self._log = log
         self.upto = upto
 
     def next(self) -> tuple[int, bytes]:
         """What follows, and how many bytes before it are gone. Nothing: for now there is no more."""
-        start, chunk = output.read(self._log, self.upto, _CHUNK)
+        start, chunk = self._log.read(self.upto, _CHUNK)
         missing = start - self.upto if chunk else 0
         self.upto = start + len(chunk) if chunk else self.upto
         return missing, chunk
 
 
-async def follow(log: Path, tail: int | None, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def follow(log: Log, tail: int | None, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
     """All of it, or about the last `tail` bytes, then what comes until the job is over."""
     reading = Reading(log, begin(log, tail))
     while True:
@@ -54,7 +53,7 @@ async def follow(log: Path, tail: int | None, is_over: Callable[[], bool]) -> As
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def unbroken(log: Path, start: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def unbroken(log: Log, start: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
     """From there until the job is over, or something is gone: whoever counts the bytes asks again,
     and is told where the rest begins."""
     reading = Reading(log, start)
@@ -69,15 +68,15 @@ async def unbroken(log: Path, start: int, is_over: Callable[[], bool]) -> AsyncI
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def first_after(log: Path, start: int) -> int:
+def first_after(log: Log, start: int) -> int:
     """Where what is left from there on begins; below zero, so far before the end."""
-    upto = begin(log, -start) if start < 0 else min(start, output.end_of(log))
-    return output.read(log, upto, 0)[0]
+    upto = begin(log, -start) if start < 0 else min(start, log.end())
+    return log.read(upto, 0)[0]
 
 
-def whole(log: Path, tail: int | None) -> Iterator[bytes]:
+def whole(log: Log, tail: int | None) -> Iterator[bytes]:
     """What is there now. Whoever writes faster than we read does not keep us for ever."""
-    reading, end = Reading(log, begin(log, tail)), output.end_of(log)
+    reading, end = Reading(log, begin(log, tail)), log.end()
     gives_up = monotonic() + _PAGE_TURNED_WITHIN_S
     while reading.upto < end and monotonic() < gives_up:
         missing, chunk = reading.next()
@@ -92,7 +91,7 @@ def _marked(missing: int, chunk: bytes) -> bytes:
     return f"\n{gone_text(missing)}\n".encode() + chunk if missing else chunk
 
 
-def last_line(log: Path) -> str:
+def last_line(log: Log) -> str:
     """The last one that says something, shortened; "" if there is none."""
     text = b"".join(whole(log, _LAST_LINES)).decode(errors="replace")
     lines = map(as_shown, reversed(text.split("\n")))

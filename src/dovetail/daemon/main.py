@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, cast
@@ -17,12 +17,13 @@ from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
 from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, run
-from dovetail.core.model import Node, Seconds
+from dovetail.core.model import Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
 from dovetail.daemon.active_policy import DEFAULT, Chosen, PolicyBroke
 from dovetail.daemon.clock import TOLERANCE_S, Clock
+from dovetail.daemon.desk import Desk
 from dovetail.daemon.errors import Unavailable
 from dovetail.daemon.history.costs import NO_FILE, costs_here, notice_of
 from dovetail.daemon.history.ledger import Ledger
@@ -52,11 +53,8 @@ from dovetail.store import Reader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.local.keeper import read_stat
-from dovetail.worlds.local.machine import host_memory_bytes, machine_nodes
-from dovetail.worlds.local.power import PowerLimits
-from dovetail.worlds.local.shortage import raise_limit
-from dovetail.worlds.local.world import LocalMachine, Machine
+from dovetail.worlds.shortage import raise_limit
+from dovetail.worlds.world import Ground, World
 
 if TYPE_CHECKING:
     from dovetail.daemon.http.tls import Network
@@ -65,7 +63,6 @@ DEFAULT_GROUP = "dovetail"
 NO_ADMINS = "none"
 PAST = 5_000  # ended jobs that policies and predictors may learn from
 SNAPSHOT_EVERY = 5_000  # entries
-SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
@@ -89,10 +86,15 @@ class Settings:
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
 
 
-class Daemon:
-    """Made of its parts, in the order in which they need each other."""
+# For a home, so many processor slots and so many GB for suspended jobs (None: as the world has it).
+MakeWorld = Callable[[Home, int | None, float | None], World]
 
-    def __init__(self, settings: Settings) -> None:
+
+class Daemon:
+    """Made of its parts, in the order in which they need each other. It knows its world by the
+    seam alone (`worlds.world`): who starts it hands one in."""
+
+    def __init__(self, settings: Settings, make_world: MakeWorld) -> None:
         home = settings.home
         make_folders(home)
         check_own(home)
@@ -114,21 +116,21 @@ class Daemon:
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
-        self.book: Final = Book(home, self.store)
-        for told in compare(home, self.store, self.book, self.state):
+        slots = self._slots()
+        self.world: Final = make_world(home, slots, settings.suspended_gb)
+        self.book: Final = Book(home, self.store, self.world.shelf)
+        for told in compare(home, self.store, self.book, self.world.shelf, self.state):
             self.notices.add(told)
         self.tally: Final = Tally(self.state)
         self.ledger: Final = Ledger(self.store, self.clock, self._ended)
         self.state.index(self.ledger)
-        slots = self._slots()
-        self.limits: Final = PowerLimits(home.power_note)
-        nodes = machine_nodes(slots, self.limits.usual_watts)
+        nodes = self.world.nodes
         self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
         power = self._power()
         costs = costs_here(self.costs_file, nodes, self.clock.epoch)
         self.costs: Final = replace(costs, power=power)
         self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
-        believed = replace(costs, power=settable(power, self.limits, nodes))
+        believed = replace(costs, power=settable(power, self.world.power, nodes))
         self.chosen: Final = Chosen(
             settings.policy or self.state.policy or DEFAULT,
             self.state,
@@ -137,16 +139,17 @@ class Daemon:
             self._speeds(),
         )
         self.exchange: Final = Exchanging(self.chosen)
-        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, home)
+        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, self.world.shelf)
         self.state.index(self.archive)
         self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
-        self.world: Final = self._world(nodes)
+        self.desk: Final = Desk(self.world, self.state, self.clock, self._sync)
+        self._join()
         if slots is not None:
             self.store.set_meta("slots", str(slots))
         self.store.set_meta("costs", self.costs_file)
         self.limits_of_users: Final = Limits(home.system, self.admins)
         parts = Parts(
-            *(self.world, self.store, self.reader, self.book, self.chosen, self.clock),
+            *(self.world, self.desk, self.store, self.reader, self.book, self.chosen, self.clock),
             self.limits_of_users,
             notices=self.notices,
             lasting=self._lasting,
@@ -226,7 +229,7 @@ class Daemon:
         except BadInput as error:
             if asked:
                 raise
-            self.limits.notice(f"no power limits: {error}")
+            self.world.power.notice(f"no power limits: {error}")
             return NO_LIMITS
         self.store.set_meta("power_table", "\n".join(texts))
         return table
@@ -254,11 +257,14 @@ class Daemon:
         known = self.store.meta("slots")
         return self.settings.slots or (int(known) if known else None)
 
-    def _world(self, nodes: Sequence[Node]) -> LocalMachine:
-        suspended = _suspended_limit(self.settings)
-        machine = Machine(nodes, self.home.runs, suspended, self.limits, self.costs.power)
+    def _join(self) -> None:
+        ground = Ground(
+            *(self.state, self.clock, self.desk.ring),
+            *(self.book.order_for, self.book.account_of, self.book.environment_of),
+            self.costs.power,
+        )
         try:
-            return LocalMachine(machine, self.state, self.clock, self.book.order_for, self._sync)
+            self.world.join(ground)
         except DovetailError:
             self.reader.close()
             self.store.close()
@@ -272,10 +278,10 @@ class Daemon:
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
         self.upkeep.start()
-        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.limits)]
+        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.world.power)]
         while True:
             try:
-                run(self.world, policies, self.state, self.journal)
+                run(self.desk, policies, self.state, self.journal)
                 break
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
@@ -291,7 +297,7 @@ class Daemon:
                 self._record(Cancelled(self.clock(), job_id, "what it should run was lost"))
 
     def stop(self) -> None:
-        self.world.stop()
+        self.desk.stop()
 
     @property
     def uptime_s(self) -> float:
@@ -303,8 +309,7 @@ class Daemon:
         for study_id in self.service.look(lambda view, now: list(studies_of(view).open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
         self.service.cancel_all(everybody)
-        live = self.home.runs / "live"
-        while live.exists() and any(live.iterdir()):
+        while self.world.has_processes():
             sleep(0.05)
         self.stop()
 
@@ -345,12 +350,6 @@ class Daemon:
             self._snapshot_seq = self.store.last_seq
 
 
-def _suspended_limit(settings: Settings) -> int:
-    if settings.suspended_gb is not None:
-        return int(settings.suspended_gb * 1e9)
-    return int(host_memory_bytes() * SUSPENDED_PART)
-
-
 def make_folders(home: Home) -> None:
     """Nobody else may look inside; on a shared box jobs of others must pass through."""
     mode = 0o711 if home.system else 0o700
@@ -380,13 +379,13 @@ def _from_snapshot(store: Store) -> tuple[State, int]:
 # ------------------------------------------------------------------------------------------ process
 
 
-def serve(settings: Settings, ready: int | None = None) -> None:
+def serve(settings: Settings, make_world: MakeWorld, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
     raise_limit()
     network = _network(settings)
-    daemon = Daemon(settings)
+    daemon = Daemon(settings, make_world)
     failures: list[Exception] = []
     threading.excepthook = lambda died: _end_loudly(daemon, died, failures)
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -437,12 +436,16 @@ def _end_loudly(daemon: Daemon, died: threading.ExceptHookArgs, failures: list[E
 
 
 def _announce(home: Home, ready: int | None) -> None:
-    own = read_stat(os.getpid())
-    assert own is not None
-    note = {"pid": own.pid, "started": own.started, "socket": str(home.socket)}
+    note = {"pid": os.getpid(), "started": _started(), "socket": str(home.socket)}
     temporary = home.note.with_suffix(".part")
     temporary.write_text(json.dumps(note))
     temporary.replace(home.note)
     if ready is not None:
         os.write(ready, b"1")
         os.close(ready)
+
+
+def _started() -> int:
+    """When this process began, in clock ticks since the machine did: its number may be given again."""
+    with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[19])

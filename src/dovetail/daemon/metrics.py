@@ -19,7 +19,7 @@ from dovetail.core.model import Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.daemon.history.job_rows import PHASES, phase_of
-from dovetail.worlds.local import machine
+from dovetail.worlds.world import Gauge
 
 if TYPE_CHECKING:
     from dovetail.daemon.main import Daemon
@@ -84,7 +84,7 @@ class Tally:
 def exposition(daemon: Daemon) -> str:
     """The whole page."""
     lines = daemon.service.look(lambda view, now: [*_of_jobs(view, daemon.tally)])
-    lines += _of_gpus(daemon.state)
+    lines += _of_world(daemon.world.gauges())
     lines += _of_the_process(daemon)
     return "\n".join([*lines, "# EOF", ""])
 
@@ -155,17 +155,10 @@ def _holdings(view: View) -> Iterator[Labels]:
                     yield {**job, "node": node.id, "gpu": i, "uuid": uuid}
 
 
-def _of_gpus(view: View) -> Iterator[str]:
-    places = {
-        uuid: {"node": node.id, "gpu": i, "uuid": uuid}
-        for node in list(view.room.nodes)
-        for i, (_, uuid) in enumerate(node.labels)
-    }
-    watts = machine.power_watts() if places else {}
-    yield from _family(
-        *("dovetail_gpu_power_watts", "gauge", "What each GPU draws now."),
-        [("", places[uuid], drawn) for uuid, drawn in watts.items() if uuid in places],
-    )
+def _of_world(gauges: Iterable[Gauge]) -> Iterator[str]:
+    for gauge in gauges:
+        samples = [("", labels, value) for labels, value in gauge.values]
+        yield from _family(gauge.name, "gauge", gauge.told, samples)
 
 
 def _of_the_process(daemon: Daemon) -> Iterator[str]:

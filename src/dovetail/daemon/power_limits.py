@@ -10,8 +10,7 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import Node
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
-from dovetail.worlds.local.machine import uuids_of
-from dovetail.worlds.local.power import PowerLimits
+from dovetail.worlds.world import Power
 
 NO_TABLE = "none"  # said instead of files: forget those of last time
 
@@ -25,7 +24,7 @@ def table_of(texts: Sequence[str]) -> PowerTable:
     return read_power_tables(texts)
 
 
-def settable(table: PowerTable, limits: PowerLimits, nodes: Sequence[Node]) -> PowerTable:
+def settable(table: PowerTable, limits: Power, nodes: Sequence[Node]) -> PowerTable:
     """Its limits that GPUs here can have. What they cannot have is said."""
     if not table:
         return table
@@ -48,7 +47,7 @@ class AsSet:
     its GPUs do not have."""
 
     inner: Policy
-    limits: PowerLimits
+    limits: Power
 
     def decide(self, view: View) -> Iterable[Action]:
         actions = self.inner.decide(view)
@@ -69,7 +68,5 @@ class AsSet:
         for track in list(view.running.values()):
             placement = track.placement
             assert placement is not None
-            if placement.limit and not self.limits.are_held(
-                uuids_of(placement, nodes), placement.limit
-            ):
+            if placement.limit and not self.limits.is_held(placement, nodes):
                 yield Resize(track.job.id, placement.limited_to(0))

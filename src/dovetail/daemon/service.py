@@ -32,6 +32,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec, View
 from dovetail.daemon.active_policy import Chosen
 from dovetail.daemon.clock import Clock
+from dovetail.daemon.desk import Desk
 from dovetail.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.daemon.history.job_rows import row_of
 from dovetail.daemon.history.submission_records import array_of, record_in
@@ -53,8 +54,8 @@ from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
 from dovetail.store import Ended, Filter, Reader, Store
-from dovetail.worlds.local.shortage import is_short
-from dovetail.worlds.local.world import LocalMachine
+from dovetail.worlds.shortage import is_short
+from dovetail.worlds.world import World
 
 ANSWER_WITHIN_S = 60.0
 
@@ -66,7 +67,8 @@ Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
 class Parts:
     """What the service stands on."""
 
-    world: LocalMachine
+    world: World
+    desk: Desk
     store: Store
     reader: Reader
     book: Book
@@ -103,9 +105,7 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         self._parts: Final = parts
         self._arrays: dict[str, Late] = {}
-        self.admission: Final = Admission(
-            parts.limits, parts.world, parts.reader, parts.clock.epoch
-        )
+        self.admission: Final = Admission(parts.limits, parts.desk, parts.reader, parts.clock.epoch)
         self.intake: Final = Intake(parts.limits)
 
     # ----------------------------------------------------------------------------------- machinery
@@ -131,7 +131,7 @@ class Service:
             try:
                 return change(view, now)
             except BaseException:
-                self._parts.book.drop_unsaid()
+                self._parts.book.drop_unsettled()
                 raise
 
         return careful
@@ -144,7 +144,7 @@ class Service:
 
     def _ask(self, change: Change[Answer]) -> Answer:
         try:
-            answer: Answer = self._parts.world.ask(change).result(ANSWER_WITHIN_S)
+            answer: Answer = self._parts.desk.ask(change).result(ANSWER_WITHIN_S)
         except TooLate:
             raise Unavailable("the daemon is busy or cannot write its journal; try again") from None
         return answer
@@ -190,7 +190,7 @@ class Service:
             jobs = limits.checked([member.job for member in found], caller, view)
             found = [replace(member, job=job) for member, job in zip(found, jobs, strict=True)]
             found = [self._with_known_others(member, view) for member in found]
-            check_it_could_run(found[0].job, view)
+            check_it_could_run(found[0].job, view, self.why_not(caller, found[0]))
             parted.append(found)
         limits.check_number(sum(map(len, parted)), caller.name, view)
         if limits.shared:
@@ -204,13 +204,19 @@ class Service:
             raise BadInput("array: what-if looks at one job; leave the array out")
 
         def look(view: View, now: Seconds) -> Job:
-            found = members(Submission(spec, {}, "/"), 0, caller.name, now, self.clock.epoch)
-            job = self._with_known_others(found[0], view).job
+            asked = Submission(spec, {}, "/")
+            (member,) = members(asked, 0, caller.name, now, self.clock.epoch)
+            job = self._with_known_others(member, view).job
             (job,) = self._parts.limits.checked([job], caller, view)
-            check_it_could_run(job, view)
+            check_it_could_run(job, view, self.why_not(caller, member))
             return job
 
         return self._look(look)
+
+    def why_not(self, caller: Caller, member: Member) -> str:
+        """Why the world could never run it, as far as its order goes; "" if it could."""
+        asked = Submission(member.spec, {}, "/")
+        return self._parts.world.why_not(self._parts.book.proposed(member, asked, caller))
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
@@ -246,7 +252,6 @@ class Service:
     ) -> Iterable[Event]:
         limit = spec_jobs.at_once(submission.spec) or len(found)
         for member in found:
-            self._parts.book.prepare_folder(member, caller)
             self._parts.book.keep(member, submission, caller)
             yield Submitted(now, member.job)
         late = [member.job.id for member in found[limit:]]
@@ -282,7 +287,7 @@ class Service:
         return int(record.get("at_once", 1)) if record is not None else 1
 
     def _fill(self, late: Late) -> None:
-        self._parts.world.ask(lambda view, now: (late.next(view, now, self.admission), None))
+        self._parts.desk.ask(lambda view, now: (late.next(view, now, self.admission), None))
 
     # ------------------------------------------------------------------------------ changing jobs
 

@@ -1,12 +1,11 @@
-"""From what users submit to what the scheduler and the local world know of it."""
+"""From what users submit to what the scheduler and its world know of it."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,30 +16,15 @@ from dovetail.core.model import Job, JobId, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.view import View
 from dovetail.daemon.history.submission_records import OF, array_of, record_in
-from dovetail.daemon.slurm_tools import lay_out_tools
 from dovetail.daemon.users.callers import Caller, user_name
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.home import Home
 from dovetail.jobfiles import jobs
 from dovetail.jobfiles.job_model import JobSpec, dump, read
-from dovetail.jobfiles.launch import (
-    STEPS,
-    TOOLS,
-    argv,
-    scripts,
-    slurm_environment,
-    slurm_variables,
-)
+from dovetail.jobfiles.launch import argv, scripts, slurm_variables, without_slurm
 from dovetail.store import Store
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.local import keeper
-from dovetail.worlds.local.keeper import LAUNCH
-from dovetail.worlds.local.lives import CHECKPOINTS, REPORTS, Order
-from dovetail.worlds.local.runs import Launch, Owner
-
-LOG = "log"
-_UNSAID = "unsaid"  # in the folder of a job whose submission is not in the journal yet
-OUT, ERR = "out", "err"  # of a job that keeps them apart; the log holds both
+from dovetail.worlds.world import Account, Order, Shelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +96,22 @@ def _shaped(job: Job, view: View) -> tuple[Shape, str]:
     return view.room.shaped(0, job, job.tenant if view.room.tenants_matter else "")
 
 
-def check_it_could_run(job: Job, view: View) -> None:
-    if why := why_never(job, view):
+def check_it_could_run(job: Job, view: View, why: str = "") -> None:
+    """`why` not, as its world has it: known before its GPUs are looked at."""
+    if why := why or why_never(job, view):
         raise BadInput(f"job {job.name!r} could never run here: {why}")
 
 
 class Book:
-    """Keeps what the world must know to run a job, beside the journal. The environment lies in a
+    """Keeps what a world must know to run a job, beside the journal. The environment lies in a
     file of its own, readable by nobody else, and goes when the job has ended."""
 
-    def __init__(self, home: Home, store: Store) -> None:
+    def __init__(self, home: Home, store: Store, shelf: Shelf) -> None:
         self._home = home
         self._store = store
+        self._shelf = shelf
         self._orders: dict[JobId, Order] = {}
-        self._over: list[Path] = []  # environments that nobody needs any more
-        self._unsaid: list[Path] = []  # marks in folders whose jobs are about to be in the journal
+        self._over: list[str] = []  # whose environment and standard input nobody needs any more
         self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
@@ -134,16 +119,23 @@ class Book:
         job_id = member.job.id
         array = array_of(job_id)
         record = self._common(member, submission, caller)
+        own = {} if member.index is None else {OF: array, "index": member.index}
+        order = order_of(job_id, {**record, **own}, member.spec)
+        self._shelf.take_on(order, Account(caller.uid, -1, caller.groups))
+        self._orders[job_id] = order
         if array not in self._members:
             environment = self._environment_of(member, submission)
             self._write_private(self._home.environment(array), environment)
             self._store.put_spec(array, json.dumps(record))
-        if member.index is not None:
-            own = {OF: array, "index": member.index}
+        if own:
             self._store.put_spec(job_id, json.dumps(own))
             self._members.setdefault(array, set()).add(job_id)
-            record = {**record, **own}
-        self._orders[job_id] = self._order(job_id, record, member.spec)
+
+    def proposed(self, member: Member, submission: Submission, caller: Caller) -> Order:
+        """As it would be kept."""
+        own = {} if member.index is None else {OF: array_of(member.job.id), "index": member.index}
+        record = {**self._common(member, submission, caller), **own}
+        return order_of(member.job.id, record, member.spec)
 
     @staticmethod
     def _common(member: Member, submission: Submission, caller: Caller) -> dict[str, Any]:
@@ -172,7 +164,7 @@ class Book:
         heard = {"PYTHONUNBUFFERED": "1"} if member.job.member is not None else {}
         own = submission.environment
         if member.spec.slurm:
-            own = slurm_environment(own, str(self._home.folder(array_of(member.job.id))))
+            own = without_slurm(own)
         return {**heard, **own, **member.spec.envs}
 
     @staticmethod
@@ -191,7 +183,7 @@ class Book:
 
     def free_number(self, number: int) -> int:
         """The next one of which nothing is left; a journal that was cut may have forgotten some."""
-        while self._home.folder(str(number)).exists():
+        while self._shelf.holds(str(number)):
             number += 1
         return number
 
@@ -199,44 +191,24 @@ class Book:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
         the job would still be there, and want it."""
         self._orders.pop(JobId(job_id), None)
-        self._over += _parts_of(self._home.stdin(job_id))
+        self._over.append(job_id)
         array = array_of(job_id)
         left = self._members.get(array, set())
         left.discard(job_id)
         if not left:
             self._members.pop(array, None)
-            self._over.append(self._home.environment(array))
-        if array != job_id:
-            self._over.append(self._home.environment(job_id))  # an earlier version kept one each
+            self._over.append(array)
 
     def settle(self) -> None:
         """The journal is on disk: the jobs that were just taken on are known."""
-        unsaid, self._unsaid = self._unsaid, []
-        for mark in unsaid:
-            mark.unlink(missing_ok=True)
+        self._shelf.settle()
 
-    def drop_unsaid(self) -> None:
+    def drop_unsettled(self) -> None:
         """They are not taken on after all."""
-        unsaid, self._unsaid = self._unsaid, []
-        for mark in unsaid:
-            job_id = mark.parent.name
-            self._orders.pop(JobId(job_id), None)
+        for job_id in self._shelf.drop():
+            self._orders.pop(job_id, None)
             self._members.pop(array_of(job_id), None)
             self._store.forget("specs", job_id)
-            shutil.rmtree(mark.parent, ignore_errors=True)
-
-    def forget_what_was_never_said(self, folders: set[str], view: View) -> set[str]:
-        """After a restart: folders of jobs that nobody was told of go. Returns which they were."""
-        marked = [job_id for job_id in folders if (self._home.folder(job_id) / _UNSAID).exists()]
-        never = {
-            job_id for job_id in marked if job_id not in view.tracks and not self.knows(job_id)
-        }
-        for job_id in marked:
-            if job_id in never:
-                shutil.rmtree(self._home.folder(job_id), ignore_errors=True)
-            else:
-                (self._home.folder(job_id) / _UNSAID).unlink(missing_ok=True)
-        return never
 
     def sweep(self) -> None:
         """Not on the caller's time: a busy disk may take milliseconds for each. A daemon that stops
@@ -244,9 +216,16 @@ class Book:
         if self._over:
             over, self._over = self._over, []
             try:
-                threading.Thread(target=_remove, args=(over,), name="sweep").start()
+                threading.Thread(target=self._remove, args=(over,), name="sweep").start()
             except RuntimeError:  # no thread is to be had: then on the caller's time
-                _remove(over)
+                self._remove(over)
+
+    def _remove(self, over: Sequence[str]) -> None:
+        """An earlier version kept an environment for each member of an array."""
+        for job_id in over:
+            self._shelf.ended(job_id)
+            with suppress(OSError):  # looked for again at the next start
+                self._home.environment(job_id).unlink(missing_ok=True)
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
@@ -255,10 +234,9 @@ class Book:
             if array_of(job_id) != job_id:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
         known = {*view.tracks, *studies_of(view).open, *self._members}
-        self._over += [path for path in found if path.stem not in known]
-        for path in self._home.environments.glob("*.stdin"):
-            self._over += _parts_of(path) if path.stem not in known else []
-        self.sweep()
+        # At once: a number of which nothing is left in the journal may be given again.
+        self._remove([path.stem for path in found if path.stem not in known])
+        self._shelf.all_ended_but(known)
 
     def environment(self, job_id: str) -> dict[str, Any] | None:
         try:
@@ -270,19 +248,42 @@ class Book:
     def record(self, job_id: str) -> dict[str, Any] | None:
         return record_in(self._store.spec, job_id)
 
-    def log(self, job_id: str) -> Path:
-        return self._home.folder(job_id) / LOG
-
     def order_for(self, job_id: JobId) -> Order:
         """Asked for when a job starts, gives way or ends."""
         order = self._orders.get(job_id)
         if order is None:
             record = self.record(job_id)
-            found = self._as_launched(job_id) if record is None else self._order(job_id, record)
-            if found is None:
+            if record is not None:
+                order = order_of(job_id, record)
+            elif (launched := self._shelf.as_launched(job_id)) is not None:
+                order = launched[0]
+            else:
                 raise LookupError(f"job {job_id} was never submitted")
-            order = self._orders[job_id] = found
+            self._orders[job_id] = order
         return order
+
+    def account_of(self, job_id: JobId) -> Account | None:
+        """Whose rights it has; asked for when it is about to run. It may take a while."""
+        record = self.record(job_id)
+        if record is None:
+            launched = self._shelf.as_launched(job_id)
+            return None if launched is None else launched[1]
+        found = record
+        return patiently(lambda: self._account(job_id, found))
+
+    def _account(self, job_id: str, record: Mapping[str, Any]) -> Account | None:
+        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
+        me, shared = os.geteuid(), self._home.system
+        return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
+
+    def environment_of(self, kept_under: str) -> Mapping[str, str]:
+        return self.environment(kept_under) or {}
+
+    def prepare_again(self, job_id: str) -> None:
+        """Its folder was lost before it ever ran."""
+        record = self.record(job_id)
+        if record is not None:
+            self._shelf.repair(order_of(job_id, record), Account(record["uid"], -1, ()))
 
     def knows(self, job_id: str) -> bool:
         """Was it ever submitted, as far as the journal and the run folders go?"""
@@ -292,138 +293,48 @@ class Book:
             return False
         return True
 
-    def _as_launched(self, job_id: str) -> Order | None:
-        """What the journal has lost the run folder may know: as it was last launched."""
-        folder = self._home.folder(job_id)
-        launched = sorted(folder.glob(f"[0-9]*/{LAUNCH}"), key=lambda path: int(path.parent.name))
-        if not launched:
-            return None
-        launch = Launch.from_json(launched[-1].read_text("utf-8"))
-        if self._home.system and launch.uid is None:
-            return None  # nobody knows any more whose it is
-        return Order(launch, folder / CHECKPOINTS, launch.grace_s, True, False, False)
 
-    def _order(self, job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
-        spec = spec or read(record["spec"])
-        folder, common = self._home.folder(job_id), record.get(OF, job_id)
-        launch = Launch(
-            argv=argv(spec, str(self._home.folder(common))),
-            cwd=record["workdir"],
-            env_file=self._home.environment(common),
-            log=folder / LOG,
-            env=self._variables(job_id, spec, record),
-            grace_s=spec.checkpoint.grace,
-            umask=record["umask"],
-            out=folder / OUT if record.get("apart") else None,
-            err=folder / ERR if record.get("apart") else None,
-            stdin=self._home.stdin(job_id) if record.get("stdin") else None,
-            look_up=lambda: patiently(lambda: self._owner(job_id, record)),
-        )
-        return Order(
-            launch=launch,
-            grace_s=spec.checkpoint.grace,
-            preemptible=spec.preemptible is not False,
-            restartable=spec.preemptible == "restart",
-            saves_itself="checkpoint" in record["spec"],
-            reads_output=bool(spec.group or spec.metric_pattern),
-            metric_pattern=spec.metric_pattern or "",
-            checkpoints=Path(record["workdir"], spec.checkpoint.dir)
-            if spec.checkpoint.dir
-            else folder / CHECKPOINTS,
-            begins_from=self._checkpoints_of(record.get("begins_from")),
-        )
-
-    def _owner(self, job_id: str, record: Mapping[str, Any]) -> Owner | None:
-        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
-        me, shared = os.geteuid(), self._home.system
-        return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
-
-    def _checkpoints_of(self, job_id: str | None) -> Path | None:
-        return None if job_id is None else self.order_for(JobId(job_id)).checkpoints
-
-    def _variables(self, job_id: str, spec: JobSpec, record: Mapping[str, Any]) -> dict[str, str]:
-        found = {
-            "DOVETAIL_JOB_NAME": record["name"],
-            "DOVETAIL_SOCKET": str(self._home.socket),
-            **slurm_variables(
-                *(spec, job_id, record["name"]),
-                *(record.get("submitted_in", record["workdir"]), record["index"]),
-                record.get("array"),
-            ),
-        }
-        if spec.slurm:
-            found["SLURM_STEPS_FILE"] = str(self._home.folder(job_id) / STEPS)
-        if record["index"] is not None:
-            found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
-        return found
-
-    def prepare_folder(self, member: Member, caller: Caller) -> None:
-        """The scripts of the job, in a folder that its owner can use."""
-        folder = self._home.folder(member.job.id)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        array = array_of(member.job.id)
-        self._mark(folder)
-        if array not in self._members:
-            self._write_scripts(self._home.folder(array), member.spec, caller.uid)
-            self._mark(self._home.folder(array))
-        self._fill(folder, member.spec, caller.uid)
-
-    def _mark(self, folder: Path) -> None:
-        """Until the journal knows of it."""
-        (folder / _UNSAID).touch(mode=0o600)
-        self._unsaid.append(folder / _UNSAID)
-
-    def prepare_again(self, job_id: str) -> None:
-        """Its folder was lost before it ever ran."""
-        record, folder = self.record(job_id), self._home.folder(job_id)
-        if record is not None:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            spec = read(record["spec"])
-            self._write_scripts(self._home.folder(array_of(job_id)), spec, record["uid"])
-            self._fill(folder, spec, record["uid"])
-
-    def _fill(self, folder: Path, spec: JobSpec, uid: int) -> None:
-        if spec.slurm:
-            (folder / STEPS).touch(mode=0o600)
-        (folder / REPORTS).touch(mode=0o600)
-        (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
-        if self._home.system:
-            _give_to(uid, folder)
-
-    def _write_scripts(self, folder: Path, spec: JobSpec, uid: int) -> None:
-        """Once for an array, whose folder also keeps its number from being given again."""
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for name, text in scripts(spec).items():
-            (folder / name).write_text(text, encoding="utf-8")
-        if spec.slurm:
-            lay_out_tools(folder / TOOLS)
-        if self._home.system:
-            _give_to(uid, folder)
+def order_of(job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
+    """What was submitted as what a world is told."""
+    spec = spec or read(record["spec"])
+    begins_from = record.get("begins_from")
+    return Order(
+        job_id=JobId(job_id),
+        argv=argv(spec),
+        env=_variables(job_id, spec, record),
+        workdir=record["workdir"],
+        owner=record.get("user", ""),
+        scripts=scripts(spec),
+        shared_by=JobId(record[OF]) if OF in record else None,
+        umask=record["umask"],
+        streams_apart=bool(record.get("apart")),
+        has_stdin=bool(record.get("stdin")),
+        is_slurm=spec.slurm,
+        grace_s=spec.checkpoint.grace,
+        preemptible=spec.preemptible is not False,
+        restartable=spec.preemptible == "restart",
+        saves_itself="checkpoint" in record["spec"],
+        nodes=spec.nodes,
+        checkpoint_dir=spec.checkpoint.dir or "",
+        begins_from=None if begins_from is None else JobId(begins_from),
+        reads_output=bool(spec.group or spec.metric_pattern),
+        metric_pattern=spec.metric_pattern or "",
+    )
 
 
-def _parts_of(stdin: Path) -> list[Path]:
-    return [stdin, *(Path(beside) for beside in keeper.beside_stdin(str(stdin)))]
+def _variables(job_id: str, spec: JobSpec, record: Mapping[str, Any]) -> dict[str, str]:
+    found = {
+        "DOVETAIL_JOB_NAME": record["name"],
+        **slurm_variables(
+            *(spec, job_id, record["name"]),
+            *(record.get("submitted_in", record["workdir"]), record["index"]),
+            record.get("array"),
+        ),
+    }
+    if record["index"] is not None:
+        found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
+    return found
 
 
 def _joined(folder: str, inside: str) -> str:
     return os.path.join(folder, inside) if inside else folder
-
-
-def _give_to(uid: int, folder: Path) -> None:
-    """A job of another user reads its scripts and writes its reports and checkpoints. The folder
-    itself stays ours: nobody else can put a link where we write."""
-    folder.chmod(0o711)
-    for path in _inside(folder):
-        os.chown(path, uid, -1, follow_symlinks=False)
-
-
-def _inside(folder: Path) -> Iterator[Path]:
-    """But its runs, and the tools that we may write anew: those stay ours."""
-    own = (path for path in folder.iterdir() if path.name != TOOLS)
-    yield from (path for path in own if not path.name.isdigit())
-
-
-def _remove(paths: Sequence[Path]) -> None:
-    for path in paths:
-        with suppress(OSError):  # looked for again at the next start
-            path.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from dovetail.jobfiles import arrays, quantities, texts
 from dovetail.jobfiles import profiles as timed
 
 MOST_RETRIES = 1000
+MOST_NODES = 10_000
 MOST_WORDS = 100_000
 MOST_IN_A_LIST = 1000
 LARGEST_PRIORITY = 1e9
@@ -113,6 +114,11 @@ Retries = Annotated[
     int,
     BeforeValidator(quantities.whole(0, MOST_RETRIES)),
     _json("integer", "string", low=0, high=MOST_RETRIES),
+]
+Nodes = Annotated[
+    int,
+    BeforeValidator(quantities.whole(1, MOST_NODES)),
+    _json("integer", "string", low=1, high=MOST_NODES),
 ]
 Priority = Annotated[
     float,

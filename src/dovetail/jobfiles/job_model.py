@@ -205,6 +205,10 @@ class JobSpec(Part):
         description="May it be made to give way to others? true: if its progress is kept; "
         "restart: also by starting it again from its beginning; false: never.",
     )
+    nodes: fields.Nodes = Field(
+        default=1,
+        description="Machines: it runs once on each, all or none, and each has what resources ask for.",
+    )
     retries: fields.Retries = Field(default=0, description="Further attempts after a failure.")
     array: fields.Indices | None = Field(
         default=None,
@@ -276,6 +280,17 @@ class JobSpec(Part):
                 f"elastic: {self.gpus} GPUs are outside its range {self.elastic.min} to "
                 f"{self.elastic.max}",
                 "elastic",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_are_alike(self) -> Self:
+        if self.nodes > 1 and (
+            self.elastic or self.options or self.profile or self.resources.share != 1.0
+        ):
+            raise Complaint(
+                "nodes: each has the same whole GPUs; leave out elastic, options, profile and share",
+                "nodes",
             )
         return self
 

@@ -40,11 +40,11 @@ def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str,
     words = [*words_of(spec), *(f"{name}={value}" for name, value in sorted(spec.envs.items()))]
     return {
         "id": JobId(job_id),
-        "gpus": spec.gpus,
+        "gpus": spec.gpus * spec.nodes,
         "share": round(asked.share * WHOLE_GPU),
         "kinds": tuple([o.kind for o in options if o.gpus == spec.gpus]) or asked.kinds,
-        "cpus": asked.cpus or (0.0 if spec.gpus else 1.0),  # it must use something
-        "memory_gb": asked.memory,
+        "cpus": (asked.cpus or (0.0 if spec.gpus else 1.0)) * spec.nodes,  # it must use something
+        "memory_gb": asked.memory * spec.nodes,
         "gpu_memory_gb": asked.gpu_memory,
         "user": user,
         "tenant": spec.tenant,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import PurePath
 
 from dovetail.jobfiles import arrays
 from dovetail.jobfiles.job_model import JobSpec
+from dovetail.worlds.world import Script
 
 BASH, SH = "/bin/bash", "/bin/sh"
-# In the folder of a job that is a Slurm script: our commands for it, and how many steps it has had.
-TOOLS, SLURM_TOOLS, STEPS = "bin", ("srun", "scontrol"), "steps"
 INTERPRETERS = (
     "python",
     "bash",
@@ -40,15 +38,14 @@ def scripts(spec: JobSpec) -> dict[str, str]:
     return {name: text for name, text in found.items() if text is not None}
 
 
-def argv(spec: JobSpec, folder: str) -> tuple[str, ...]:
-    """The argument vector, given the folder that holds the `scripts`."""
+def argv(spec: JobSpec) -> tuple[str, ...]:
+    """The argument vector; of the `scripts` it has the names."""
     main = spec.command
     if spec.run is not None:
-        main = (*interpreter(spec.run), os.path.join(folder, "run"), *spec.args)
+        main = (*interpreter(spec.run), Script("run"), *spec.args)
     if spec.setup is None:
         return main
-    setup = os.path.join(folder, "setup")
-    return (SH, "-c", AFTER_SETUP, "dovetail", shell(), setup, *main)
+    return (SH, "-c", AFTER_SETUP, "dovetail", shell(), Script("setup"), *main)
 
 
 def interpreter(script: str) -> tuple[str, ...]:
@@ -108,26 +105,9 @@ def _of_array(job_id: str, index: int, array: str | None) -> dict[str, str]:
     return found
 
 
-def slurm_environment(own: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The submitter's, without what another Slurm has told it, and with our `srun`: first in PATH,
-    and as functions of bash, since a login shell (`#!/bin/bash -l`) makes its PATH anew."""
-    found = {name: value for name, value in own.items() if not name.startswith("SLURM_")}
-    tools = os.path.join(folder, TOOLS)
-    for tool in SLURM_TOOLS:
-        found[f"BASH_FUNC_{tool}%%"] = f'() {{ {shlex.quote(os.path.join(tools, tool))} "$@"; }}'
-    found["PATH"] = f"{tools}:{own.get('PATH', os.defpath)}"
-    return found
-
-
-def slurm_tool(source: str, python: str) -> str:
-    """The program of that source as a script that any user can run: by our Python, else by theirs. Its
-    first lines are commands to the shell, and to Python a text."""
-    program, ours, quotes = source.split('"""', 2)[2], shlex.quote(python), "'" * 3
-    return (
-        f"#!/bin/sh\n{quotes}:'\n"
-        f'[ -x {ours} ] && exec {ours} -I -S "$0" "$@"\n'
-        f'exec python3 -I -S "$0" "$@"\n{quotes}\n{program}'
-    )
+def without_slurm(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what another Slurm has told it."""
+    return {name: own for name, own in environment.items() if not name.startswith("SLURM_")}
 
 
 def short_name(spec: JobSpec) -> str:

@@ -8,7 +8,7 @@ from math import inf, isnan
 import pytest
 
 from dovetail.worlds.local.output import Found, Reader, drawn_lines
-from dovetail.worlds.local.printed import Sought, step_in, value_in, without_colours
+from dovetail.worlds.printed import Sought, step_in, value_in, without_colours
 
 
 @pytest.mark.parametrize(

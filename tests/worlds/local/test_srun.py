@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.daemon.slurm_tools import lay_out_tools
 from dovetail.daemon.submissions import Submission
 from dovetail.jobfiles.job_model import read
-from dovetail.jobfiles.launch import slurm_environment
 from dovetail.jobfiles.sbatch import parse_sbatch
+from dovetail.worlds.local.slurm_tools import lay_out_tools, tools_environment
 from dovetail.worlds.local.srun import hostnames
 from live_box import ME, Box, box
 
@@ -28,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def typed(folder: Path, line: str, **env: str) -> tuple[int, str, str]:
-    own = slurm_environment({"PATH": os.environ["PATH"]}, str(folder))
+    own = tools_environment({"PATH": os.environ["PATH"]}, folder / "bin")
     own["SLURM_STEPS_FILE"] = str(folder / "steps")
     done = subprocess.run(
         ["bash", "-c", line],

@@ -46,6 +46,14 @@ def test_a_job_that_fails_says_how(here: Box, script: str, code: int, reason: st
     assert (row["phase"], row["exit_code"], row["reason"]) == ("failed", code, reason)
 
 
+def test_a_job_over_two_nodes_is_a_question_of_the_world(here: Box) -> None:
+    """The format knows it; this machine is one node."""
+    with pytest.raises(BadInput, match="it asks for 2 nodes, and this machine is one node"):
+        here.submit("true", nodes=2)
+    (row,) = here.wait(here.submit("true", nodes=1))
+    assert row["phase"] == "finished"
+
+
 def test_an_absent_command_is_named(here: Box) -> None:
     (row,) = here.wait(here.submit(["no-such-command-anywhere", "x"]))
     assert (row["phase"], row["exit_code"]) == ("failed", 127)

@@ -10,10 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,7 +18,7 @@ from time import monotonic
 from typing import Final
 
 from dovetail.core.entries import Event
-from dovetail.core.model import Seconds
+from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.history.retention_settings import Keep
 from dovetail.daemon.history.submission_records import array_of
@@ -29,11 +26,9 @@ from dovetail.daemon.service import Parts, Service
 from dovetail.home import Home
 from dovetail.store import Ended
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.local.lives import LIVE
 
 DAY_S = 86400.0
 _EVERY_S = 60.0
-_ASIDE = "removing"
 _SIZES_EVERY_S = 3600.0
 _AT_ONCE = 5_000  # entries
 _FOLDERS_AT_ONCE = 200
@@ -49,6 +44,7 @@ class Retention:
         self._parts: Final = parts
         self._service: Final = service
         self._keep: Final = keep
+        self._shelf: Final = parts.world.shelf
         self._next = monotonic() + _EVERY_S
         self._sizes_next = self._next
 
@@ -106,8 +102,7 @@ class Retention:
 
     def remove_old_runs(self) -> int:
         """Those of jobs that ended long ago, and what was left of others."""
-        for left in self._home.runs.glob(f"{_ASIDE}*"):
-            remove_tree(left)
+        self._shelf.clear()
         before = self._parts.clock.unix(self._parts.clock()) - self._keep.runs_days * DAY_S
         removed = 0
         for jobs in self._ended_with_folders(before):
@@ -119,13 +114,13 @@ class Retention:
     def remove_large_runs(self) -> int:
         """The oldest first, until all of them take up no more than they may."""
         limit = self._keep.runs_gb * 1e9
-        total = float(_bytes_in(self._home.runs)) if limit != float("inf") else 0.0
+        total = float(self._shelf.bytes_of()) if limit != float("inf") else 0.0
         removed = 0
         for jobs in self._ended_with_folders(float("inf")):
             for own in jobs:
                 if total <= limit:
                     return removed
-                total -= _bytes_in(self._home.folder(own.job_id))
+                total -= self._shelf.bytes_of(own.job_id)
                 removed += self._remove([own])
         return removed
 
@@ -143,7 +138,7 @@ class Retention:
         if not gone:
             return 0
         for own in gone:
-            self._remove_folder(own.job_id)
+            self._shelf.remove(own.job_id)
         ids = [own.job_id for own in gone]
         ids += [array for array in {*map(array_of, ids)} - {*ids} if self._is_over(array)]
         texts = [self._description(job_id) for job_id in ids]
@@ -157,7 +152,7 @@ class Retention:
         return len(gone)
 
     def _may_go(self, own: Ended, needed: set[str]) -> bool:
-        if own.job_id in needed or (self._home.runs / LIVE / own.job_id).exists():
+        if own.job_id in needed or self._parts.world.has_processes(JobId(own.job_id)):
             return False
         return str(json.loads(own.row).get("group", "")) not in needed
 
@@ -165,22 +160,11 @@ class Retention:
         spec = json.loads(self._parts.reader.spec(job_id) or "null")
         return json.dumps({"id": job_id, "submitted": spec})
 
-    def _remove_folder(self, job_id: str) -> None:
-        """Moved aside first, so that nobody meets half of it. Links inside are not followed. Each has a
-        place of its own: who goes on writing into one keeps no other from going."""
-        aside = self._home.runs / f"{_ASIDE}-{job_id}"
-        remove_tree(aside)
-        folder = self._home.folder(job_id)
-        if folder.is_symlink() or not folder.exists():
-            return
-        os.replace(folder, aside)
-        remove_tree(aside)
-
     def _is_over(self, array: str) -> bool:
         """Its members are all gone: then its own folder goes, too."""
-        if any(self._home.runs.glob(f"{array}.*")):
+        if any(job_id.startswith(f"{array}.") for job_id in self._shelf.jobs()):
             return False
-        self._remove_folder(array)
+        self._shelf.remove(array)
         return True
 
     # ------------------------------------------------------------------------------------ archives
@@ -220,28 +204,3 @@ def _at(line: str) -> float:
 
 def _month(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
-
-
-def remove_tree(folder: Path) -> None:
-    """However deep it is: jobs make folders in theirs, and Python's own way ends a thousand below."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        words = ["rm", "-rf", "--one-file-system", "--", str(folder)]
-        subprocess.run(words, check=False, cwd="/", env={"PATH": os.defpath}, capture_output=True)
-
-
-def _bytes_in(folder: Path) -> int:
-    """On the disk; links are not followed, and what lies too deep for a path is left out."""
-    total, waiting = 0, [str(folder)]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as found:
-                for own in found:
-                    if own.is_dir(follow_symlinks=False):
-                        waiting.append(own.path)
-                    with suppress(FileNotFoundError):
-                        total += own.stat(follow_symlinks=False).st_blocks * 512
-        except OSError:
-            continue
-    return total

@@ -6,10 +6,7 @@ After a whole start they agree. They differ when a part of the journal, or of th
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
 
 from dovetail.core.model import JobId
 from dovetail.core.track import Track
@@ -18,24 +15,23 @@ from dovetail.daemon.history.submission_records import array_of
 from dovetail.daemon.submissions import Book
 from dovetail.home import Home
 from dovetail.store import Filter, Store
-from dovetail.worlds.local.lives import LIVE
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.world import Shelf
 
-_JOB: Final = re.compile(r"\d+(\.\d+)?")
 _TOLD = "lost jobs"  # of meta: those that were named already
 _MOST_NAMED = 20
 
 
-def compare(home: Home, store: Store, book: Book, view: View) -> Iterator[str]:
+def compare(home: Home, store: Store, book: Book, shelf: Shelf, view: View) -> Iterator[str]:
     """Sentences for the operator; as a rule none."""
-    folders = _folders(home)
-    folders -= book.forget_what_was_never_said(folders, view)
+    shelf.drop_unsettled(lambda job_id: job_id in view.tracks or book.knows(job_id))
+    folders = shelf.jobs()
     lost = _unknown(folders, store, view) | _undone(store, view)
-    _leave_alone(lost, home)
+    # They may be somebody's work of days: they are named, and the operator decides.
+    running = {job_id: own for job_id in sorted(lost) if (own := shelf.leave_alone(job_id))}
     told = set(json.loads(store.meta(_TOLD) or "[]"))
     if new := lost - told:
         store.set_meta(_TOLD, json.dumps(sorted(lost | told)))
-        yield _of_lost(sorted(new, key=_in_order), home)
+        yield _of_lost(sorted(new, key=_in_order), home, running)
     yield from _of_folders(view, folders, book)
 
 
@@ -49,10 +45,6 @@ def without_description(view: View, store: Store, book: Book) -> list[JobId]:
 def of_those_without(ids: Iterable[str]) -> str:
     named = _named(list(ids))
     return f"what {named} should run was lost with a part of the journal: cancelled; submit again"
-
-
-def _folders(home: Home) -> set[str]:
-    return {path.name for path in home.runs.iterdir() if _JOB.fullmatch(path.name)}
 
 
 def _unknown(folders: set[str], store: Store, view: View) -> set[str]:
@@ -76,35 +68,13 @@ def _is_array(job_id: str, store: Store) -> bool:
     return "." not in job_id and bool(store.history(Filter(job_id=f"{job_id}.*"), 1))
 
 
-def _leave_alone(lost: set[str], home: Home) -> None:
-    """They may be somebody's work of days: they are named, and the operator decides. What stands
-    among the live ones would be ended as left behind by a job that is over."""
-    aside = home.runs / "lost"
-    for job_id in lost:
-        note = home.runs / LIVE / job_id
-        if note.exists():
-            aside.mkdir(mode=0o700, exist_ok=True)
-            note.replace(aside / job_id)
-
-
-def _of_lost(lost: list[str], home: Home) -> str:
+def _of_lost(lost: list[str], home: Home, running: Mapping[str, str]) -> str:
     told = (
         f"the journal has lost {_named(lost)}, of which there is still a run folder or a "
         f"description (see {home.runs}): nothing of it was removed, and nothing is run again"
     )
-    alive = {job_id: pid for job_id in lost if (pid := _keeper(home.folder(job_id))) is not None}
-    if not alive:
-        return told
-    still = ", ".join(f"{job_id} (process {pid})" for job_id, pid in alive.items())
-    return f"{told}; still running: {still}"
-
-
-def _keeper(folder: Path) -> int | None:
-    try:
-        runs = [Run(path) for path in folder.iterdir() if path.name.isdigit()]
-    except OSError:
-        return None
-    return next((pid for run in runs if (pid := run.keeper_pid()) is not None), None)
+    alive = [f"{job_id} ({running[job_id]})" for job_id in lost if job_id in running]
+    return f"{told}; still running: {', '.join(alive)}" if alive else told
 
 
 def _of_folders(view: View, folders: set[str], book: Book) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dovetail.daemon.http.schema import Problem
 from dovetail.jobfiles.complaint import shown
 from dovetail.jobfiles.explain import told
 from dovetail.store import JournalDamaged, JournalFull, JournalUnusable
-from dovetail.worlds.local.shortage import Short
+from dovetail.worlds.shortage import Short
 
 STATUS: dict[type[DovetailError], int] = {
     BadInput: 400,

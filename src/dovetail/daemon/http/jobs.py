@@ -30,7 +30,7 @@ from dovetail.daemon.http.schema import (
 from dovetail.daemon.http.schema import JobId as JobIdText
 from dovetail.daemon.http.visibility import row_for
 from dovetail.daemon.stdin import take
-from dovetail.daemon.submissions import ERR, LOG, OUT, Submission
+from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles.jobs import still_due
 
@@ -72,7 +72,7 @@ def list_jobs(
 def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it was told to do is for its owner's eyes, and administrators'."""
     found = daemon.service.job(job_id)
-    log = None if _is_removed(daemon, found) else str(daemon.home.folder(job_id) / LOG)
+    log = None if _is_removed(daemon, found) else daemon.world.shelf.log(job_id).place
     return Answer(row_for(caller, {**found, "log": log}))
 
 
@@ -113,7 +113,7 @@ def forecast_jobs(
 def _is_removed(daemon: AskedDaemon, row: Mapping[str, Any]) -> bool:
     """Has it run, and is its folder gone since? See `retention`."""
     was_there = row["ended_at"] is not None and row["started_at"] is not None
-    return was_there and not daemon.home.folder(row["id"]).exists()
+    return was_there and not daemon.world.shelf.holds(row["id"])
 
 
 @routes.get(
@@ -145,13 +145,14 @@ def read_log(
     caller.check_owns(row["user"], job_id, "read the log of")
     if _is_removed(daemon, row):
         raise NotFound(f"the log of job {job_id} is not kept any more")
-    log = daemon.home.folder(job_id) / LOG
     if stream is not None:
-        log = log.with_name(_apart(daemon, job_id)[stream])
-    live = daemon.home.runs / "live" / job_id  # there while it has processes
+        _check_apart(daemon, job_id)
+    log, own = daemon.world.shelf.log(job_id, stream or ""), JobId(job_id)
 
     def is_over() -> bool:
-        return not follow or (JobId(job_id) not in daemon.state.tracks and not live.exists())
+        if not follow:
+            return True
+        return own not in daemon.state.tracks and not daemon.world.has_processes(own)
 
     if start is not None:
         begins = logs.first_after(log, start)
@@ -184,17 +185,16 @@ def send_stdin(
         return Answer({"taken": at, "open": False})
     if not (daemon.service.record(job_id) or {}).get("stdin"):
         raise Conflict(f"job {job_id} was submitted without a standard input")
-    stdin, has_started = daemon.home.stdin(job_id), row["started_at"] is not None
+    stdin, has_started = daemon.world.shelf.stdin(job_id), row["started_at"] is not None
     return Answer(take(stdin, at, data, end, has_started, row["user"])._asdict())
 
 
-def _apart(daemon: AskedDaemon, job_id: str) -> Mapping[str, str]:
+def _check_apart(daemon: AskedDaemon, job_id: str) -> None:
     record = daemon.service.record(job_id) or {}
     if not record.get("apart"):
         raise Conflict(
             f"job {job_id} prints output and errors into one log; dovetail run keeps them apart"
         )
-    return {"stdout": OUT, "stderr": ERR}
 
 
 # ---------------------------------------------------------------------------------------- changing

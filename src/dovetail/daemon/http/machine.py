@@ -46,7 +46,7 @@ async def health(daemon: AskedDaemon) -> Response:
             "keep": daemon.keep.text(),
             "notices": list(daemon.notices.all),
             "system": daemon.home.system,
-            "power": list(daemon.limits.notices),
+            "power": list(daemon.world.power.notices),
             "costs": daemon.costs_notice,
             "threads": daemon.world.trouble,
             "seq": daemon.store.last_seq,

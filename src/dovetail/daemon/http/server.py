@@ -18,7 +18,7 @@ from dovetail.daemon.http.raw_answers import refused
 from dovetail.daemon.http.time_limits import Timed
 from dovetail.daemon.http.tls import Network
 from dovetail.daemon.users.system_accounts import group_called
-from dovetail.worlds.local.shortage import Short, raise_limit
+from dovetail.worlds.shortage import Short, raise_limit
 
 if TYPE_CHECKING:
     from dovetail.daemon.main import Daemon

@@ -11,11 +11,10 @@ from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.rows import look_at, page_of_study
-from dovetail.daemon.submissions import LOG
-from dovetail.home import Home
 from dovetail.store import Reader, Store
 from dovetail.tune.board import Board
 from dovetail.workloads.study.track import FAILED, UNREPORTED, StudyTrack
+from dovetail.worlds.world import Shelf
 
 
 def _page_key(study_id: str) -> str:
@@ -60,9 +59,9 @@ class Archive:
     """An index of the state: keeps the page of every study that closes, in the transaction of the
     entry that closed it."""
 
-    def __init__(self, store: Store, clock: Clock, board: Board, home: Home) -> None:
+    def __init__(self, store: Store, clock: Clock, board: Board, shelf: Shelf) -> None:
         self.watches = CLOSES
-        self._home: Final = home
+        self._shelf: Final = shelf
         self._store: Final = store
         self._clock: Final = clock
         self._board: Final = board
@@ -90,7 +89,7 @@ class Archive:
         from dovetail.daemon.studies.metric_hint import hint
 
         last = max(failed, key=lambda trial: trial.ended_at)
-        log = self._home.folder(last.job) / LOG
+        log = self._shelf.log(last.job)
         line = logs.last_line(log)
         told = f"; the last line of its log: {line}" if line else ""
         pattern = hint(log, study.design.metric).pattern if UNREPORTED in last.reason else ""

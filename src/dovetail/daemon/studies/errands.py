@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from queue import SimpleQueue
 from random import Random
 from time import sleep
@@ -32,10 +30,8 @@ from dovetail.tune.study import Trial
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import NEW, Branching, Settings, StudyTrack
-from dovetail.worlds.local import checkpoints
-from dovetail.worlds.local.lives import CHECKPOINTS
-from dovetail.worlds.local.runs import Owner
-from dovetail.worlds.local.shortage import is_short
+from dovetail.worlds.shortage import is_short
+from dovetail.worlds.world import Account
 
 if TYPE_CHECKING:
     from dovetail.jobfiles.study_model import StudySpec
@@ -191,10 +187,9 @@ class Errands:
             return
         spec, opening, caller = reopened(design, kept)
         number, branching = departure.number, departure.branching
-        part = self._home.runs / f"{design.id}.{number}.part"
-        source = self._saved_by(branching.source, departure.job)
-        if source is not None:
-            checkpoints.copy(source, part, self._owner(design, kept))
+        shelf, copy = self._parts.world.shelf, f"{design.id}.{number}"
+        sources = (branching.source, departure.job)
+        has_copy = shelf.copy_checkpoint(sources, copy, self._owner(design, kept))
         draw = Random(f"{design.seed}/{departure.job}").random
         settings = spec.space.repaired(dict(branching.settings), dict(departure.settings), draw)
         turn = Turn(number, tuple(settings.items()), spec.steps)
@@ -205,19 +200,14 @@ class Errands:
                 return [], None
             events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
             for event in events:
-                if isinstance(event, Submitted) and source is not None:
-                    os.replace(part, self._home.folder(event.job.id) / CHECKPOINTS)
+                if isinstance(event, Submitted) and has_copy:
+                    shelf.hand_over(copy, event.job.id)
             return events, None
 
         self._service.change(change)
-        shutil.rmtree(part, ignore_errors=True)
+        shelf.drop_copy(copy)
 
-    def _saved_by(self, *jobs: JobId) -> Path | None:
-        """What the first of them has saved that has saved anything."""
-        folders = [self._home.folder(job) / CHECKPOINTS for job in jobs]
-        return next((own for own in folders if checkpoints.has_something(own)), None)
-
-    def _owner(self, design: Design, kept: Mapping[str, Any]) -> Owner | None:
+    def _owner(self, design: Design, kept: Mapping[str, Any]) -> Account | None:
         me, shared = os.geteuid(), self._home.system
         return patiently(
             lambda: rights_of(kept, design.id, design.user, daemon_uid=me, shared=shared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -194,11 +194,18 @@ def member_of(
 
 
 def check_room(
-    spec: StudySpec, design: Design, turn: Turn, view: View, now: Seconds, clock: Clock
+    spec: StudySpec,
+    design: Design,
+    turn: Turn,
+    view: View,
+    now: Seconds,
+    clock: Clock,
+    why_not: Callable[[Member], str],
 ) -> None:
-    """All trials ask for the same: what is too much for one on the empty machine is so for all."""
-    job = member_of(spec, design, turn, "0", None, now, clock).job
-    if why := why_never(job, view):
+    """All trials ask for the same: what is too much for one on the empty machine, or for the world, is
+    so for all."""
+    member = member_of(spec, design, turn, "0", None, now, clock)
+    if why := why_not(member) or why_never(member.job, view):
         raise BadInput(f"resources: no trial could ever start: {why}")
 
 

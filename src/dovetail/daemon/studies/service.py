@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dovetail.core.entries import (
@@ -80,7 +81,8 @@ class Studies:
             size = plan.size_of(opening, allowed)
             self._service.intake.charge(caller.name, size, view, now)
             design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
-            plan.check_room(allowed, design, first[0], view, now, self._parts.clock)
+            clock, why_not = self._parts.clock, partial(self._service.why_not, caller)
+            plan.check_room(allowed, design, first[0], view, now, clock, why_not)
             self._parts.book.keep_study(design.id, plan.kept(opening, allowed, caller))
             submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
@@ -185,7 +187,7 @@ class Studies:
         if quiet is not None and quiet["usual_s"] is None:
             from dovetail.daemon.studies.metric_hint import hint
 
-            found = hint(self._parts.book.log(quiet["job"]), metric)
+            found = hint(self._parts.world.shelf.log(quiet["job"]), metric)
             quiet.update(printed=list(found.lines), pattern=found.pattern)
         return told
 

@@ -17,12 +17,12 @@ from dovetail.core.entries import Event, Held, Released
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.daemon.desk import Desk
 from dovetail.daemon.foresight.wording import number_of
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
 from dovetail.store import Filter, Reader
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.local.world import LocalMachine
 
 NEW: Final = f"{LIMITED}it has just come"
 _LOOK_AGAIN_S = 600.0  # when GPU-hours of a month ago are forgotten
@@ -59,9 +59,9 @@ class Unit:
 class Admission:
     """Looks at it after every change that may matter, on the thread of the loop."""
 
-    def __init__(self, limits: Limits, world: LocalMachine, reader: Reader, epoch: float) -> None:
+    def __init__(self, limits: Limits, desk: Desk, reader: Reader, epoch: float) -> None:
         self._limits: Final = limits
-        self._world: Final = world
+        self._desk: Final = desk
         self._hours: Final = Hours(reader, epoch)
         self._is_asked = False
 
@@ -89,7 +89,7 @@ class Admission:
         """As a request of its own: what has just happened is then recorded."""
         if self._limits.shared and not self._is_asked:
             self._is_asked = True
-            self._world.ask(lambda view, now: (self._look(view, now), None))
+            self._desk.ask(lambda view, now: (self._look(view, now), None))
 
     def _look(self, view: View, now: Seconds) -> list[Event]:
         self._is_asked = False

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.errors import BadInput
-from dovetail.worlds.local.shortage import Short
+from dovetail.worlds.shortage import Short
 
 _ABSENT: Final = (0, ENOENT, ESRCH, EBADF, EPERM)  # as some libraries say it, see getpwnam(3)
 _MOST_BYTES = 1 << 24

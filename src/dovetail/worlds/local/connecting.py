@@ -11,7 +11,7 @@ from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.worlds.local import processes
-from dovetail.worlds.local.lives import Life, Place, Want
+from dovetail.worlds.local.lives import Life, Outcome, Place, Want
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.local.stage import Stage
 
@@ -55,34 +55,40 @@ def _take_up(stage: Stage, track: Track) -> list[Event]:
     """Adopt what runs, find out what has ended, start what was about to be started. Who was to go on
     and never did has not used its GPUs: it waits as before, and is not charged."""
     wanted = Want.RUN if track.placement is not None else Want.AWAY
-    life = stage.lives[track.job.id] = Life(track.job.id, wanted)
-    life.booked = life.stands = track.placement
+    life = stage.lives[track.job.id] = Life(track.job.id, wanted, track.placement)
     life.pin = track.pinned
-    life.run = run = stage.run_of(track)
     life.began_at = track.started_at
-    if not run.begun() and track.working_since >= 0:
-        life.ended = True  # it ran, and its folder is gone: to launch it would be twice
-        stage.watch(life)
-    elif not run.begun():
-        life.stands = None
+    run = stage.run_of(track)
+    if not run.begun() and track.working_since < 0:
+        life.take_up(run, Place.ABSENT, None)
         if track.requeued:
             stage.want_anew(life.job_id, track.requeued)
-    elif run.is_alive():
-        at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
-        life.place = Place.AT_WORK if at_work else Place.PARKED
-        if life.stands is None and at_work:
-            life.stands = _everywhere(stage.view)
-        stage.watch(life)
-        if track.requeued:
-            life.requeue, life.want = track.requeued, Want.END  # carried on with by `_connect`
-        elif wanted is Want.RUN and not at_work and _is_frozen(run):
-            life.want, life.booked, life.stands = Want.AWAY, None, None
-            reason = "the daemon ended before the job could go on"
-            return [Displaced(stage.view.now, life.job_id, reason)]
-    else:
-        life.ended = True  # told once its last reports are read
-        life.requeue = track.requeued
-        stage.watch(life)
+        return []
+    if run.is_alive():
+        return _adopt(stage, track, life, run)
+    # It ran: where its folder is gone, to launch it would be twice.
+    life.take_up(run, Place.ABSENT, track.placement)
+    if track.requeued:
+        life.wish_anew(track.requeued)
+    life.end_unseen()  # told once its last reports are read
+    stage.watch(life)
+    return []
+
+
+def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
+    wanted = life.want
+    at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
+    stands = track.placement
+    if stands is None and at_work:
+        stands = _everywhere(stage.view)
+    life.take_up(run, Place.AT_WORK if at_work else Place.PARKED, stands)
+    stage.watch(life)
+    if track.requeued:
+        life.wish_anew(track.requeued)  # carried on with by `begin`
+    elif wanted is Want.RUN and not at_work and _is_frozen(run):
+        life.came(Outcome.NO_ROOM)
+        reason = "the daemon ended before the job could go on"
+        return [Displaced(stage.view.now, life.job_id, reason)]
     return []
 
 
@@ -93,16 +99,16 @@ def _is_frozen(run: Run) -> bool:
 
 def _end_stray_runs(stage: Stage) -> None:
     """Processes of jobs that were ended by decision when the daemon died in the middle of it."""
-    for note in sorted(stage.live_folder().glob("*")):
+    for note in stage.folders.notes():
         job_id = JobId(note.name)
         if job_id in stage.lives:
             continue
-        run = Run(stage.folder(job_id) / note.read_text())
+        run = stage.folders.run(job_id, note.read_text())
         if not run.is_alive():
             note.unlink(missing_ok=True)
             continue
         life = stage.lives[job_id] = Life(job_id, Want.END)
-        life.run, life.place, life.stands = run, Place.AT_WORK, _everywhere(stage.view)
+        life.take_up(run, Place.AT_WORK, _everywhere(stage.view))
         stage.watch(life)
 
 

@@ -25,7 +25,8 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.worlds.local import cuda, machine, processes
 from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.shortage import at_once, is_short
+from dovetail.worlds.shortage import at_once, is_short
+from dovetail.worlds.world import Order
 
 SUSPEND: Final = "cuda-suspend"
 FREEZE: Final = "freeze"
@@ -49,18 +50,14 @@ class NotNow(DovetailError):
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """What a job's user said about giving way, and how much may lie in host memory for it."""
+class Seat:
+    """What a job has here: its GPUs by UUID (none on processor slots), where it reports and saves
+    itself, and what is left of the memory for suspended jobs."""
 
+    gpus: tuple[str, ...]
     reports: Path
     checkpoints: Path
-    grace_s: Seconds
-    preemptible: bool
-    restartable: bool
-    saves_itself: bool  # its user says so; its SDK may say so too
-    gpus: tuple[str, ...]  # the UUIDs of the GPUs it has; none on processor slots
-    room_bytes: int  # what is left of the memory for suspended jobs
-    begins_from: Path | None = None  # checkpoints of another job that it begins with
+    room_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +70,14 @@ class Used:
     parked: bool
 
 
-def obstacle(run: Run, manners: Manners) -> str:
+def obstacle(run: Run, order: Order, seat: Seat) -> str:
     """Why the job could not be made to give way now; "" if it could."""
-    if not manners.preemptible:
+    if not order.preemptible:
         return "its user does not want it to give way"
-    if manners.restartable or saves_itself(manners):
+    if order.restartable or saves_itself(order, seat):
         return ""
-    holders, wanted = _holders_and_bytes(run, manners)
-    return _why_not_suspended(run, holders) or _too_much(wanted, manners)
+    holders, wanted = _holders_and_bytes(run, seat)
+    return _why_not_suspended(run, holders) or _too_much(wanted, seat)
 
 
 def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
@@ -95,10 +92,10 @@ def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
         return ""
 
 
-def _too_much(wanted: int, manners: Manners) -> str:
+def _too_much(wanted: int, seat: Seat) -> str:
     """Refused before it fails for lack of memory: the job could not be suspended ever after."""
-    room = manners.room_bytes
-    if manners.gpus:
+    room = seat.room_bytes
+    if seat.gpus:
         room = min(room, machine.host_memory_available_bytes())
     if wanted <= room:
         return ""
@@ -108,8 +105,8 @@ def _too_much(wanted: int, manners: Manners) -> str:
     )
 
 
-def saves_itself(manners: Manners) -> bool:
-    return manners.saves_itself or _said_hello(manners.reports)
+def saves_itself(order: Order, seat: Seat) -> bool:
+    return order.saves_itself or _said_hello(seat.reports)
 
 
 def _said_hello(reports: Path) -> bool:
@@ -124,13 +121,13 @@ def _said_hello(reports: Path) -> bool:
         return False
 
 
-def _holders_and_bytes(run: Run, manners: Manners) -> tuple[list[int], int]:
+def _holders_and_bytes(run: Run, seat: Seat) -> tuple[list[int], int]:
     """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
     keeper = run.keeper_pid()
     if keeper is None:
         return [], 0
     resident = processes.resident_bytes(keeper)
-    if not manners.gpus:
+    if not seat.gpus:
         return [], resident
     holders = cuda.holders([process.pid for process in processes.tree(keeper)])
     return holders, resident + sum(machine.gpu_memory_bytes(holders).values())
@@ -139,13 +136,13 @@ def _holders_and_bytes(run: Run, manners: Manners) -> tuple[list[int], int]:
 # ------------------------------------------------------------------------------------- giving way
 
 
-def give_way(run: Run, manners: Manners) -> Used:
+def give_way(run: Run, order: Order, seat: Seat) -> Used:
     """Make the job leave its GPUs by the gentlest rung that works. Blocks until it has."""
     troubles = []
     for rung in (_suspend_or_freeze, _cooperate, _kill):
         began = monotonic()
         try:
-            used = rung(run, manners)
+            used = rung(run, order, seat)
         except DovetailError as error:
             troubles.append(str(error))
             continue
@@ -153,21 +150,21 @@ def give_way(run: Run, manners: Manners) -> Used:
     raise CannotGiveWay("; ".join(troubles))
 
 
-def _suspend_or_freeze(run: Run, manners: Manners) -> Used:
+def _suspend_or_freeze(run: Run, order: Order, seat: Seat) -> Used:
     keeper = run.keeper_pid()
     if keeper is None:
         raise CannotGiveWay("its processes are gone")
-    if not manners.preemptible:
+    if not order.preemptible:
         raise CannotGiveWay("its user does not want it to give way")
     if _noted(run):
         processes.thaw(keeper)  # a daemon since killed was at it: a stopped process cannot be asked
-    holders, wanted = _holders_and_bytes(run, manners)
-    trouble = _why_not_suspended(run, holders) or _too_much(wanted, manners)
+    holders, wanted = _holders_and_bytes(run, seat)
+    trouble = _why_not_suspended(run, holders) or _too_much(wanted, seat)
     if trouble:
         raise CannotGiveWay(trouble)
     if not holders:
         return Used(FREEZE, 0.0, processes.freeze(keeper), True)
-    _suspend(run, holders, manners.gpus)
+    _suspend(run, holders, seat.gpus)
     processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
     return Used(SUSPEND, 0.0, wanted, True)
 
@@ -189,8 +186,8 @@ def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
         raise
 
 
-def _cooperate(run: Run, manners: Manners) -> Used:
-    if not saves_itself(manners):
+def _cooperate(run: Run, order: Order, seat: Seat) -> Used:
+    if not saves_itself(order, seat):
         raise CannotGiveWay("it does not save itself when asked")
     run.ask_to_stop()
     main = run.main_pid()
@@ -198,13 +195,13 @@ def _cooperate(run: Run, manners: Manners) -> Used:
         # To it alone: workers that die of a signal would take it down before it has saved.
         with suppress(ProcessLookupError, PermissionError):
             os.kill(main, signal.SIGTERM)
-    if not _ends_within(run, manners.grace_s):
-        raise CannotGiveWay(f"asked to save itself, it went on for {manners.grace_s:g} s")
+    if not _ends_within(run, order.grace_s):
+        raise CannotGiveWay(f"asked to save itself, it went on for {order.grace_s:g} s")
     return Used(COOPERATE, 0.0, 0, False)
 
 
-def _kill(run: Run, manners: Manners) -> Used:
-    if not manners.restartable:
+def _kill(run: Run, order: Order, seat: Seat) -> Used:
+    if not order.restartable:
         raise CannotGiveWay("its user does not allow it to be killed and started again")
     end(run, 0.0)
     return Used(KILL, 0.0, 0, False)

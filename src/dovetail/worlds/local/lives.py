@@ -1,18 +1,18 @@
-"""What is wanted of a job's processes and where they really are. Only the world's own thread looks."""
+"""What is wanted of a job's processes and what became of them: one table.
+
+Signals come in: entries of the journal say what is wanted, and threads say what came of their work.
+Instructions go out: work to be done (see `stage`) and news to be told (see `telling`). Nothing else
+changes a `Life`; after each signal it is checked. Only the world's own thread looks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dovetail.core.model import JobId, Placement, Seconds
-from dovetail.worlds.local.runs import Launch, Run
-
-REPORTS = "reports.jsonl"  # in the folder of a job: what it tells of itself
-LIVE = "live"  # among the runs: a note for each job that has processes
-CHECKPOINTS = "checkpoints"  # and where it may save itself
+from dovetail.worlds.local.runs import Run
 
 
 class Want(Enum):
@@ -29,31 +29,86 @@ class Place(Enum):
     PARKED = "parked"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the world must know to run a job; the daemon's book of submissions answers it."""
+class Work(Enum):
+    """What is to be done to the processes, by one thread at a time."""
 
-    launch: Launch
-    checkpoints: Path
-    grace_s: Seconds
-    preemptible: bool
-    restartable: bool
-    saves_itself: bool
-    begins_from: Path | None = None  # checkpoints of another job that its own are a copy of
-    reads_output: bool = False  # its metrics may be in what it prints
-    metric_pattern: str = (
-        ""  # and are found there by this regular expression, else in lines of JSON
-    )
+    BRING_UP = "bring up"  # start them, or let parked ones go on
+    GIVE_WAY = "give way"
+    END = "end"
+    DROP = "drop"  # there are none, and none are wanted: forget the job
+
+
+class Outcome(Enum):
+    """What came of work, or of the processes by themselves."""
+
+    UP = "up"
+    CALLED_OFF = "called off"  # it never began, and is not wanted any more
+    NO_ROOM = "no room"  # it stays parked, unharmed
+    NOT_STARTED = "not started"
+    PARKED = "parked"
+    GONE = "gone"  # it gave way by ending
+    STAYED = "stayed"  # it could not give way
+    ENDED = "ended"  # as was wanted
+    OVER = "over"  # by itself
+
+
+class News(Enum):
+    """What the journal is to be told of it."""
+
+    STARTED = "started"
+    DISPLACED = "displaced"  # it lines up again, and was not charged
+    FAILED = "failed"
+    SAVED = "saved"
+    STAYED = "stayed"
+    REQUEUED = "requeued"  # its processes are gone, as was asked: it lines up again
+    OVER = "over"  # how, is to be found out
+
+
+# What is to be done, by what is wanted and where the processes are.
+NEXT: Final[Mapping[tuple[Want, Place], Work | None]] = {
+    (Want.RUN, Place.ABSENT): Work.BRING_UP,
+    (Want.RUN, Place.PARKED): Work.BRING_UP,
+    (Want.RUN, Place.AT_WORK): None,
+    (Want.AWAY, Place.ABSENT): Work.DROP,
+    (Want.AWAY, Place.PARKED): None,
+    (Want.AWAY, Place.AT_WORK): Work.GIVE_WAY,
+    (Want.END, Place.ABSENT): Work.DROP,
+    (Want.END, Place.PARKED): Work.END,
+    (Want.END, Place.AT_WORK): Work.END,
+}
+
+
+class After(NamedTuple):
+    """Where that leaves a job. None: as it was."""
+
+    place: Place | None
+    leaves: bool  # the GPUs it stood on
+    want: Want | None
+    news: News | None
+
+
+# What became of it, by what came of the work.
+AFTER: Final[Mapping[Outcome, After]] = {
+    Outcome.UP: After(Place.AT_WORK, False, None, News.STARTED),
+    Outcome.CALLED_OFF: After(None, True, None, None),
+    Outcome.NO_ROOM: After(Place.PARKED, True, Want.AWAY, News.DISPLACED),
+    Outcome.NOT_STARTED: After(Place.ABSENT, True, Want.END, News.FAILED),
+    Outcome.PARKED: After(Place.PARKED, True, None, News.SAVED),
+    Outcome.GONE: After(Place.ABSENT, True, None, News.SAVED),
+    Outcome.STAYED: After(Place.AT_WORK, False, Want.RUN, News.STAYED),
+    Outcome.ENDED: After(Place.ABSENT, True, None, News.REQUEUED),
+    Outcome.OVER: After(Place.ABSENT, True, Want.END, News.OVER),
+}
 
 
 class Life:
     """One job that has, or is about to have, processes."""
 
-    def __init__(self, job_id: JobId, want: Want) -> None:
+    def __init__(self, job_id: JobId, want: Want, booked: Placement | None = None) -> None:
         self.job_id: Final = job_id
         self.want = want
         self.place = Place.ABSENT
-        self.booked: Placement | None = None  # where it is to run
+        self.booked = booked  # where it is to run
         self.stands: Placement | None = None  # where it really is, until it has left
         self.run: Run | None = None
         self.watched: Run | None = None  # whose end will be told
@@ -67,6 +122,95 @@ class Life:
     def is_leaving(self) -> bool:
         """Does it stand on GPUs that are no longer its own?"""
         return self.stands is not None and (self.want is not Want.RUN or self.stands != self.booked)
+
+    @property
+    def work(self) -> Work | None:
+        """The next thing to do towards what is wanted, if nobody is at it already."""
+        return None if self.busy or self.ended else NEXT[self.want, self.place]
+
+    # ---------------------------------------------------------------------------------- what is wanted
+
+    def wish(self, want: Want, booked: Placement | None = None) -> None:
+        """If it is to line up again, its processes go first."""
+        self.booked = booked
+        if want is Want.END or not self.requeue:
+            self.want = want
+        self._check()
+
+    def wish_anew(self, reason: str) -> None:
+        """End its processes; once they are gone it lines up again."""
+        self.requeue = reason
+        self.want = Want.END
+        self._check()
+
+    def rebook(self, placement: Placement) -> None:
+        """Another share of the GPUs that it has, or another power limit."""
+        self.booked = placement
+        if self.stands is not None:
+            self.stands = placement
+        self._check()
+
+    def lose_booking(self) -> None:
+        """Somebody else stays on the GPUs that it was to have."""
+        self.want, self.booked = Want.AWAY, None
+        self._check()
+
+    # ------------------------------------------------------------------------------- what became of it
+
+    def take_up(self, run: Run, place: Place, stands: Placement | None) -> None:
+        """As an earlier daemon left it."""
+        self.run, self.place, self.stands = run, place, stands
+        self._check()
+
+    def bring_up(self, run: Run, now: Seconds) -> None:
+        """It stands there from now on: its GPUs are nobody else's before it has left them."""
+        self.run, self.stands, self.began_at = run, self.booked, now
+        self._check()
+
+    def came(self, outcome: Outcome) -> News | None:
+        """Somebody's work is over, or the processes are. What is to be told of it."""
+        after = AFTER[outcome]
+        self.busy = False
+        if self.ended and outcome in (Outcome.PARKED, Outcome.STAYED):
+            return News.OVER  # it ended meanwhile, by itself
+        if after.place is not None:
+            self.place = after.place
+            self.ended = self.ended and after.place is not Place.ABSENT
+        if after.leaves:
+            self.stands = None
+        news = after.news
+        if after.want is not None and not self._turns_to(after.want, outcome):
+            news = None
+        self._check()
+        return news
+
+    def _turns_to(self, want: Want, outcome: Outcome) -> bool:
+        """Not, if something else is wanted by now: a job that is to end does."""
+        is_wanted = self.want is not Want.END or want is Want.END
+        if outcome is Outcome.NO_ROOM:
+            is_wanted = self.want is Want.RUN
+        if is_wanted:
+            self.want = want
+            self.booked = self.stands if want is Want.RUN else None
+        return is_wanted
+
+    def end_unseen(self) -> None:
+        """Its main process has ended, and it is to be found out how."""
+        self.ended = True
+
+    def requeued(self) -> str:
+        """Why it lines up again now; "" if it does not. Asked once."""
+        reason, self.requeue = self.requeue, ""
+        return reason
+
+    def _check(self) -> None:
+        """What holds after every signal."""
+        assert self.want is not Want.RUN or self.booked is not None, f"{self} has nowhere to run"
+        assert self.want is not Want.AWAY or self.booked is None, f"{self} is to leave and to run"
+        assert self.place is Place.ABSENT or self.run is not None, f"{self} has no processes"
+
+    def __repr__(self) -> str:
+        return f"job {self.job_id} ({self.place.value}, wanted: {self.want.value})"
 
 
 def overlap(one: Placement, other: Placement) -> bool:

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.worlds.local import keeper, matcher
-from dovetail.worlds.local.printed import (
+from dovetail.worlds.printed import (
     Sought,
     counts_batches,
     step_in,
     value_in,
     without_colours,
 )
-from dovetail.worlds.local.shortage import is_short
+from dovetail.worlds.shortage import is_short
 
 LONGEST_LINE = 4096  # of a longer line only the end is looked at
 _ANSWER_WITHIN_S = 5.0  # a batch; the matcher's own alarm rings far earlier

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
-from dovetail.core.model import Node
+from dovetail.core.model import Node, Placement
 from dovetail.worlds.local import keeper, machine
 
 _MILLI: Final = 1000
@@ -83,6 +83,9 @@ class PowerLimits:
             done = [self._limit(library, uuid, watts) for uuid, watts in new.items()]
         self.failed = self.failed or not all(done)
         return all(done)
+
+    def is_held(self, placement: Placement, nodes: Sequence[Node]) -> bool:
+        return self.are_held(machine.uuids_of(placement, nodes), placement.limit)
 
     def are_held(self, uuids: Collection[str], watts: int) -> bool:
         """Do these GPUs have that limit, whoever has set it?"""

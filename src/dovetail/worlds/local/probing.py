@@ -37,9 +37,8 @@ class Prober:
             ours += [process.pid for process in processes.tree(keeper)]
             if life.place is not Place.AT_WORK or life.busy:
                 continue
-            pins[life.job_id] = ladder.obstacle(
-                life.run, self._stage.manners(life, self._stage.order_for(life.job_id))
-            )
+            order = self._stage.order_for(life.job_id)
+            pins[life.job_id] = ladder.obstacle(life.run, order, self._stage.seat(life, order))
         occupied = self._strangers(ours)
         told_pins = {life.job_id: life.pin for life in list(self._stage.lives.values())}
         changed = any(told_pins.get(job_id, "") != why for job_id, why in pins.items())

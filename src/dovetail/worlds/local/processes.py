@@ -17,7 +17,7 @@ from pathlib import Path
 from dovetail.core.errors import DovetailError
 from dovetail.worlds.local import keeper
 from dovetail.worlds.local.keeper import Stat, all_processes, descendants, read_stat
-from dovetail.worlds.local.shortage import is_short
+from dovetail.worlds.shortage import is_short
 
 _STILL = "TtZXx"  # stopped, traced, dead
 _ROUND_S = 0.002

@@ -11,8 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, Final
 from dovetail.core.errors import BadInput
 from dovetail.worlds.local import keeper, processes
 from dovetail.worlds.local.processes import Process
-from dovetail.worlds.local.shortage import GIVEN_FILES
+from dovetail.worlds.shortage import GIVEN_FILES
 
 _LOOK_AGAIN_S = 0.002
 
@@ -30,18 +30,9 @@ _children: Final[dict[Path, subprocess.Popen[bytes]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """As whom a job runs, and whose its files are."""
-
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Launch:
-    """What to run, where, as whom. The environment is what `env_file` (JSON) says, then `env`.
-    `look_up` says as whom when it is about to run, or refuses; None of it: as we are."""
+    """What a keeper is told: what to run, where, as whom (None: as we are). The environment is what
+    `env_file` (JSON) says, then `env`."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -55,7 +46,6 @@ class Launch:
     groups: tuple[int, ...] | None = None
     umask: int = 0o022
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
-    look_up: Callable[[], Owner | None] | None = None
     out: Path | None = None  # logs of their own for output and errors, both in `log` as well
     err: Path | None = None
     stdin: Path | None = None  # see keeper.Feed
@@ -64,18 +54,8 @@ class Launch:
         if not self.argv or not self.argv[0]:
             raise BadInput("there is no command to run; give one after --")
 
-    def with_owner(self) -> Launch:
-        """Ready to be run. It may take a while."""
-        owner = self.look_up() if self.look_up is not None else None
-        if owner is None:
-            return replace(self, look_up=None)
-        return replace(self, look_up=None, uid=owner.uid, gid=owner.gid, groups=owner.groups)
-
     def to_json(self) -> str:
-        if self.look_up is not None:
-            raise ValueError("nobody has looked up as whom it is to run")
         content = {item.name: getattr(self, item.name) for item in fields(self)}
-        del content["look_up"]
         return json.dumps({**content, "env": dict(self.env)}, default=str)
 
     @classmethod

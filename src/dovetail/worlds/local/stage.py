@@ -9,35 +9,47 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from time import monotonic, sleep
+from dataclasses import dataclass
+from time import sleep
 from typing import Final
 
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
+from dovetail.core.model import JobId, Placement
 from dovetail.core.track import Track
-from dovetail.core.view import View
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local import ladder
-from dovetail.worlds.local.checkpoints import begin_from, owner_of
-from dovetail.worlds.local.ladder import Manners, Used
-from dovetail.worlds.local.lives import LIVE, REPORTS, Life, Order, Place, Want, overlap
+from dovetail.worlds.local.checkpoints import begin_from
+from dovetail.worlds.local.folders import Folders
+from dovetail.worlds.local.ladder import Seat, Used
+from dovetail.worlds.local.launching import as_user, launch, launch_of
+from dovetail.worlds.local.lives import Life, Outcome, Place, Want, Work, overlap
 from dovetail.worlds.local.machine import uuids_of
 from dovetail.worlds.local.pacing import Paces
 from dovetail.worlds.local.power import PowerLimits
-from dovetail.worlds.local.printed import Sought
 from dovetail.worlds.local.runs import Launch, Run
-from dovetail.worlds.local.shortage import Short, is_short, patiently, says_short
 from dovetail.worlds.local.watcher import Tells, Watcher
+from dovetail.worlds.printed import Sought
+from dovetail.worlds.shortage import is_short, patiently
+from dovetail.worlds.world import Ground, Order
 
-_BEGIN_WITHIN_S = 30.0
-_TRY_AGAIN_S = 0.05
 _TRY_SHORT_S = 0.5
 _KEPT_S = 1e-3  # of progress: less is what rounding leaves of progress that was lost
 
 
 log = logging.getLogger("dovetail.local")
+
+Hands = Callable[[Life, Order, Seat, Launch | None], Used | None]
+
+_SUCCESS: Final = {
+    Work.BRING_UP: Outcome.UP,
+    Work.GIVE_WAY: Outcome.GONE,
+    Work.END: Outcome.ENDED,
+}
+_FAILURE: Final = {
+    Work.BRING_UP: Outcome.NOT_STARTED,
+    Work.GIVE_WAY: Outcome.STAYED,
+    Work.END: Outcome.ENDED,
+}
 
 
 class CalledOff(DovetailError):
@@ -49,11 +61,9 @@ class Done:
     """The work of somebody on the processes of a job is over."""
 
     job_id: JobId
-    wanted: Want
-    used: Used | None  # None: started afresh, or ended
+    outcome: Outcome
+    used: Used | None = None  # None: started afresh, or ended
     trouble: str = ""
-    unharmed: bool = False  # in spite of the trouble: try again later
-    called_off: bool = False  # it never began, and is not wanted any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +78,24 @@ class Stage:
 
     def __init__(
         self,
-        runs: Path,
-        view: View,
-        clock: Callable[[], Seconds],
-        order_for: Callable[[JobId], Order],
+        folders: Folders,
+        ground: Ground,
         suspended_limit_bytes: int,
         limits: PowerLimits,
         post: Callable[[object], None],
         watcher: Watcher,
     ) -> None:
-        self.runs: Final = runs
-        self.view: Final = view
-        self.clock: Final = clock
-        self.order_for: Final = order_for
+        self.folders: Final = folders
+        self.ground: Final = ground
+        self.view: Final = ground.view
+        self.clock: Final = ground.clock
+        self.order_for: Final = ground.order_for
         self.lives: Final[dict[JobId, Life]] = {}
         self._limit: Final = suspended_limit_bytes
         self._power_limits: Final = limits
         self._post: Final = post
         self._watcher: Final = watcher
-        self.paces: Final = Paces(runs)
+        self.paces: Final = Paces(folders.runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
         self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
 
@@ -95,46 +104,36 @@ class Stage:
     def want_run(self, job_id: JobId, placement: Placement) -> None:
         life = self.lives.get(job_id)
         if life is None:
-            life = self.lives[job_id] = Life(job_id, Want.RUN)
-        life.booked = placement
-        if not life.requeue:  # else its processes go first, and it lines up again
-            life.want = Want.RUN
+            self.lives[job_id] = Life(job_id, Want.RUN, placement)
+        else:
+            life.wish(Want.RUN, placement)
 
     def want_away(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.booked = None
-            if not life.requeue:
-                life.want = Want.AWAY
+            life.wish(Want.AWAY)
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
         life = self.lives.get(job_id)
         if life is not None:
             self._post(Relimited(job_id))  # it may be faster or slower there
-            life.booked = placement
-            if life.stands is not None:
-                life.stands = placement
+            life.rebook(placement)
 
     def want_end(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
         if life is not None:
-            life.want = Want.END
-            life.booked = None
-            self.step(life)
+            life.wish(Want.END)
 
     def want_anew(self, job_id: JobId, reason: str) -> None:
         """End its processes; once they are gone it lines up again."""
         life = self.lives.get(job_id)
         if life is None:
             return
-        life.requeue = reason
-        life.want = Want.END
-        if life.place is Place.ABSENT and not life.busy and not life.ended:
+        life.wish_anew(reason)
+        if life.work is Work.DROP:
             life.busy = True  # there is nothing to end: it has not begun
-            self._post(Done(job_id, Want.END, None))
-        else:
-            self.step(life)
+            self._post(Done(job_id, Outcome.ENDED))
 
     # --------------------------------------------------------------------------- the work towards it
 
@@ -157,25 +156,25 @@ class Stage:
 
     def step(self, life: Life) -> None:
         """Do the next thing towards what is wanted, if nobody is at it already."""
-        if life.busy or life.ended:
-            return
-        if life.want is Want.RUN:
-            if life.place is not Place.AT_WORK and self._is_clear(life):
-                if self._joins_too_early(life):
-                    self.holds_back = True
-                else:
-                    self._bring_up(life)
-        elif life.place is Place.ABSENT:
+        work = life.work
+        if work is Work.BRING_UP:
+            if not self._is_clear(life):
+                return
+            if self._joins_too_early(life):
+                self.holds_back = True
+            else:
+                self._bring_up(life)
+        elif work is Work.DROP:
             self._drop(life)
-        elif life.want is Want.END:
-            self._at_work_on(life, self._end)
-        elif life.place is Place.AT_WORK:
-            self._at_work_on(life, self._give_way)
+        elif work is Work.END:
+            self._at_work_on(life, work, self._end)
+        elif work is Work.GIVE_WAY:
+            self._at_work_on(life, work, self._give_way)
 
     def _drop(self, life: Life) -> None:
         del self.lives[life.job_id]
         self.paces.forget([life.job_id])
-        (self.live_folder() / life.job_id).unlink(missing_ok=True)
+        self.folders.note(life.job_id).unlink(missing_ok=True)
 
     def _is_clear(self, life: Life) -> bool:
         """Has everybody left the GPUs that the job was given?"""
@@ -220,34 +219,33 @@ class Stage:
         )
 
     def _bring_up(self, life: Life) -> None:
-        track = self.view.tracks[life.job_id]
-        if life.run is None or life.place is Place.ABSENT:
-            life.run = self.run_of(track)
-        life.stands = life.booked
-        life.began_at = self.clock()
-        self._at_work_on(life, self._start_when_it_can)
+        run = life.run
+        if run is None or life.place is Place.ABSENT:
+            run = self.run_of(self.view.tracks[life.job_id])
+        life.bring_up(run, self.clock())
+        self._at_work_on(life, Work.BRING_UP, self._start_when_it_can)
 
-    def _at_work_on(self, life: Life, work: Callable[[Life, Manners, Launch], Used | None]) -> None:
+    def _at_work_on(self, life: Life, work: Work, hands: Hands) -> None:
         """Let somebody do the work; what comes of it arrives in the inbox."""
-        wanted = life.want
 
-        def at_work(manners: Manners, launch: Launch) -> None:
-            used, trouble, unharmed, called_off = None, "", False, False
+        def at_work(order: Order, seat: Seat, what: Launch | None) -> None:
             try:
-                used = work(life, manners, launch)
+                used, trouble = hands(life, order, seat, what), ""
+                outcome = _SUCCESS[work]
+                if used is not None and work is Work.GIVE_WAY and used.parked:
+                    outcome = Outcome.PARKED
             except Exception as error:
-                trouble = str(error) or type(error).__name__
-                unharmed = isinstance(error, ladder.NotNow)
-                called_off = isinstance(error, CalledOff)
+                used, trouble = None, str(error) or type(error).__name__
+                outcome = _failed(work, error)
                 if not isinstance(error, DovetailError | OSError):
                     log.error("the work on job %s failed", life.job_id, exc_info=error)
-            self._post(Done(life.job_id, wanted, used, trouble, unharmed, called_off))
+            self._post(Done(life.job_id, outcome, used, trouble))
 
         life.busy = True
         try:
             order = self.order_for(life.job_id)
-            manners = self.manners(life, order)
-            given = (manners, self._launch(life, order, manners))
+            seat = self.seat(life, order)
+            given = (order, seat, self._launch(life, order, seat))
             name = f"job {life.job_id}"
             threading.Thread(target=at_work, args=given, name=name, daemon=True).start()
         except Exception as error:
@@ -257,65 +255,52 @@ class Stage:
             self.stalled = str(error)
             log.warning("job %s has to wait: %s", life.job_id, error)
 
-    def _launch(self, life: Life, order: Order, manners: Manners) -> Launch:
-        """The launch of the job with the variables that tell it where it is."""
-        track, folder = self.view.tracks.get(life.job_id), self.folder(life.job_id)
-        run = track.run if track is not None else 0
-        env = {
-            **order.launch.env,
-            "CUDA_VISIBLE_DEVICES": ",".join(manners.gpus),
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "DOVETAIL_JOB_ID": life.job_id,
-            "DOVETAIL_ATTEMPT": str(track.attempts if track is not None else 0),
-            "DOVETAIL_RESUMED": "1" if run > 1 else "0",
-            "DOVETAIL_REPORT": str(manners.reports),
-            "DOVETAIL_CHECKPOINT_DIR": str(manners.checkpoints),
-            "DOVETAIL_STOP": str(folder / str(run) / "stop"),
-            "DOVETAIL_GRACE_SECONDS": f"{order.grace_s:g}",
-            **_given(life.booked),
-            **(_for_slurm(life.booked, run) if "SLURM_JOB_ID" in order.launch.env else {}),
-        }
-        return replace(order.launch, env=env)
-
-    def manners(self, life: Life, order: Order) -> Manners:
+    def seat(self, life: Life, order: Order) -> Seat:
         parked = sum(
             track.parked_bytes
             for track in (self.view.tracks.get(job_id) for job_id in list(self.lives))
             if track is not None
         )
-        return Manners(
-            self.folder(life.job_id) / REPORTS,
-            order.checkpoints,
-            order.grace_s,
-            order.preemptible,
-            order.restartable,
-            order.saves_itself,
+        return Seat(
             self.gpus_of(life.stands or life.booked),
+            self.folders.reports(life.job_id),
+            self.folders.checkpoints(order),
             self._limit - parked,
-            order.begins_from,
         )
 
-    def _start(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
+    def _launch(self, life: Life, order: Order, seat: Seat) -> Launch | None:
+        if life.want is not Want.RUN:
+            return None
+        track = self.view.tracks.get(life.job_id)
+        run, attempts = (track.run, track.attempts) if track is not None else (0, 0)
+        environment_of = self.ground.environment_of
+        return launch_of(order, self.folders, environment_of, life.booked, seat.gpus, run, attempts)
+
+    def _start(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
         """Go on with parked processes, or launch new ones."""
         run = life.run
         assert run is not None
         if run.is_alive():
-            return ladder.go_on(run, manners.gpus)
+            return ladder.go_on(run, seat.gpus)
         if not run.begun():
-            launch = launch.with_owner()
-            if manners.begins_from is not None:
-                begin_from(manners.begins_from, manners.checkpoints, owner_of(launch))
-            live = self.live_folder()
-            live.mkdir(parents=True, exist_ok=True)
-            (live / life.job_id).write_text(run.folder.name)
-            _launch(run, launch)
+            account = self.ground.account_of(life.job_id)
+            if order.begins_from is not None:
+                source = self.folders.checkpoints(self.order_for(order.begins_from))
+                begin_from(source, seat.checkpoints, account)
+            note = self.folders.note(life.job_id)
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(run.folder.name)
+            assert what is not None
+            launch(run, as_user(what, account))
         return None
 
-    def _start_when_it_can(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
+    def _start_when_it_can(
+        self, life: Life, order: Order, seat: Seat, what: Launch | None
+    ) -> Used | None:
         """Where the system is short of something it is tried again, as long as it is wanted."""
         while True:
             try:
-                return self._start(life, manners, launch)
+                return self._start(life, order, seat, what)
             except (OSError, DovetailError) as error:
                 if not is_short(error):
                     raise
@@ -324,14 +309,14 @@ class Stage:
                 log.warning("job %s waits to be started: %s", life.job_id, error)
             sleep(_TRY_SHORT_S)
 
-    def _give_way(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
+    def _give_way(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
         assert life.run is not None
-        return ladder.give_way(life.run, manners)
+        return ladder.give_way(life.run, order, seat)
 
-    def _end(self, life: Life, manners: Manners, launch: Launch) -> Used | None:
+    def _end(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
         assert life.run is not None
         run = life.run
-        patiently(lambda: ladder.end(run, manners.grace_s), f"the end of job {life.job_id}")
+        patiently(lambda: ladder.end(run, order.grace_s), f"the end of job {life.job_id}")
         return None
 
     def watch(self, life: Life) -> None:
@@ -344,8 +329,9 @@ class Stage:
     def _tells(self, job_id: JobId) -> Tells:
         """Where the job's reports are to be found."""
         order = self.order_for(job_id)
-        log = order.launch.log if order.reads_output else None
-        return Tells(self.folder(job_id) / REPORTS, log, order.metric_pattern, self._sought(job_id))
+        log = self.folders.log(job_id).path if order.reads_output else None
+        reports = self.folders.reports(job_id)
+        return Tells(reports, log, order.metric_pattern, self._sought(job_id))
 
     def _sought(self, job_id: JobId) -> Sought | None:
         track = self.view.tracks.get(job_id)
@@ -354,18 +340,18 @@ class Stage:
             return None
         return Sought(study.design.metric, study.design.steps, study.design.report_every)
 
-    def folder(self, job_id: JobId) -> Path:
-        return self.runs / job_id
-
-    def live_folder(self) -> Path:
-        return self.runs / LIVE
-
     def run_of(self, track: Track) -> Run:
-        return Run(self.folder(track.job.id) / str(track.run))
+        return self.folders.run(track.job.id, track.run)
 
     def gpus_of(self, placement: Placement | None) -> tuple[str, ...]:
         """The UUIDs of the GPUs of a placement; none where they are processor slots."""
         return () if placement is None else uuids_of(placement, self.view.room.nodes)
+
+
+def _failed(work: Work, error: Exception) -> Outcome:
+    if isinstance(error, ladder.NotNow):
+        return Outcome.NO_ROOM
+    return Outcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]
 
 
 def _step(track: Track | None) -> float:
@@ -374,47 +360,3 @@ def _step(track: Track | None) -> float:
         return 0
     is_of_this_launch = track.reported_at >= track.started_at
     return track.step if is_of_this_launch or track.executed_s > _KEPT_S else 0
-
-
-def _given(placement: Placement | None) -> dict[str, str]:
-    """How many GPUs or slots a job has. If it is only a part of one: how much, and what JAX goes by."""
-    if placement is None:
-        return {}
-    if placement.share == WHOLE_GPU:
-        return {"DOVETAIL_GPUS": str(placement.gpus)}
-    part = f"{placement.share / WHOLE_GPU:g}"
-    return {
-        "DOVETAIL_GPUS": "1",
-        "DOVETAIL_GPU_SHARE": part,
-        "XLA_PYTHON_CLIENT_MEM_FRACTION": part,
-    }
-
-
-def _for_slurm(placement: Placement | None, run: int) -> dict[str, str]:
-    """What a Slurm script may ask about the GPUs that it has."""
-    found = {"SLURM_RESTART_COUNT": str(max(run - 1, 0))}
-    if placement is None or not placement.gpus:
-        return found
-    indices = [str(gpu) for piece in placement.slices for gpu in _set_bits(piece.mask)]
-    gpus = ",".join(indices)
-    found |= {"SLURM_GPUS_ON_NODE": str(len(indices)), "SLURM_JOB_GPUS": gpus}
-    return {**found, "SLURM_STEP_GPUS": gpus}
-
-
-def _set_bits(mask: int) -> list[int]:
-    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-
-
-def _launch(run: Run, launch: Launch) -> None:
-    """Until it has begun. The keeper of a daemon since killed may be on its way: then ours gives up,
-    and for a moment neither has begun."""
-    until = monotonic() + _BEGIN_WITHIN_S
-    run.launch(launch)
-    while not run.wait_until_begun():
-        trouble = run.trouble()
-        if says_short(trouble):
-            raise Short(trouble)
-        if monotonic() > until:
-            raise DovetailError(trouble or "the system did not let it begin")
-        sleep(_TRY_AGAIN_S)
-        run.launch(launch)

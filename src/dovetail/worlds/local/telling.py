@@ -26,7 +26,7 @@ from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.worlds.local import ladder, processes
 from dovetail.worlds.local.endings import KILLED, REQUEUE_CODES, exit_code, told
-from dovetail.worlds.local.lives import Life, Place, Want, overlap
+from dovetail.worlds.local.lives import Life, News, Outcome, Place, overlap
 from dovetail.worlds.local.pacing import is_news
 from dovetail.worlds.local.runs import Ending
 from dovetail.worlds.local.stage import Done, Relimited, Stage
@@ -94,37 +94,51 @@ class Teller:
         life = self._stage.lives.get(ended.job_id)
         if life is None or life.run is None or life.run.folder != ended.run.folder:
             return []
-        life.ended = True
+        life.end_unseen()
         return [] if life.busy else self._look_at_end(life, now, before)
 
     def done(self, done: Done, now: Seconds) -> list[Event]:
         life = self._stage.lives[done.job_id]
-        life.busy = False
-        if done.wanted is Want.RUN:
-            events = self._brought_up(life, done, now)
-        elif done.wanted is Want.AWAY:
-            events = self._gave_way(life, done, now)
+        outcome = done.outcome
+        if (
+            outcome is Outcome.NOT_STARTED
+            and life.run is not None
+            and life.run.ending() is not None
+        ):
+            outcome = Outcome.OVER  # it was, and has ended already
+        was_booked = life.booked is not None
+        news = life.came(outcome)
+        if news is News.STAYED:
+            events = self._stays(life, done.trouble, was_booked, now)
         else:
-            events = self._was_ended(life, done, now)
-        if life.ended and life.job_id in self._stage.lives and not life.busy:
+            events = self._told_of(life, news, done, now)
+        if life.ended and news is not News.OVER:
             events += self._look_at_end(life, now, events)
         self._stage.step_all()
         return events
 
-    def _brought_up(self, life: Life, done: Done, now: Seconds) -> list[Event]:
-        run, track = life.run, self._stage.view.tracks.get(life.job_id)
-        assert run is not None
-        if done.called_off:
-            life.stands = None
-            return []
-        if done.unharmed:
-            return self._not_now(life, done.trouble, now)
-        if done.trouble and run.ending() is not None:
+    def _told_of(self, life: Life, news: News | None, done: Done, now: Seconds) -> list[Event]:
+        track = self._stage.view.tracks.get(life.job_id)
+        if done.outcome is Outcome.ENDED and done.trouble:
+            log.error("job %s could not be ended: %s", life.job_id, done.trouble)
+        if news is News.STARTED:
+            return self._brought_up(life, track, done, now)
+        if news is News.FAILED:
+            return self._could_not_start(life, track, done.trouble, now)
+        if news is News.OVER:
             return self._look_at_end(life, now)
-        if done.trouble:
-            return self._could_not_start(life, done.trouble, now)
-        life.place = Place.AT_WORK
-        if life.watched is not run:  # new, or begun by the keeper of a daemon since killed
+        if news is None or track is None:
+            return []
+        if news is News.DISPLACED:
+            return [Displaced(now, life.job_id, done.trouble)]
+        if news is News.SAVED:
+            return [_saved(track, done, now)]
+        reason = life.requeued()
+        lost = track.executed_by(now)
+        return [Interrupted(now, life.job_id, reason, lost)] if reason else []
+
+    def _brought_up(self, life: Life, track: Track | None, done: Done, now: Seconds) -> list[Event]:
+        if life.watched is not life.run:  # new, or begun by the keeper of a daemon since killed
             self._stage.watch(life)
         if track is None or track.phase is not Phase.STARTING:
             return []
@@ -148,75 +162,36 @@ class Teller:
         speed = self._speed(track.job, placement, self._stage.view.room.nodes)
         return [] if speed == track.speed else [Paced(now, track.job.id, speed)]
 
-    def _not_now(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
-        """Somebody else uses the GPU memory it needs: it stays parked and lines up again."""
-        life.stands = None
-        life.place = Place.PARKED
-        if life.want is Want.RUN and life.job_id in self._stage.view.tracks:
-            life.want, life.booked = Want.AWAY, None
-            return [Displaced(now, life.job_id, trouble)]
-        return []
-
-    def _could_not_start(self, life: Life, trouble: str, now: Seconds) -> list[Event]:
+    def _could_not_start(
+        self, life: Life, track: Track | None, trouble: str, now: Seconds
+    ) -> list[Event]:
         """The system refused (say, a full disk): the job lines up again, or it is told why not."""
         log.error("job %s could not be started: %s", life.job_id, trouble)
-        assert life.run is not None
-        track = self._stage.view.tracks.get(life.job_id)
-        life.stands = None
-        if life.run.is_alive():  # it was parked and cannot go on
+        if life.run is not None and life.run.is_alive():  # it was parked and cannot go on
             ladder.end(life.run, 0.0)
-        life.place = Place.ABSENT
-        life.want = Want.END
         if track is None:
             return []
         reason = f"it could not be started: {trouble}"
         return [Failed(now, life.job_id, reason, track.executed_by(now))]
 
-    def _gave_way(self, life: Life, done: Done, now: Seconds) -> list[Event]:
-        track = self._stage.view.tracks.get(life.job_id)
-        if done.used is None:
-            if life.ended or track is None:
-                return []  # it has ended by itself: looked at next
-            return self._stays(life, track, done.trouble, now)
-        if life.ended and done.used.parked:
-            return []
-        life.stands = None
-        life.place = Place.PARKED if done.used.parked else Place.ABSENT
-        life.ended = False
-        if track is None:
-            return []
-        used = done.used
-        lost = track.executed_s if used.rung == ladder.KILL else 0.0
-        return [Saved(now, life.job_id, used.rung, used.seconds, used.bytes, used.parked, lost)]
-
-    def _stays(self, life: Life, track: Track, trouble: str, now: Seconds) -> list[Event]:
-        """It could not be moved: whoever was given its GPUs lines up again."""
+    def _stays(self, life: Life, trouble: str, was_booked: bool, now: Seconds) -> list[Event]:
+        """It could not be moved: whoever was given its GPUs lines up again, and so does it itself if
+        it was to go on elsewhere by now."""
         log.warning("job %s could not give way: %s", life.job_id, trouble)
         assert life.stands is not None
-        events: list[Event] = []
-        for other in self._stage.lives.values():
-            if other.booked is not None and overlap(other.booked, life.stands):
-                reason = f"job {life.job_id} could not give way"
-                events.append(Displaced(now, other.job_id, reason))
-                other.booked = None
-                other.want = Want.AWAY
-        events.append(Stayed(now, life.job_id, life.stands, trouble))
-        life.want = Want.RUN
-        life.booked = life.stands
+        others = [
+            other
+            for other in self._stage.lives.values()
+            if other is not life and other.booked is not None
+            if overlap(other.booked, life.stands)
+        ]
+        for other in others:
+            other.lose_booking()
+        moved = [other.job_id for other in others] + [life.job_id] * was_booked
+        reason = f"job {life.job_id} could not give way"
+        events: list[Event] = [Displaced(now, job_id, reason) for job_id in moved]
         life.pin = trouble
-        return events
-
-    def _was_ended(self, life: Life, done: Done, now: Seconds) -> list[Event]:
-        if done.trouble:
-            log.error("job %s could not be ended: %s", life.job_id, done.trouble)
-        life.place = Place.ABSENT
-        life.stands = None
-        life.ended = False
-        track = self._stage.view.tracks.get(life.job_id)
-        if life.requeue and track is not None:
-            reason, life.requeue = life.requeue, ""
-            return [Interrupted(now, life.job_id, reason, track.executed_by(now))]
-        return []
+        return [*events, Stayed(now, life.job_id, life.stands, trouble)]
 
     def _look_at_end(self, life: Life, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
         """The main process ended by itself: what does that mean? Who was adopted may have begun and
@@ -225,10 +200,7 @@ class Teller:
         ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
         begun = ending is not None and not any(isinstance(event, Started) for event in before)
         asked_to_stop = life.run.stop_asked
-        life.ended = False
-        life.place = Place.ABSENT
-        life.stands = None
-        life.want, life.booked = Want.END, None
+        life.came(Outcome.OVER)
         events: list[Event] = []
         if track is not None and begun and track.phase is Phase.STARTING:
             events.append(Started(now, life.job_id))
@@ -246,8 +218,7 @@ class Teller:
         now: Seconds,
     ) -> Event:
         job_id = life.job_id
-        if life.requeue:
-            reason, life.requeue = life.requeue, ""
+        if reason := life.requeued():
             return Interrupted(now, job_id, reason, track.executed_by(now))
         if ending is None:
             self._clean_up_after(job_id)
@@ -289,4 +260,11 @@ class Teller:
         return job.member is not None and times <= _MOST_VANISHED_RUNS
 
     def _clean_up_after(self, job_id: JobId) -> None:
-        processes.kill_leftovers(job_id, self._stage.runs)
+        processes.kill_leftovers(job_id, self._stage.folders.runs)
+
+
+def _saved(track: Track, done: Done, now: Seconds) -> Saved:
+    used = done.used
+    assert used is not None
+    lost = track.executed_s if used.rung == ladder.KILL else 0.0
+    return Saved(now, track.job.id, used.rung, used.seconds, used.bytes, used.parked, lost)

@@ -26,10 +26,10 @@ from typing import Any, Final
 from dovetail.core.model import JobId
 from dovetail.worlds.local import output
 from dovetail.worlds.local.output import Found, Matcher, Reader
-from dovetail.worlds.local.printed import Sought
 from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.shortage import at_once, is_short, patiently
 from dovetail.worlds.local.thinning import Report, Thinner
+from dovetail.worlds.printed import Sought
+from dovetail.worlds.shortage import at_once, is_short, patiently
 
 _LOOK_EVERY_MS = 100
 _LOOK_AT_TRIALS_EVERY_MS = 25  # a study decides after each step: meanwhile a trial runs on

@@ -1,0 +1,374 @@
+"""What every world must keep, whoever wrote it: subclass one of these and let pytest run it.
+
+`WorldContract` is for whatever tells events and carries out actions, the simulated world too.
+`LiveWorldContract` is for a world behind the daemon's seam (`worlds.world`): say how it is made.
+Each world here is one node with one GPU (or slot).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
+from time import monotonic, sleep
+from typing import Final
+
+from dovetail.core.entries import (
+    Action,
+    Cancelled,
+    Entry,
+    Event,
+    Failed,
+    Finished,
+    JournalEntry,
+    NodeJoined,
+    Preempt,
+    Refuse,
+    Start,
+    Started,
+    Stop,
+    Submitted,
+    Wake,
+)
+from dovetail.core.journal import Journal
+from dovetail.core.loop import Backend, Policy, run
+from dovetail.core.model import Job, JobId, Placement, Seconds, Slice
+from dovetail.core.state import State
+from dovetail.core.track import Phase
+from dovetail.core.view import View
+from dovetail.daemon.desk import Desk
+from dovetail.testing.audit import Audit
+from dovetail.worlds.world import Ground, Order, World
+
+FIRST, SECOND = JobId("1"), JobId("2")
+HERE: Final = Placement((Slice(0, 1),))
+_STEP_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A job of the contract: it works for so long, then ends well or fails, or is cancelled before."""
+
+    job: Job
+    work_s: Seconds = 0.4
+    fails: bool = False
+    cancelled_after_s: Seconds | None = None
+
+
+def task(job_id: JobId = FIRST, **fields: object) -> Task:
+    return replace(Task(Job(job_id, user="ann", name=f"task-{job_id}")), **fields)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Whoever was preempted the least goes first, and stays until it has ended."""
+
+    def decide(self, view: View) -> Iterable[Action]:
+        waiting = sorted(
+            (track for track in view.tracks.values() if track.placement is None),
+            key=lambda track: (track.preemptions, track.sequence),
+        )
+        if waiting and not view.running:
+            yield Start(waiting[0].job.id, HERE)
+
+
+@dataclass(frozen=True)
+class After:
+    """Once the first job has worked for so long, something is decided about it; else `InTurn`."""
+
+    seconds: Seconds
+    decided: type[Preempt] | type[Stop]
+
+    def decide(self, view: View) -> Iterable[Action]:
+        yield from InTurn().decide(view)
+        track = view.tracks.get(FIRST)
+        if track is None or track.phase is not Phase.RUNNING or track.preemptions:
+            return
+        due = track.working_since + self.seconds
+        if view.now < due:
+            yield Wake(due)
+            return
+        yield Preempt(FIRST) if self.decided is Preempt else Stop(FIRST, "by the contract")
+        yield from InTurn().decide(view)
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The daemon stops once a job is at work."""
+
+    stop: Callable[[], None]
+
+    def decide(self, view: View) -> Iterable[Action]:
+        yield from InTurn().decide(view)
+        if any(track.phase is Phase.RUNNING for track in view.running.values()):
+            self.stop()
+
+
+@dataclass(frozen=True)
+class RefuseAll:
+    def decide(self, view: View) -> Iterable[Action]:
+        return [Refuse(job_id, "by the contract") for job_id in view.tracks]
+
+
+class _UntilAllEnded:
+    """Lets the world stop when its last job has ended; none has to begin."""
+
+    def __init__(
+        self, backend: Backend, state: State, stop: Callable[[], None], came: bool = False
+    ) -> None:
+        self._backend: Final = backend
+        self._state: Final = state
+        self._stop: Final = stop
+        self._came = came
+
+    def observe(self) -> Sequence[Event]:
+        if self._came and not self._state.tracks:
+            self._stop()
+        events = self._backend.observe()
+        self._came = self._came or any(isinstance(event, Submitted) for event in events)
+        return events
+
+    def act(self, action: Action) -> None:
+        self._backend.act(action)
+
+
+class WorldContract:
+    """Says of a world what the core relies on. `begin` is yours."""
+
+    def begin(self, state: State, tasks: Sequence[Task]) -> Backend:
+        """A world of one node and one GPU, to which these are submitted at once."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Let `observe` say that it is over; what ends by itself need not be told."""
+
+    def close(self) -> None:
+        """Nothing of it is needed any more."""
+
+    def told(self, policy: Policy, *tasks: Task) -> list[JournalEntry]:
+        """All that was told and decided, checked at every entry by the state, then by the auditor."""
+        state, entries = State(), list[tuple[Seconds, JournalEntry]]()
+
+        def keep(written: Sequence[Entry], times: Sequence[Seconds]) -> None:
+            entries.extend(zip(times, written, strict=True))  # type: ignore[arg-type]
+
+        journal = Journal(keep, at_once=1)
+        try:
+            backend = self.begin(state, tasks)
+            run(_UntilAllEnded(backend, state, self.stop), [policy], state, journal)
+            assert not backend.observe(), "a world that is over stays over"
+        finally:
+            self.close()
+        assert not state.tracks, f"left behind: {list(state.tracks)}"
+        audit = Audit().read(entries)
+        assert set(audit.ended) == {own.job.id for own in tasks}
+        times = [at for at, _ in entries]
+        assert times == sorted(times), "time ran backwards"
+        return [entry for _, entry in entries]
+
+    def test_nodes_are_told_before_the_jobs_that_need_them(self) -> None:
+        kinds = [type(entry) for entry in self.told(InTurn(), task())]
+        assert kinds.index(NodeJoined) < kinds.index(Submitted)
+
+    def test_a_job_that_is_started_finishes_once(self) -> None:
+        entries = self.told(InTurn(), task())
+        assert [entry.job_id for entry in entries if isinstance(entry, Finished)] == [FIRST]
+        assert len([entry for entry in entries if isinstance(entry, Start)]) == 1
+
+    def test_a_job_that_fails_says_so(self) -> None:
+        (failed,) = [e for e in self.told(InTurn(), task(fails=True)) if isinstance(e, Failed)]
+        assert failed.reason
+
+    def test_one_after_the_other_has_the_gpu(self) -> None:
+        entries = self.told(InTurn(), task(FIRST), task(SECOND))
+        ended = [entry.job_id for entry in entries if isinstance(entry, Finished)]
+        assert ended == [FIRST, SECOND]
+
+    def test_a_preempted_job_makes_room_and_goes_on_where_it_was(self) -> None:
+        entries = self.told(After(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
+        ended = [entry.job_id for entry in entries if isinstance(entry, Finished)]
+        assert ended == [SECOND, FIRST]
+        assert not [entry for entry in entries if isinstance(entry, Failed)]
+
+    def test_a_job_that_is_stopped_makes_room(self) -> None:
+        entries = self.told(After(0.2, Stop), task(FIRST, work_s=60.0), task(SECOND))
+        assert [entry.job_id for entry in entries if isinstance(entry, Finished)] == [SECOND]
+
+    def test_a_job_that_is_cancelled_makes_room(self) -> None:
+        first = task(FIRST, work_s=60.0, cancelled_after_s=0.5)
+        entries = self.told(InTurn(), first, task(SECOND))
+        assert [entry.job_id for entry in entries if isinstance(entry, Cancelled)] == [FIRST]
+        assert [entry.job_id for entry in entries if isinstance(entry, Finished)] == [SECOND]
+
+    def test_a_job_that_is_refused_never_begins(self) -> None:
+        entries = self.told(RefuseAll(), task())
+        assert not [entry for entry in entries if isinstance(entry, Start | Started)]
+
+
+class LiveWorldContract(WorldContract):
+    """For a world behind the seam. `make` is yours; jobs run /bin/sh, unless `order` says otherwise."""
+
+    grace_s: Seconds = 5.0
+
+    def make(self, folder: Path) -> World:
+        """A world that keeps its things there. Made again, it goes on with what is there."""
+        raise NotImplementedError
+
+    def order(self, own: Task) -> Order:
+        steps = round(own.work_s / _STEP_S)
+        script = (
+            f"i=0; while [ $i -lt {steps} ]; do sleep {_STEP_S}; i=$((i+1)); echo $i; done; "
+            f"exit {int(own.fails)}"
+        )
+        words = ("/bin/sh", "-c", script)
+        return Order(own.job.id, words, {}, "/", own.job.user, grace_s=self.grace_s)
+
+    # --------------------------------------------------------------------------------- a daemon
+
+    _orders: dict[JobId, Order]
+    _temporary: TemporaryDirectory[str] | None = None
+    _timers: Sequence[Timer] = ()
+
+    @property
+    def folder(self) -> Path:
+        if self._temporary is None:
+            self._temporary = TemporaryDirectory()
+        return Path(self._temporary.name)
+
+    def begin(self, state: State, tasks: Sequence[Task]) -> Backend:
+        desk = self.join(state, {own.job.id: self.order(own) for own in tasks})
+        assert self.world.catch_up() == [], "there is nothing to catch up with"
+        jobs = [own.job for own in tasks]
+        desk.ask(lambda view, now: ([Submitted(now, own) for own in jobs], None))
+        self._timers = [
+            Timer(own.cancelled_after_s, desk.ask, [_cancels(own.job.id)])
+            for own in tasks
+            if own.cancelled_after_s is not None
+        ]
+        for timer in self._timers:
+            timer.start()
+        return desk
+
+    def join(self, state: State, orders: Mapping[JobId, Order]) -> Desk:
+        """A world, joined to a state as a daemon does it."""
+        self.world = self.make(self.folder)
+        began = monotonic() - state.now
+        self.desk = desk = Desk(
+            self.world, state, lambda: monotonic() - began, self.world.shelf.settle
+        )
+        environment = {"PATH": os.defpath}
+        self.world.join(
+            Ground(
+                *(state, lambda: monotonic() - began, desk.ring),
+                *(lambda job_id: orders[job_id], lambda job_id: None, lambda job_id: environment),
+            )
+        )
+        for order in orders.values():
+            if not self.world.shelf.holds(order.job_id):
+                self.keep_environment(order, environment)
+                self.world.shelf.take_on(order, None)
+        return desk
+
+    def keep_environment(self, order: Order, environment: Mapping[str, str]) -> None:
+        """For a world that reads what the daemon keeps, instead of asking for it."""
+
+    def stop(self) -> None:
+        self.desk.stop()
+
+    def close(self) -> None:
+        for timer in self._timers:
+            timer.join()
+        _wait_until(lambda: not self.world.has_processes(), "processes are left")
+
+    def printed(self, job_id: JobId) -> str:
+        return self.world.shelf.log(job_id).read(0, 1 << 20)[1].decode()
+
+    # --------------------------------------------------------------------------------- contract
+
+    def test_what_a_job_prints_is_kept_also_over_a_preemption(self) -> None:
+        self.told(After(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
+        assert self.printed(FIRST).split() == [str(n) for n in range(1, 76)]
+
+    def test_a_job_has_its_variables_scripts_and_folder(self, tmp_path: Path) -> None:
+        from dovetail.worlds.world import Script
+
+        words = ("/bin/sh", Script("run"), "a b")
+        script = 'echo "$1|$OWN|$(pwd)|$DOVETAIL_JOB_ID|$DOVETAIL_GPUS"'
+        own, env = task(), {"OWN": "x y"}
+        order = Order(FIRST, words, env, str(tmp_path), "ann", scripts={"run": script})
+        self.order = lambda own: order  # type: ignore[method-assign]
+        self.told(InTurn(), own)
+        assert self.printed(FIRST) == f"a b|x y|{tmp_path}|{FIRST}|1\n"
+
+    def test_a_daemon_that_comes_later_takes_up_what_runs_and_what_has_ended(self) -> None:
+        """The jobs do not notice that nobody was there."""
+        state, own = State(), task(FIRST, work_s=1.0)
+        backend = self.begin(state, [own])
+        self._leave_once_it_runs(backend, state)
+        _wait_until(lambda: "50" in self.printed(FIRST).split(), "it was to go on alone")
+        sleep(0.3)  # it ends
+        desk = self.join(state, {FIRST: self.order(own)})
+        for event in self.world.catch_up():
+            state.record(event)
+        run(_UntilAllEnded(desk, state, desk.stop, came=True), [InTurn()], state)
+        assert not state.tracks
+        self.close()
+        assert self.printed(FIRST).split() == [str(n) for n in range(1, 51)]
+
+    def test_a_daemon_that_comes_soon_adopts_what_runs(self) -> None:
+        state, own = State(), task(FIRST, work_s=1.0)
+        self._leave_once_it_runs(self.begin(state, [own]), state)
+        desk = self.join(state, {FIRST: self.order(own)})
+        for event in self.world.catch_up():
+            state.record(event)
+        assert FIRST in state.running
+        run(_UntilAllEnded(desk, state, desk.stop, came=True), [InTurn()], state)
+        self.close()
+        assert self.printed(FIRST).split() == [str(n) for n in range(1, 51)], "it ran once"
+
+    def _leave_once_it_runs(self, backend: Backend, state: State) -> None:
+        run(backend, [Leave(self.stop)], state)
+
+    def test_checkpoints_of_one_job_are_what_another_begins_with(self) -> None:
+        save, show = (
+            'echo mine > "$DOVETAIL_CHECKPOINT_DIR/it"',
+            'cat "$DOVETAIL_CHECKPOINT_DIR/it"',
+        )
+        orders = {
+            FIRST: Order(FIRST, ("/bin/sh", "-c", save), {}, "/", "ann"),
+            SECOND: Order(SECOND, ("/bin/sh", "-c", show), {}, "/", "ann", begins_from=FIRST),
+        }
+        self.order = lambda own: orders[own.job.id]  # type: ignore[method-assign]
+        self.told(InTurn(), task(FIRST), task(SECOND))
+        assert self.printed(SECOND) == "mine\n"
+        shelf = self.world.shelf
+        assert shelf.copy_checkpoint([SECOND], "a copy", None)
+        shelf.drop_copy("a copy")
+
+    def test_an_order_that_can_never_run_is_refused_in_words(self) -> None:
+        order = replace(self.order(task()), nodes=1_000_000)
+        world = self.make(self.folder)
+        assert world.why_not(order)
+        assert not world.why_not(self.order(task()))
+
+    def test_what_is_removed_is_gone(self) -> None:
+        self.told(InTurn(), task())
+        shelf = self.world.shelf
+        assert FIRST in shelf.jobs()
+        assert shelf.bytes_of(FIRST) > 0
+        shelf.remove(FIRST)
+        assert not shelf.holds(FIRST)
+
+
+def _cancels(job_id: JobId) -> Callable[[View, Seconds], tuple[list[Event], None]]:
+    return lambda view, now: ([Cancelled(now, job_id, "by the contract")], None)
+
+
+def _wait_until(is_so: Callable[[], bool], otherwise: str, seconds: Seconds = 20.0) -> None:
+    until = monotonic() + seconds
+    while not is_so():
+        assert monotonic() < until, otherwise
+        sleep(0.02)
