@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from dovetail.cli.named import Named
 from dovetail.cli.policy import predictor, with_predictor
 from dovetail.cli.reach import command_again
 from dovetail.client.connection import Client, Unreachable
@@ -22,6 +23,7 @@ from dovetail.extras import check_live
 from dovetail.home import Home, check_own, find_home, home_in, system_home
 from dovetail.text.tables import counted
 from dovetail.text.times import span
+from dovetail.worlds.registry import WORLDS
 
 _STARTS_WITHIN_S = 120.0
 _STOPS_WITHIN_S = 60.0
@@ -34,6 +36,11 @@ class DidNotStart(DovetailError):
 @click.command()
 @click.option("--policy", help="Who goes first, such as srtf.  [as last time, else fair-share]")
 @predictor
+@click.option(
+    "--world",
+    type=Named(WORLDS),
+    help="Where jobs run.  [as last time, else local: this machine]",
+)
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
 @click.option(
     "--suspended-gb",
