@@ -23,6 +23,7 @@ from dovetail.core import journal
 from dovetail.core.entries import Action
 from dovetail.core.state import State
 from dovetail.core.view import View
+from dovetail.policies import registry
 from typed_here import Said, Type, typing
 
 SUMMARY_KEYS = [
@@ -583,6 +584,7 @@ class _Point(NamedTuple):
     name: str
     kind: type
     value: str = "somewhere:Else"
+    dist: None = None
 
     def load(self) -> type:
         return self.kind
@@ -602,6 +604,7 @@ def test_a_policy_that_breaks_is_told_in_one_line(
     typed: Type, jobs: Path, monkeypatch: pytest.MonkeyPatch, kind: type, told: str, words: str
 ) -> None:
     monkeypatch.setattr(Catalogue, "_added", lambda _: {"x": _Point("x", kind)})
+    monkeypatch.delitem(registry.CATALOGUE._loaded, "x", raising=False)  # of the test before
     command, *options = words.split()
     said = typed(command, jobs, "--cluster", "1x4", *options)
     assert said.code == 1

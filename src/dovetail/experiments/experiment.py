@@ -163,7 +163,8 @@ def simulate(
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
     decider, world, state = experiment.policy(policy), experiment.world(), State()
-    counted = decider.counted() if hasattr(decider, "counted") else None
+    counting = getattr(decider, "counting", None)
+    counted = counting() if callable(counting) else None
     outcomes = Outcomes(rows, progress)
     charges = Charges(experiment.charged())
     state.index(outcomes)

@@ -94,7 +94,7 @@ def said(policy: Policy, method: str, *given: Any) -> Any:
     else's, cannot."""
     ask = getattr(policy, method, None)
     try:
-        return None if ask is None else ask(*given)
+        return ask(*given) if callable(ask) else None
     except Exception:
         log.exception("`%s` of the policy %r failed", method, policy)
         return None

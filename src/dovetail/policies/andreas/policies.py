@@ -76,7 +76,7 @@ class AndreasRandomGreedy(Replanning):
         """The same, that takes no longer for a decision."""
         return replace(self, limit_s=min(limit_s, self.limit_s))
 
-    def counted(self) -> Counting:
+    def counting(self) -> Counting:
         """The same, that counts."""
         return Counting(self)
 
