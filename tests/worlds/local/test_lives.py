@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.model import JobId, Placement, Slice
-from dovetail.worlds.local.lives import AFTER, NEXT, Life, News, Outcome, Place, Want, Work
+from dovetail.worlds.agent import Outcome, Work
+from dovetail.worlds.local.lives import AFTER, NEXT, Life, News, Place, Want
 from dovetail.worlds.local.runs import Run
 
 HERE, THERE = Placement((Slice(0, 1),)), Placement((Slice(0, 2),))

@@ -10,8 +10,8 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
-from dovetail.worlds.local import processes
-from dovetail.worlds.local.lives import Life, Outcome, Place, Want
+from dovetail.worlds.agent import Outcome
+from dovetail.worlds.local.lives import Life, Place, Want
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.local.stage import Stage
 
@@ -93,8 +93,8 @@ def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
 
 
 def _is_frozen(run: Run) -> bool:
-    keeper = run.keeper_pid()
-    return keeper is not None and processes.is_frozen(keeper)
+    group = run.process_group()
+    return group is not None and group.is_frozen()
 
 
 def _end_stray_runs(stage: Stage) -> None:

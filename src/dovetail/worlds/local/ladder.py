@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
-from dovetail.worlds.local import cuda, machine, processes
+from dovetail.worlds.local import cuda, machine
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.shortage import at_once, is_short
 from dovetail.worlds.world import Order
@@ -123,13 +123,13 @@ def _said_hello(reports: Path) -> bool:
 
 def _holders_and_bytes(run: Run, seat: Seat) -> tuple[list[int], int]:
     """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
-    keeper = run.keeper_pid()
-    if keeper is None:
+    group = run.process_group()
+    if group is None:
         return [], 0
-    resident = processes.resident_bytes(keeper)
+    resident = group.memory_bytes()
     if not seat.gpus:
         return [], resident
-    holders = cuda.holders([process.pid for process in processes.tree(keeper)])
+    holders = cuda.holders(group.pids())
     return holders, resident + sum(machine.gpu_memory_bytes(holders).values())
 
 
@@ -151,21 +151,21 @@ def give_way(run: Run, order: Order, seat: Seat) -> Used:
 
 
 def _suspend_or_freeze(run: Run, order: Order, seat: Seat) -> Used:
-    keeper = run.keeper_pid()
-    if keeper is None:
+    group = run.process_group()
+    if group is None:
         raise CannotGiveWay("its processes are gone")
     if not order.preemptible:
         raise CannotGiveWay("its user does not want it to give way")
     if _noted(run):
-        processes.thaw(keeper)  # a daemon since killed was at it: a stopped process cannot be asked
+        group.thaw()  # a daemon since killed was at it: a stopped process cannot be asked
     holders, wanted = _holders_and_bytes(run, seat)
     trouble = _why_not_suspended(run, holders) or _too_much(wanted, seat)
     if trouble:
         raise CannotGiveWay(trouble)
     if not holders:
-        return Used(FREEZE, 0.0, processes.freeze(keeper), True)
+        return Used(FREEZE, 0.0, group.freeze(), True)
     _suspend(run, holders, seat.gpus)
-    processes.freeze(keeper)  # its other processes would spin, waiting for the GPU
+    group.freeze()  # its other processes would spin, waiting for the GPU
     return Used(SUSPEND, 0.0, wanted, True)
 
 
@@ -212,17 +212,17 @@ def _kill(run: Run, order: Order, seat: Seat) -> Used:
 
 def go_on(run: Run, gpus: Sequence[str]) -> Used:
     """Let parked processes work again, on these GPUs."""
-    keeper = run.keeper_pid()
-    if keeper is None:
+    group = run.process_group()
+    if group is None:
         raise CannotGiveWay("its processes are gone")
     began = monotonic()
     noted = _noted(run)
     if not noted:
-        processes.thaw(keeper)
+        group.thaw()
         return Used(FREEZE, monotonic() - began, 0, False)
     where = dict(zip(noted["gpus"], gpus, strict=False))
     _wait_for_room({where.get(gpu, gpu): need for gpu, need in noted["needs"].items()})
-    processes.thaw(keeper)
+    group.thaw()
     moved = any(old != new for old, new in where.items())
     cuda.resume(noted["holders"], where if moved else None)
     (run.folder / _PARKED).unlink(missing_ok=True)
@@ -253,20 +253,20 @@ def _noted(run: Run) -> dict[str, Any]:
 
 def end(run: Run, grace_s: Seconds) -> None:
     """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
-    keeper = run.keeper_pid()
-    if keeper is None:
+    group = run.process_group()
+    if group is None:
         while not _ends_within(run, 1.0):  # it was killed: its guard is at it
             pass
         return
     if grace_s > 0 and not _noted(run):  # who is suspended on the GPU cannot answer
         run.ask_to_stop()
-        processes.terminate(keeper)
-        processes.thaw(keeper)
+        group.ask_to_stop()
+        group.thaw()
         if _ends_within(run, grace_s):
             return
-    processes.kill(keeper)
+    group.kill()
     while not _ends_within(run, 1.0):
-        processes.kill(keeper)
+        group.kill()
 
 
 def _ends_within(run: Run, seconds: Seconds) -> bool:

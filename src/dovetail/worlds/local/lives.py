@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from dovetail.core.model import JobId, Placement, Seconds
+from dovetail.worlds.agent import Outcome, Work
 from dovetail.worlds.local.runs import Run
 
 
@@ -27,29 +28,6 @@ class Place(Enum):
     ABSENT = "absent"
     AT_WORK = "at work"
     PARKED = "parked"
-
-
-class Work(Enum):
-    """What is to be done to the processes, by one thread at a time."""
-
-    BRING_UP = "bring up"  # start them, or let parked ones go on
-    GIVE_WAY = "give way"
-    END = "end"
-    DROP = "drop"  # there are none, and none are wanted: forget the job
-
-
-class Outcome(Enum):
-    """What came of work, or of the processes by themselves."""
-
-    UP = "up"
-    CALLED_OFF = "called off"  # it never began, and is not wanted any more
-    NO_ROOM = "no room"  # it stays parked, unharmed
-    NOT_STARTED = "not started"
-    PARKED = "parked"
-    GONE = "gone"  # it gave way by ending
-    STAYED = "stayed"  # it could not give way
-    ENDED = "ended"  # as was wanted
-    OVER = "over"  # by itself
 
 
 class News(Enum):

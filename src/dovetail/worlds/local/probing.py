@@ -8,7 +8,7 @@ from typing import Final
 
 from dovetail.core.entries import Event, Occupied, Pinned, Unpinned
 from dovetail.core.model import JobId, Node
-from dovetail.worlds.local import ladder, machine, processes
+from dovetail.worlds.local import machine
 from dovetail.worlds.local.lives import Place, Want
 from dovetail.worlds.local.stage import Stage
 
@@ -29,16 +29,15 @@ class Prober:
 
     def probe(self) -> None:
         """In the watcher's thread: who could give way now, and which GPUs others use."""
-        pins, ours = {}, []
+        pins, ours = dict[JobId, str](), list[int]()
         for life in list(self._stage.lives.values()):
-            keeper = life.run.keeper_pid() if life.run is not None else None
-            if life.run is None or keeper is None:
+            group = life.run.process_group() if life.run is not None else None
+            if life.run is None or group is None:
                 continue
-            ours += [process.pid for process in processes.tree(keeper)]
+            ours += group.pids()
             if life.place is not Place.AT_WORK or life.busy:
                 continue
-            order = self._stage.order_for(life.job_id)
-            pins[life.job_id] = ladder.obstacle(life.run, order, self._stage.seat(life, order))
+            pins[life.job_id] = self._stage.obstacle(life)
         occupied = self._strangers(ours)
         told_pins = {life.job_id: life.pin for life in list(self._stage.lives.values())}
         changed = any(told_pins.get(job_id, "") != why for job_id, why in pins.items())

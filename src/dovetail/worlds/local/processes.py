@@ -87,6 +87,34 @@ def cpu_seconds(keeper_pid: int) -> float:
     return living + ended
 
 
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All that a keeper keeps, as the group that a world works on."""
+
+    keeper_pid: int
+
+    def pids(self) -> list[int]:
+        return [process.pid for process in tree(self.keeper_pid)]
+
+    def memory_bytes(self) -> int:
+        return resident_bytes(self.keeper_pid)
+
+    def freeze(self) -> int:
+        return freeze(self.keeper_pid)
+
+    def thaw(self) -> None:
+        thaw(self.keeper_pid)
+
+    def is_frozen(self) -> bool:
+        return is_frozen(self.keeper_pid)
+
+    def ask_to_stop(self) -> None:
+        terminate(self.keeper_pid)
+
+    def kill(self) -> None:
+        kill(self.keeper_pid)
+
+
 # ---------------------------------------------------------------------------------- freezing
 
 

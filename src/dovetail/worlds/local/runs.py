@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.errors import BadInput
+from dovetail.worlds.agent import ProcessGroup
 from dovetail.worlds.local import keeper, processes
 from dovetail.worlds.local.processes import Process
 from dovetail.worlds.shortage import GIVEN_FILES
@@ -136,6 +137,11 @@ class Run:
     def keeper_pid(self) -> int | None:
         """None if it has not begun or is over."""
         return self._pid_if_alive("pid", "started")
+
+    def process_group(self) -> ProcessGroup | None:
+        """Its processes; None if it has not begun or is over."""
+        keeper_pid = self.keeper_pid()
+        return None if keeper_pid is None else processes.Tree(keeper_pid)
 
     def _guard_pid(self) -> int | None:
         """The keeper's parent: it ends last, as a rule."""

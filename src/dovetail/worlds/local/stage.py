@@ -1,69 +1,34 @@
-"""The processes of all jobs on this machine: what is wanted of them, and the work towards it.
+"""The processes of all jobs on this machine: what is wanted of them, and which work comes next.
 
-Each job is worked on by one short-lived thread at a time: to start, to give way, to end. A job is
-started when everybody who has to leave its GPUs has left.
+The agent does it. A job is started when everybody who has to leave its GPUs has left.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import sleep
 from typing import Final
 
-from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Placement
 from dovetail.core.track import Track
 from dovetail.workloads.study.kind import studies_of
+from dovetail.worlds.agent import Errand, Outcome, RunId, Work
 from dovetail.worlds.local import ladder
-from dovetail.worlds.local.checkpoints import begin_from
-from dovetail.worlds.local.folders import Folders
-from dovetail.worlds.local.ladder import Seat, Used
-from dovetail.worlds.local.launching import as_user, launch, launch_of
-from dovetail.worlds.local.lives import Life, Outcome, Place, Want, Work, overlap
+from dovetail.worlds.local.agent import Done, LocalAgent
+from dovetail.worlds.local.lives import Life, Place, Want, overlap
 from dovetail.worlds.local.machine import uuids_of
 from dovetail.worlds.local.pacing import Paces
 from dovetail.worlds.local.power import PowerLimits
-from dovetail.worlds.local.runs import Launch, Run
-from dovetail.worlds.local.watcher import Tells, Watcher
+from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.watcher import Tells
 from dovetail.worlds.printed import Sought
-from dovetail.worlds.shortage import is_short, patiently
-from dovetail.worlds.world import Ground, Order
+from dovetail.worlds.shortage import is_short
+from dovetail.worlds.world import Ground
 
-_TRY_SHORT_S = 0.5
 _KEPT_S = 1e-3  # of progress: less is what rounding leaves of progress that was lost
 
 
 log = logging.getLogger("dovetail.local")
-
-Hands = Callable[[Life, Order, Seat, Launch | None], Used | None]
-
-_SUCCESS: Final = {
-    Work.BRING_UP: Outcome.UP,
-    Work.GIVE_WAY: Outcome.GONE,
-    Work.END: Outcome.ENDED,
-}
-_FAILURE: Final = {
-    Work.BRING_UP: Outcome.NOT_STARTED,
-    Work.GIVE_WAY: Outcome.STAYED,
-    Work.END: Outcome.ENDED,
-}
-
-
-class CalledOff(DovetailError):
-    """It could not be started yet, and need not be any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The work of somebody on the processes of a job is over."""
-
-    job_id: JobId
-    outcome: Outcome
-    used: Used | None = None  # None: started afresh, or ended
-    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +43,21 @@ class Stage:
 
     def __init__(
         self,
-        folders: Folders,
+        agent: LocalAgent,
         ground: Ground,
         suspended_limit_bytes: int,
         limits: PowerLimits,
-        post: Callable[[object], None],
-        watcher: Watcher,
     ) -> None:
-        self.folders: Final = folders
-        self.ground: Final = ground
+        self.agent: Final = agent
+        self.folders: Final = agent.folders
         self.view: Final = ground.view
         self.clock: Final = ground.clock
         self.order_for: Final = ground.order_for
         self.lives: Final[dict[JobId, Life]] = {}
         self._limit: Final = suspended_limit_bytes
         self._power_limits: Final = limits
-        self._post: Final = post
-        self._watcher: Final = watcher
-        self.paces: Final = Paces(folders.runs)
+        self._post: Final = agent.post
+        self.paces: Final = Paces(agent.folders.runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
         self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
 
@@ -112,6 +74,7 @@ class Stage:
         life = self.lives.get(job_id)
         if life is not None:
             life.wish(Want.AWAY)
+            self._reconsider(life)
 
     def want_share(self, job_id: JobId, placement: Placement) -> None:
         """Another share of the GPUs it has, a matter of the book alone, or another power limit."""
@@ -124,6 +87,7 @@ class Stage:
         life = self.lives.get(job_id)
         if life is not None:
             life.wish(Want.END)
+            self._reconsider(life)
 
     def want_anew(self, job_id: JobId, reason: str) -> None:
         """End its processes; once they are gone it lines up again."""
@@ -131,6 +95,7 @@ class Stage:
         if life is None:
             return
         life.wish_anew(reason)
+        self._reconsider(life)
         if life.work is Work.DROP:
             life.busy = True  # there is nothing to end: it has not begun
             self._post(Done(job_id, Outcome.ENDED))
@@ -166,10 +131,8 @@ class Stage:
                 self._bring_up(life)
         elif work is Work.DROP:
             self._drop(life)
-        elif work is Work.END:
-            self._at_work_on(life, work, self._end)
-        elif work is Work.GIVE_WAY:
-            self._at_work_on(life, work, self._give_way)
+        elif work is not None:
+            self._at_work_on(life, work)
 
     def _drop(self, life: Life) -> None:
         del self.lives[life.job_id]
@@ -223,31 +186,13 @@ class Stage:
         if run is None or life.place is Place.ABSENT:
             run = self.run_of(self.view.tracks[life.job_id])
         life.bring_up(run, self.clock())
-        self._at_work_on(life, Work.BRING_UP, self._start_when_it_can)
+        self._at_work_on(life, Work.BRING_UP)
 
-    def _at_work_on(self, life: Life, work: Work, hands: Hands) -> None:
-        """Let somebody do the work; what comes of it arrives in the inbox."""
-
-        def at_work(order: Order, seat: Seat, what: Launch | None) -> None:
-            try:
-                used, trouble = hands(life, order, seat, what), ""
-                outcome = _SUCCESS[work]
-                if used is not None and work is Work.GIVE_WAY and used.parked:
-                    outcome = Outcome.PARKED
-            except Exception as error:
-                used, trouble = None, str(error) or type(error).__name__
-                outcome = _failed(work, error)
-                if not isinstance(error, DovetailError | OSError):
-                    log.error("the work on job %s failed", life.job_id, exc_info=error)
-            self._post(Done(life.job_id, outcome, used, trouble))
-
+    def _at_work_on(self, life: Life, work: Work) -> None:
+        """Have the agent do it; what comes of it is a fact."""
         life.busy = True
         try:
-            order = self.order_for(life.job_id)
-            seat = self.seat(life, order)
-            given = (order, seat, self._launch(life, order, seat))
-            name = f"job {life.job_id}"
-            threading.Thread(target=at_work, args=given, name=name, daemon=True).start()
+            self.agent.want(self._errand(life, work))
         except Exception as error:
             life.busy = False
             if not is_short(error):
@@ -255,76 +200,37 @@ class Stage:
             self.stalled = str(error)
             log.warning("job %s has to wait: %s", life.job_id, error)
 
-    def seat(self, life: Life, order: Order) -> Seat:
-        parked = sum(
-            track.parked_bytes
-            for track in (self.view.tracks.get(job_id) for job_id in list(self.lives))
-            if track is not None
-        )
-        return Seat(
-            self.gpus_of(life.stands or life.booked),
-            self.folders.reports(life.job_id),
-            self.folders.checkpoints(order),
-            self._limit - parked,
-        )
-
-    def _launch(self, life: Life, order: Order, seat: Seat) -> Launch | None:
-        if life.want is not Want.RUN:
-            return None
+    def _errand(self, life: Life, work: Work) -> Errand:
         track = self.view.tracks.get(life.job_id)
-        run, attempts = (track.run, track.attempts) if track is not None else (0, 0)
-        environment_of = self.ground.environment_of
-        return launch_of(order, self.folders, environment_of, life.booked, seat.gpus, run, attempts)
+        return Errand(
+            *(_id_of(life), work, self.order_for(life.job_id)),
+            *(self.gpus_of(life.stands or life.booked), life.booked),
+            attempts=track.attempts if track is not None else 0,
+            room_bytes=self.room_bytes(),
+        )
 
-    def _start(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
-        """Go on with parked processes, or launch new ones."""
-        run = life.run
+    def room_bytes(self) -> int:
+        """What is left of the memory for suspended jobs."""
+        tracks = (self.view.tracks.get(job_id) for job_id in list(self.lives))
+        return self._limit - sum(track.parked_bytes for track in tracks if track is not None)
+
+    def obstacle(self, life: Life) -> str:
+        """Why the job could not be made to give way now; "" if it could."""
+        order, run = self.order_for(life.job_id), life.run
         assert run is not None
-        if run.is_alive():
-            return ladder.go_on(run, seat.gpus)
-        if not run.begun():
-            account = self.ground.account_of(life.job_id)
-            if order.begins_from is not None:
-                source = self.folders.checkpoints(self.order_for(order.begins_from))
-                begin_from(source, seat.checkpoints, account)
-            note = self.folders.note(life.job_id)
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(run.folder.name)
-            assert what is not None
-            launch(run, as_user(what, account))
-        return None
+        gpus = self.gpus_of(life.stands or life.booked)
+        return ladder.obstacle(run, order, self.agent.seat(order, gpus, self.room_bytes()))
 
-    def _start_when_it_can(
-        self, life: Life, order: Order, seat: Seat, what: Launch | None
-    ) -> Used | None:
-        """Where the system is short of something it is tried again, as long as it is wanted."""
-        while True:
-            try:
-                return self._start(life, order, seat, what)
-            except (OSError, DovetailError) as error:
-                if not is_short(error):
-                    raise
-                if life.want is not Want.RUN:
-                    raise CalledOff(str(error)) from None
-                log.warning("job %s waits to be started: %s", life.job_id, error)
-            sleep(_TRY_SHORT_S)
-
-    def _give_way(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
-        assert life.run is not None
-        return ladder.give_way(life.run, order, seat)
-
-    def _end(self, life: Life, order: Order, seat: Seat, what: Launch | None) -> Used | None:
-        assert life.run is not None
-        run = life.run
-        patiently(lambda: ladder.end(run, order.grace_s), f"the end of job {life.job_id}")
-        return None
+    def _reconsider(self, life: Life) -> None:
+        if life.busy and life.want is not Want.RUN and life.run is not None:
+            self.agent.call_off(_id_of(life))
 
     def watch(self, life: Life) -> None:
         track = self.view.tracks.get(life.job_id)
         assert life.run is not None
         life.watched = life.run
         upto = track.reported_upto if track is not None else 0
-        self._watcher.watch(life.job_id, life.run, self._tells(life.job_id), upto, _step(track))
+        self.agent.watch(_id_of(life), self._tells(life.job_id), upto, _step(track))
 
     def _tells(self, job_id: JobId) -> Tells:
         """Where the job's reports are to be found."""
@@ -348,10 +254,9 @@ class Stage:
         return () if placement is None else uuids_of(placement, self.view.room.nodes)
 
 
-def _failed(work: Work, error: Exception) -> Outcome:
-    if isinstance(error, ladder.NotNow):
-        return Outcome.NO_ROOM
-    return Outcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]
+def _id_of(life: Life) -> RunId:
+    assert life.run is not None
+    return RunId(life.job_id, int(life.run.folder.name))
 
 
 def _step(track: Track | None) -> float:

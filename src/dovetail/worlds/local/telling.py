@@ -24,12 +24,14 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
+from dovetail.worlds.agent import Outcome
 from dovetail.worlds.local import ladder, processes
+from dovetail.worlds.local.agent import Done
 from dovetail.worlds.local.endings import KILLED, REQUEUE_CODES, exit_code, told
-from dovetail.worlds.local.lives import Life, News, Outcome, Place, overlap
+from dovetail.worlds.local.lives import Life, News, Place, overlap
 from dovetail.worlds.local.pacing import is_news
 from dovetail.worlds.local.runs import Ending
-from dovetail.worlds.local.stage import Done, Relimited, Stage
+from dovetail.worlds.local.stage import Relimited, Stage
 from dovetail.worlds.local.watcher import Ended, Told
 
 _SHORT_RUN_S = 1.0

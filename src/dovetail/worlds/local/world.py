@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from math import inf
-from queue import SimpleQueue
 from time import monotonic, time
 from typing import Final
 
@@ -19,14 +18,15 @@ from dovetail.core.entries import Event, Preempt, Requeued, Resize, Start, Start
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.core.track import Phase
 from dovetail.worlds.local import findings, machine
+from dovetail.worlds.local.agent import Done, LocalAgent
 from dovetail.worlds.local.connecting import named, take_up_jobs, tell_nodes
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.power import PowerLimits
 from dovetail.worlds.local.probing import Probed, Prober
 from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.stage import Done, Relimited, Stage
+from dovetail.worlds.local.stage import Relimited, Stage
 from dovetail.worlds.local.telling import Teller
-from dovetail.worlds.local.watcher import Ended, Told, Watcher
+from dovetail.worlds.local.watcher import Ended, Told
 from dovetail.worlds.shortage import patiently
 from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
 
@@ -47,25 +47,25 @@ class LocalMachine:
         self.shelf: Final = folders
         self.power: Final = power
         self._suspended_limit: Final = suspended_limit_bytes
-        self._inbox: Final[SimpleQueue[object]] = SimpleQueue()
+        self._seen = 0  # the number of the last fact
+        self._later: list[object] = []  # facts for after `catch_up`
         self._retry_at = 0.0
 
     def join(self, ground: Ground) -> None:
         self._ground = ground
         self.nodes = named(self.nodes, ground.view)
         tell_nodes(ground.view, self.nodes, ground.clock())  # refused now rather than half-way
-        has_gpus = any(node.labels for node in self.nodes)  # strangers may come at any time
-        self._watcher = Watcher(self._post, self._look_around, restless=has_gpus)
-        self._stage = Stage(
-            *(self.shelf, ground, self._suspended_limit, self.power, self._post, self._watcher)
-        )
+        self._agent = LocalAgent(self.nodes, self.shelf, ground, self._look_around)
+        self._watcher = self._agent.watcher
+        self._stage = Stage(self._agent, ground, self._suspended_limit, self.power)
         self._teller = Teller(self._stage, ground.power)
-        self._prober = Prober(self._stage, self.nodes, self._post)
+        self._prober = Prober(self._stage, self.nodes, self._agent.post)
 
-    def _post(self, fact: object) -> None:
-        """From any thread."""
-        self._inbox.put(fact)
-        self._ground.ring()
+    def _facts(self) -> list[object]:
+        later, self._later = self._later, []
+        new = self._agent.facts(self._seen)
+        self._seen = new[-1][0] if new else self._seen
+        return [*later, *(fact for _, fact in new)]
 
     def _look_around(self) -> None:
         """On the thread of the watcher."""
@@ -116,11 +116,9 @@ class LocalMachine:
         return sorted(events, key=lambda event: event.at)
 
     def _facts_of_the_past(self) -> list[Told | Ended]:
-        inbox = [self._inbox.get() for _ in range(self._inbox.qsize())]
-        for item in inbox:
-            if not isinstance(item, Told | Ended):
-                self._inbox.put(item)  # of what is to be done, not of what was
-        return [item for item in inbox if isinstance(item, Told | Ended)]
+        facts = self._facts()
+        self._later = [fact for fact in facts if not isinstance(fact, Told | Ended)]
+        return [fact for fact in facts if isinstance(fact, Told | Ended)]
 
     def _past_of(self, facts: Sequence[Told | Ended]) -> list[Event]:
         """Of one job. Nobody noted when it reported: as if evenly since the last that is known."""
@@ -162,8 +160,8 @@ class LocalMachine:
     def observe(self) -> list[Event]:
         self._step_again()
         events: list[Event] = []
-        for _ in range(self._inbox.qsize()):
-            see = partial(self._see, self._inbox.get(), self._ground.clock())
+        for fact in self._facts():
+            see = partial(self._see, fact, self._ground.clock())
             events += patiently(see, "what was seen of a job")
         return events
 
