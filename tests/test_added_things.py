@@ -13,7 +13,7 @@ import pytest
 
 from added_packages import add, dovetail
 from dovetail.catalogue import Catalogue, unwrapped, within
-from dovetail.cli.policies import KINDS, catalogue_of
+from dovetail.cli.named import KINDS, catalogue_of
 from dovetail.core.errors import BadInput
 from dovetail.policies import registry as policies
 from dovetail.tune.rules import registry as rules

@@ -1,32 +1,56 @@
-"""Options whose value names something of a catalogue: `--predictor history-mean:guess_s=600`."""
+"""Everything that can be named, by kind; and options that name it, such as `--predictor NAME`."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dovetail.catalogue import Catalogue
 from dovetail.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from dovetail.catalogue import Catalogue
+
+# By the word that people type: the module, the catalogue in it, and where its things are named.
+KINDS = {
+    "policies": ("dovetail.policies.registry", "CATALOGUE", "--policy tiresias:queues=2"),
+    "placements": ("dovetail.policies.registry", "PLACES", "--placement topology"),
+    "predictors": (
+        "dovetail.predict.registry",
+        "PREDICTORS",
+        "--predictor history-mean:guess_s=600",
+    ),
+    "speeds": ("dovetail.predict.registry", "SPEED_PREDICTORS", "--speeds similar"),
+    "readers": ("dovetail.traces.readers.registry", "READERS", "--format philly"),
+    "study-policies": ("dovetail.tune.rules.registry", "CATALOGUE", "policy: asha-promote:eta=3"),
+    "samplers": ("dovetail.tune.sampling", "SAMPLERS", "sampler: sobol"),
+    "worlds": ("dovetail.worlds.registry", "WORLDS", "--world local"),
+}
+
+
+def catalogue_of(kind: str) -> Catalogue:
+    module, name, _ = KINDS[kind]
+    found: Catalogue = getattr(import_module(module), name)
+    return found
 
 
 class Named(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
-    """A name, and parameters after it. What there is, added or ours, is looked up when it is asked
-    for: in a help text, or where a name is not one of ours."""
+    """A name of this kind, and parameters after it. What there is, added or ours, is looked up when
+    it is asked for: in a help text, or where a name is given."""
 
     name = "name"
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"[{'|'.join(self._catalogue.names())}]"
+        return f"[{'|'.join(catalogue_of(self._kind).names())}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         try:
-            self._catalogue.find(text.partition(":")[0])
-            self._catalogue.values(text, {})
+            catalogue_of(self._kind).values(text, {})
         except BadInput as error:
             self.fail(str(error), param, ctx)
         return text

@@ -5,37 +5,16 @@ from __future__ import annotations
 import json
 import textwrap
 from dataclasses import asdict
-from importlib import import_module
 
 import click
 
 from dovetail.catalogue import Catalogue, Description
+from dovetail.cli.named import KINDS, catalogue_of
 from dovetail.core.errors import BadInput
 
-# By the word that people type: the module, the catalogue in it, and where its things are named.
-KINDS = {
-    "policies": ("dovetail.policies.registry", "CATALOGUE", "--policy tiresias:queues=2"),
-    "placements": ("dovetail.policies.registry", "PLACES", "--placement topology"),
-    "predictors": (
-        "dovetail.predict.registry",
-        "PREDICTORS",
-        "--predictor history-mean:guess_s=600",
-    ),
-    "speeds": ("dovetail.predict.registry", "SPEED_PREDICTORS", "--speeds similar"),
-    "readers": ("dovetail.traces.readers.registry", "READERS", "--format philly"),
-    "study-policies": ("dovetail.tune.rules.registry", "CATALOGUE", "policy: asha-promote:eta=3"),
-    "samplers": ("dovetail.tune.sampling", "SAMPLERS", "sampler: sobol"),
-    "worlds": ("dovetail.worlds.registry", "WORLDS", "--world local"),
-}
 _AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print a list of objects and nothing else."
 )
-
-
-def catalogue_of(kind: str) -> Catalogue:
-    module, name, _ = KINDS[kind]
-    found: Catalogue = getattr(import_module(module), name)
-    return found
 
 
 @click.command()

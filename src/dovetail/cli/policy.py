@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from dovetail.catalogue import within
 from dovetail.cli.job_columns import number
 from dovetail.cli.reach import as_json, print_json, print_lines, with_client
 from dovetail.client.connection import Client
@@ -22,7 +21,11 @@ predictor = click.option(
 
 def with_predictor(policy: str, predictor: str | None) -> str:
     """It is a parameter of policies that need durations."""
-    return f"{policy}:predictor={within(predictor)}" if predictor else policy
+    if not predictor:
+        return policy
+    from dovetail.catalogue import within
+
+    return f"{policy}:predictor={within(predictor)}"
 
 
 @click.group(invoke_without_command=True)

@@ -9,23 +9,20 @@ import click
 
 from dovetail.cli.named import Named
 from dovetail.experiments.files import named
-from dovetail.policies.registry import PLACES
-from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS
-from dovetail.traces.readers.registry import READERS
 
 Command: TypeAlias = Callable[..., Any]
 
 # Those that other commands on traces understand too.
 PLACEMENT = click.option(
     "--placement",
-    type=Named(PLACES),
+    type=Named("placements"),
     default="consolidated",
     show_default=True,
     help="Where jobs go.",
 )
 TENANTS = click.option("--tenants", metavar="FILE", help="Split the cluster among tenants.")
 QUOTAS = click.option("--quotas", metavar="FILE", help="TOML with a GPU quota for each tenant.")
-FORMAT = click.option("--format", "format_", type=Named(READERS))
+FORMAT = click.option("--format", "format_", type=Named("readers"))
 DURATIONS = click.option("--durations", metavar="FILE", help="CSV application,seconds, for Pollux.")
 
 _WHAT_IS_RUN = (
@@ -37,7 +34,7 @@ _WHAT_IS_RUN = (
     PLACEMENT,
     click.option(
         "--predictor",
-        type=Named(PREDICTORS),
+        type=Named("predictors"),
         default="oracle",
         show_default=True,
         help="What policies that need durations are told.",
@@ -81,7 +78,7 @@ _SPEED = (
     ),
     click.option(
         "--speeds",
-        type=Named(SPEED_PREDICTORS),
+        type=Named("speeds"),
         default="similar",
         show_default=True,
         help="With --speed-table: what policies that ask for speeds are told.",

@@ -8,7 +8,6 @@ from dovetail import traces
 from dovetail.cli.named import Named
 from dovetail.core.errors import BadInput
 from dovetail.traces.clusters.cluster_text import read_cluster
-from dovetail.traces.readers.registry import READERS
 
 USUAL = traces.Recipe()
 
@@ -21,7 +20,7 @@ def trace() -> None:
 @trace.command()
 @click.argument("file")
 @click.option("--cluster", help="Also give the load on this cluster, such as 8x8.")
-@click.option("--format", "format_", type=Named(READERS), help="Of the file.")
+@click.option("--format", "format_", type=Named("readers"), help="Of the file.")
 @click.option("--durations", help="CSV application,seconds, for Pollux workloads.")
 @click.option("--skip-bad-rows", is_flag=True, help="Count rows that cannot be read, and go on.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")

@@ -23,7 +23,6 @@ from dovetail.extras import check_live
 from dovetail.home import Home, check_own, find_home, home_in, system_home
 from dovetail.text.tables import counted
 from dovetail.text.times import span
-from dovetail.worlds.registry import WORLDS
 
 _STARTS_WITHIN_S = 120.0
 _STOPS_WITHIN_S = 60.0
@@ -38,7 +37,7 @@ class DidNotStart(DovetailError):
 @predictor
 @click.option(
     "--world",
-    type=Named(WORLDS),
+    type=Named("worlds"),
     help="Where jobs run.  [as last time, else local: this machine]",
 )
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
