@@ -64,10 +64,11 @@ def test_a_start_that_is_refused_has_started_no_job(
 ) -> None:
     box = make_box(tmp_path / "home")
     box.well("up", "--slots", 1)
-    first = box.sh("sleep 1")
+    first = box.sh(f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
     box.in_phase(first, "running")
     second = box.sh(f"touch {tmp_path}/ran")
     box.well("down")
+    (tmp_path / "go").touch()
     sleep(1.5)  # the first one ends, and its slot is free
     for wrong in (["--listen", "0.0.0.0:7799"], ["--listen", "127.0.0.1:0", "--tls-cert", "no"]):
         assert box("up", *wrong).code == 1

@@ -8,7 +8,7 @@ from dovetail.core.loop import Backend
 from dovetail.core.model import Node
 from dovetail.core.state import State
 from dovetail.models.workload import Arrival
-from dovetail.testing.world_contract import LiveWorldContract, Task, WorldContract
+from dovetail.testing.world_contract import ContractJob, LiveWorldContract, WorldContract
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.power import PowerLimits
 from dovetail.worlds.local.world import LocalMachine
@@ -17,7 +17,7 @@ from dovetail.worlds.world import Order, World
 
 
 class TestSimulatedWorld(WorldContract):
-    def begin(self, state: State, tasks: Sequence[Task]) -> Backend:
+    def begin(self, state: State, tasks: Sequence[ContractJob]) -> Backend:
         arrivals = [
             Arrival(
                 *(0.0, own.job, own.work_s),

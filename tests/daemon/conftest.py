@@ -27,11 +27,12 @@ files = resource.RLIMIT_NOFILE
 soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
 if soft or hard:  # before anything of ours is there
     resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
-from dovetail.daemon.main import Settings, serve
+from dovetail.daemon.main import Settings
+from dovetail.daemon.process import serve
 from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 if patience_s := settings.pop("patience_s", None):
-    from dovetail.daemon import timed
+    from dovetail.daemon.http import time_limits as timed
     timed.WITHIN_S = patience_s
 if name := settings.pop("dying_thread", None):
     import threading, time

@@ -373,7 +373,7 @@ def test_a_look_up_that_fails_is_not_taken_for_an_absence() -> None:
     """Python's own says of a user that exists that there is none, when no descriptor is left."""
     script = """
 import os, resource
-from dovetail.daemon import accounts
+from dovetail.daemon.users import system_accounts as accounts
 from dovetail.worlds.shortage import Short
 known = accounts.person(0), accounts.groups_of(accounts.person(0))
 assert accounts.person(4242) is None and accounts.group_number("no-such-group") is None

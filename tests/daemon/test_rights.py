@@ -18,7 +18,7 @@ from dovetail.daemon.users.workdir import check_folder
 from dovetail.home import Home, home_in
 from dovetail.store import Store
 from dovetail.worlds.local import checkpoints
-from dovetail.worlds.world import Account
+from dovetail.worlds.world import UserAccount
 from two_users import NOBODY, as_nobody, as_root
 from typed_box import Box
 
@@ -193,7 +193,7 @@ def test_a_user_who_was_known_and_cannot_be_looked_up_is_not_taken_for_one_witho
     with pytest.raises(OwnerUnknown, match=r"user 4242424 .*cannot be looked up"):
         rights_of({"uid": 4242424, "gid": 7}, "7", "ann", daemon_uid=0, shared=True)
     nameless = rights_of({"uid": 4242424, "gid": 7}, "7", "4242424", daemon_uid=0, shared=True)
-    assert nameless == Account(4242424, 7, (7,))
+    assert nameless == UserAccount(4242424, 7, (7,))
 
 
 def test_a_number_that_has_become_somebody_elses_does_not_get_the_job() -> None:

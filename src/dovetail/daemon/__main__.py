@@ -15,7 +15,8 @@ from pathlib import Path
 
 from dovetail.core.errors import DovetailError
 from dovetail.daemon.logbook import log_to
-from dovetail.daemon.main import Settings, serve
+from dovetail.daemon.main import Settings
+from dovetail.daemon.process import serve
 from dovetail.home import Home
 from dovetail.worlds.registry import maker
 

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 
 from dovetail.jobfiles.gone_output import gone_text
 from dovetail.worlds.printed import without_colours
-from dovetail.worlds.world import Log
+from dovetail.worlds.world import JobLog
 
 _CHUNK = 1 << 18
 _LOOK_EVERY_S = 0.2
@@ -21,7 +21,7 @@ _LAST_LINES = 4096  # bytes at the end in which the last line is looked for
 _LONGEST_LINE = 200
 
 
-def begin(log: Log, tail: int | None) -> int:
+def begin(log: JobLog, tail: int | None) -> int:
     """The place to read from for all of it, or for the last so many bytes."""
     return 0 if tail is None else max(log.end() - tail, 0)
 
@@ -29,7 +29,7 @@ def begin(log: Log, tail: int | None) -> int:
 class Reading:
     """A place in a log, and the way on from there."""
 
-    def __init__(self, log: Log, upto: int) -> None:
+    def __init__(self, log: JobLog, upto: int) -> None:
         self._log = log
         self.upto = upto
 
@@ -41,7 +41,9 @@ class Reading:
         return missing, chunk
 
 
-async def follow(log: Log, tail: int | None, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def follow(
+    log: JobLog, tail: int | None, is_over: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     """All of it, or about the last `tail` bytes, then what comes until the job is over."""
     reading = Reading(log, begin(log, tail))
     while True:
@@ -53,7 +55,7 @@ async def follow(log: Log, tail: int | None, is_over: Callable[[], bool]) -> Asy
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def unbroken(log: Log, start: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def unbroken(log: JobLog, start: int, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
     """From there until the job is over, or something is gone: whoever counts the bytes asks again,
     and is told where the rest begins."""
     reading = Reading(log, start)
@@ -68,13 +70,13 @@ async def unbroken(log: Log, start: int, is_over: Callable[[], bool]) -> AsyncIt
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def first_after(log: Log, start: int) -> int:
+def first_after(log: JobLog, start: int) -> int:
     """Where what is left from there on begins; below zero, so far before the end."""
     upto = begin(log, -start) if start < 0 else min(start, log.end())
     return log.read(upto, 0)[0]
 
 
-def whole(log: Log, tail: int | None) -> Iterator[bytes]:
+def whole(log: JobLog, tail: int | None) -> Iterator[bytes]:
     """What is there now. Whoever writes faster than we read does not keep us for ever."""
     reading, end = Reading(log, begin(log, tail)), log.end()
     gives_up = monotonic() + _PAGE_TURNED_WITHIN_S
@@ -91,7 +93,7 @@ def _marked(missing: int, chunk: bytes) -> bytes:
     return f"\n{gone_text(missing)}\n".encode() + chunk if missing else chunk
 
 
-def last_line(log: Log) -> str:
+def last_line(log: JobLog) -> str:
     """The last one that says something, shortened; "" if there is none."""
     text = b"".join(whole(log, _LAST_LINES)).decode(errors="replace")
     lines = map(as_shown, reversed(text.split("\n")))

@@ -24,7 +24,7 @@ from dovetail.jobfiles.job_model import JobSpec, dump, read
 from dovetail.jobfiles.launch import argv, scripts, slurm_variables, without_slurm
 from dovetail.store import Store
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.world import Account, Order, Shelf
+from dovetail.worlds.world import Order, Shelf, UserAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Book:
         record = self._common(member, submission, caller)
         own = {} if member.index is None else {OF: array, "index": member.index}
         order = order_of(job_id, {**record, **own}, member.spec)
-        self._shelf.take_on(order, Account(caller.uid, -1, caller.groups))
+        self._shelf.take_on(order, UserAccount(caller.uid, -1, caller.groups))
         self._orders[job_id] = order
         if array not in self._members:
             environment = self._environment_of(member, submission)
@@ -262,7 +262,7 @@ class Book:
             self._orders[job_id] = order
         return order
 
-    def account_of(self, job_id: JobId) -> Account | None:
+    def account_of(self, job_id: JobId) -> UserAccount | None:
         """Whose rights it has; asked for when it is about to run. It may take a while."""
         record = self.record(job_id)
         if record is None:
@@ -271,7 +271,7 @@ class Book:
         found = record
         return patiently(lambda: self._account(job_id, found))
 
-    def _account(self, job_id: str, record: Mapping[str, Any]) -> Account | None:
+    def _account(self, job_id: str, record: Mapping[str, Any]) -> UserAccount | None:
         name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
         me, shared = os.geteuid(), self._home.system
         return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
@@ -283,7 +283,7 @@ class Book:
         """Its folder was lost before it ever ran."""
         record = self.record(job_id)
         if record is not None:
-            self._shelf.repair(order_of(job_id, record), Account(record["uid"], -1, ()))
+            self._shelf.repair(order_of(job_id, record), UserAccount(record["uid"], -1, ()))
 
     def knows(self, job_id: str) -> bool:
         """Was it ever submitted, as far as the journal and the run folders go?"""

@@ -49,7 +49,7 @@ _STEP_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ContractJob:
     """A job of the contract: it works for so long, then ends well or fails, or is cancelled before."""
 
     job: Job
@@ -58,8 +58,8 @@ class Task:
     cancelled_after_s: Seconds | None = None
 
 
-def task(job_id: JobId = FIRST, **fields: object) -> Task:
-    return replace(Task(Job(job_id, user="ann", name=f"task-{job_id}")), **fields)  # type: ignore[arg-type]
+def task(job_id: JobId = FIRST, **fields: object) -> ContractJob:
+    return replace(ContractJob(Job(job_id, user="ann", name=f"task-{job_id}")), **fields)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class InTurn:
 
 
 @dataclass(frozen=True)
-class After:
+class DecidedAfter:
     """Once the first job has worked for so long, something is decided about it; else `InTurn`."""
 
     seconds: Seconds
@@ -138,7 +138,7 @@ class _UntilAllEnded:
 class WorldContract:
     """Says of a world what the core relies on. `begin` is yours."""
 
-    def begin(self, state: State, tasks: Sequence[Task]) -> Backend:
+    def begin(self, state: State, tasks: Sequence[ContractJob]) -> Backend:
         """A world of one node and one GPU, to which these are submitted at once."""
         raise NotImplementedError
 
@@ -148,7 +148,7 @@ class WorldContract:
     def close(self) -> None:
         """Nothing of it is needed any more."""
 
-    def told(self, policy: Policy, *tasks: Task) -> list[JournalEntry]:
+    def told(self, policy: Policy, *tasks: ContractJob) -> list[JournalEntry]:
         """All that was told and decided, checked at every entry by the state, then by the auditor."""
         state, entries = State(), list[tuple[Seconds, JournalEntry]]()
 
@@ -188,13 +188,13 @@ class WorldContract:
         assert ended == [FIRST, SECOND]
 
     def test_a_preempted_job_makes_room_and_goes_on_where_it_was(self) -> None:
-        entries = self.told(After(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
+        entries = self.told(DecidedAfter(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
         ended = [entry.job_id for entry in entries if isinstance(entry, Finished)]
         assert ended == [SECOND, FIRST]
         assert not [entry for entry in entries if isinstance(entry, Failed)]
 
     def test_a_job_that_is_stopped_makes_room(self) -> None:
-        entries = self.told(After(0.2, Stop), task(FIRST, work_s=60.0), task(SECOND))
+        entries = self.told(DecidedAfter(0.2, Stop), task(FIRST, work_s=60.0), task(SECOND))
         assert [entry.job_id for entry in entries if isinstance(entry, Finished)] == [SECOND]
 
     def test_a_job_that_is_cancelled_makes_room(self) -> None:
@@ -217,7 +217,7 @@ class LiveWorldContract(WorldContract):
         """A world that keeps its things there. Made again, it goes on with what is there."""
         raise NotImplementedError
 
-    def order(self, own: Task) -> Order:
+    def order(self, own: ContractJob) -> Order:
         steps = round(own.work_s / _STEP_S)
         script = (
             f"i=0; while [ $i -lt {steps} ]; do sleep {_STEP_S}; i=$((i+1)); echo $i; done; "
@@ -238,7 +238,7 @@ class LiveWorldContract(WorldContract):
             self._temporary = TemporaryDirectory()
         return Path(self._temporary.name)
 
-    def begin(self, state: State, tasks: Sequence[Task]) -> Backend:
+    def begin(self, state: State, tasks: Sequence[ContractJob]) -> Backend:
         desk = self.join(state, {own.job.id: self.order(own) for own in tasks})
         assert self.world.catch_up() == [], "there is nothing to catch up with"
         jobs = [own.job for own in tasks]
@@ -289,7 +289,7 @@ class LiveWorldContract(WorldContract):
     # --------------------------------------------------------------------------------- contract
 
     def test_what_a_job_prints_is_kept_also_over_a_preemption(self) -> None:
-        self.told(After(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
+        self.told(DecidedAfter(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
         assert self.printed(FIRST).split() == [str(n) for n in range(1, 76)]
 
     def test_a_job_has_its_variables_scripts_and_folder(self, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 from dovetail.core.model import JobId, Node, Placement
 from dovetail.worlds.ranks import ALONE, Rank
-from dovetail.worlds.world import Log, Order
+from dovetail.worlds.world import JobLog, Order
 
 
 class RunId(NamedTuple):
@@ -35,7 +35,7 @@ class Work(Enum):
     DROP = "drop"  # there are none, and none are wanted: forget the job
 
 
-class Outcome(Enum):
+class WorkOutcome(Enum):
     """What came of work, or of the processes by themselves."""
 
     UP = "up"
@@ -77,7 +77,7 @@ class Agent(Protocol):
     def facts(self, after: int) -> Sequence[tuple[int, object]]:
         """Those that follow that number; what was asked for before may be forgotten."""
 
-    def log(self, job_id: str) -> Log: ...
+    def log(self, job_id: str) -> JobLog: ...
 
 
 class FactLog:

@@ -79,7 +79,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UserAccount:
     """A user as a machine knows them, that shares its users with the daemon's machine."""
 
     uid: int
@@ -95,12 +95,12 @@ class Ground:
     clock: Callable[[], Seconds]  # as the journal counts
     ring: Callable[[], None]  # there is something to observe; from any thread
     order_for: Callable[[JobId], Order]
-    account_of: Callable[[JobId], Account | None]  # None: the daemon's own user
+    account_of: Callable[[JobId], UserAccount | None]  # None: the daemon's own user
     environment_of: Callable[[JobId], Mapping[str, str]]  # of its `kept_under`
     power: PowerTable = NO_LIMITS  # how much slower models are under power limits
 
 
-class Log(Protocol):
+class JobLog(Protocol):
     """What a job has printed. Places count from the first byte ever, also after some are gone."""
 
     @property
@@ -174,7 +174,7 @@ class Finding(NamedTuple):
 class Shelf(Protocol):
     """What is kept of jobs: scripts, what they print and read, what they save. From any thread."""
 
-    def take_on(self, order: Order, owner: Account | None) -> None:
+    def take_on(self, order: Order, owner: UserAccount | None) -> None:
         """A place for a job that is not in the journal yet; see `settle` and `drop`. None: the
         daemon's own user."""
 
@@ -190,13 +190,13 @@ class Shelf(Protocol):
     def drop_unsettled(self, is_known: Callable[[str], bool]) -> set[str]:
         """After a restart: jobs that nobody was told of go. Returns which they were."""
 
-    def repair(self, order: Order, owner: Account | None) -> None:
+    def repair(self, order: Order, owner: UserAccount | None) -> None:
         """Its place was lost before it ever ran."""
 
     def leave_alone(self, job_id: str) -> str:
         """A job that the journal has lost: nothing of it is ended or removed. What still runs."""
 
-    def log(self, job_id: str, stream: str = "") -> Log:
+    def log(self, job_id: str, stream: str = "") -> JobLog:
         """Of both streams, or of `stdout` or `stderr` where they are kept apart."""
 
     def stdin(self, job_id: str) -> Stdin: ...
@@ -210,7 +210,7 @@ class Shelf(Protocol):
     def all_ended_but(self, known: Collection[str]) -> None:
         """The same after a restart, of all the others."""
 
-    def as_launched(self, job_id: str) -> tuple[Order, Account | None] | None:
+    def as_launched(self, job_id: str) -> tuple[Order, UserAccount | None] | None:
         """What the journal has lost may be known here: the order as it was last carried out."""
 
     def remove(self, job_id: str) -> None: ...
@@ -221,7 +221,9 @@ class Shelf(Protocol):
     def bytes_of(self, job_id: str | None = None) -> int:
         """Of one, or of all."""
 
-    def copy_checkpoint(self, sources: Sequence[JobId], name: str, owner: Account | None) -> bool:
+    def copy_checkpoint(
+        self, sources: Sequence[JobId], name: str, owner: UserAccount | None
+    ) -> bool:
         """Of the first of them that has saved anything, under a name of its own. False: none has."""
 
     def hand_over(self, name: str, job_id: JobId) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.core.model import JobId, Node
 from dovetail.core.state import State
-from dovetail.worlds.agent import Agent, Errand, FactLog, Outcome, RunId, Work
+from dovetail.worlds.agent import Agent, Errand, FactLog, RunId, Work, WorkOutcome
 from dovetail.worlds.local.agent import Done, LocalAgent
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.world import Ground, Order
@@ -43,7 +43,7 @@ def errand(folders: Folders, work: Work) -> Errand:
     return Errand(RunId(JOB, 1), work, order_in(folders), (), None, 0, 1 << 30)
 
 
-def outcomes(agent: Agent, after: int = 0) -> list[Outcome]:
+def outcomes(agent: Agent, after: int = 0) -> list[WorkOutcome]:
     return [fact.outcome for _, fact in agent.facts(after) if isinstance(fact, Done)]
 
 
@@ -51,10 +51,10 @@ def test_what_is_wanted_again_is_done_once_also_by_the_next_agent(folders: Folde
     agent, run = agent_on(folders), folders.run(JOB, 1)
     for _ in range(3):
         agent.want(errand(folders, Work.BRING_UP))
-    until(lambda: outcomes(agent) == [Outcome.UP])
+    until(lambda: outcomes(agent) == [WorkOutcome.UP])
     again = agent_on(folders)  # as after a crash, or on a connection that was lost
     again.want(errand(folders, Work.BRING_UP))
-    until(lambda: outcomes(again) == [Outcome.UP])
+    until(lambda: outcomes(again) == [WorkOutcome.UP])
     (folders.runs / "go").touch()
     until(lambda: run.ending() is not None and not run.is_alive())
     assert (folders.runs / "ran").read_text() == "ran\n"
@@ -67,7 +67,12 @@ def test_a_run_is_parked_goes_on_and_ends_as_wanted(folders: Folders) -> None:
         until(lambda number=number: len(outcomes(agent)) == number)
         group = run.process_group()
         assert (group is not None and group.is_frozen()) is (work is Work.GIVE_WAY)
-    assert outcomes(agent) == [Outcome.UP, Outcome.PARKED, Outcome.UP, Outcome.ENDED]
+    assert outcomes(agent) == [
+        WorkOutcome.UP,
+        WorkOutcome.PARKED,
+        WorkOutcome.UP,
+        WorkOutcome.ENDED,
+    ]
     until(lambda: not run.is_alive())
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail.core.model import JobId, Placement, Slice
-from dovetail.worlds.agent import Outcome, Work
+from dovetail.worlds.agent import Work, WorkOutcome
 from dovetail.worlds.local.lives import AFTER, NEXT, Life, News, Place, Want
 from dovetail.worlds.local.runs import Run
 
@@ -16,9 +16,14 @@ HERE, THERE = Placement((Slice(0, 1),)), Placement((Slice(0, 2),))
 RUN = Run(Path("/nowhere/1"))
 # What may come of each kind of work; a job may also be over at any time.
 OUTCOMES = {
-    Work.BRING_UP: (Outcome.UP, Outcome.CALLED_OFF, Outcome.NO_ROOM, Outcome.NOT_STARTED),
-    Work.GIVE_WAY: (Outcome.PARKED, Outcome.GONE, Outcome.STAYED),
-    Work.END: (Outcome.ENDED,),
+    Work.BRING_UP: (
+        WorkOutcome.UP,
+        WorkOutcome.CALLED_OFF,
+        WorkOutcome.NO_ROOM,
+        WorkOutcome.NOT_STARTED,
+    ),
+    Work.GIVE_WAY: (WorkOutcome.PARKED, WorkOutcome.GONE, WorkOutcome.STAYED),
+    Work.END: (WorkOutcome.ENDED,),
 }
 
 
@@ -30,7 +35,7 @@ def at_work(want: Want = Want.RUN) -> Life:
 
 def test_the_tables_know_what_to_do_in_every_case() -> None:
     assert set(NEXT) == set(product(Want, Place))
-    assert set(AFTER) == set(Outcome)
+    assert set(AFTER) == set(WorkOutcome)
 
 
 @pytest.mark.parametrize("requeue", [False, True])
@@ -43,9 +48,9 @@ def test_a_job_that_is_to_end_ends_though_it_could_not_give_way(requeue: bool) -
         life.wish_anew("requeued by ann")
     else:
         life.wish(Want.END)
-    assert life.came(Outcome.STAYED) is None
+    assert life.came(WorkOutcome.STAYED) is None
     assert (life.work, life.stands) == (Work.END, HERE)
-    assert life.came(Outcome.ENDED) is News.REQUEUED
+    assert life.came(WorkOutcome.ENDED) is News.REQUEUED
     assert life.requeued() == ("requeued by ann" if requeue else "")
     assert life.work is Work.DROP
 
@@ -53,7 +58,7 @@ def test_a_job_that_is_to_end_ends_though_it_could_not_give_way(requeue: bool) -
 def test_a_job_that_stays_has_its_gpus_again() -> None:
     life = at_work(Want.AWAY)
     assert life.is_leaving
-    assert life.came(Outcome.STAYED) is News.STAYED
+    assert life.came(WorkOutcome.STAYED) is News.STAYED
     assert (life.want, life.booked, life.is_leaving) == (Want.RUN, HERE, False)
 
 
@@ -61,9 +66,9 @@ def test_who_ended_while_it_was_parked_is_over() -> None:
     life = at_work(Want.AWAY)
     life.busy = True
     life.end_unseen()
-    assert life.came(Outcome.PARKED) is News.OVER
+    assert life.came(WorkOutcome.PARKED) is News.OVER
     assert life.stands == HERE, "its GPUs are free when its end was looked at"
-    assert life.came(Outcome.OVER) is News.OVER
+    assert life.came(WorkOutcome.OVER) is News.OVER
     assert (life.place, life.stands, life.work) == (Place.ABSENT, None, Work.DROP)
 
 
@@ -119,4 +124,4 @@ def _one_piece_of_work(life: Life, data: st.DataObject, is_last: bool = False) -
         life.end_unseen()
     came = data.draw(st.sampled_from(OUTCOMES[work]))
     if life.came(came) is News.OVER or life.ended:
-        life.came(Outcome.OVER)
+        life.came(WorkOutcome.OVER)

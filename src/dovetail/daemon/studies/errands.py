@@ -31,7 +31,7 @@ from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import NEW, Branching, Settings, StudyTrack
 from dovetail.worlds.shortage import is_short
-from dovetail.worlds.world import Account
+from dovetail.worlds.world import UserAccount
 
 if TYPE_CHECKING:
     from dovetail.jobfiles.study_model import StudySpec
@@ -207,7 +207,7 @@ class Errands:
         self._service.change(change)
         shelf.drop_copy(copy)
 
-    def _owner(self, design: Design, kept: Mapping[str, Any]) -> Account | None:
+    def _owner(self, design: Design, kept: Mapping[str, Any]) -> UserAccount | None:
         me, shared = os.geteuid(), self._home.system
         return patiently(
             lambda: rights_of(kept, design.id, design.user, daemon_uid=me, shared=shared)

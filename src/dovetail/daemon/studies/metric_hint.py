@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from dovetail.daemon import logs
-from dovetail.worlds.world import Log
+from dovetail.worlds.world import JobLog
 
 _SHOWN: Final = 3  # lines
 _LOOKED_AT: Final = 8192  # bytes at the end of the log
@@ -29,7 +29,7 @@ class Hint(NamedTuple):
     pattern: str  # for `metric_pattern`; "" where none suggests itself
 
 
-def hint(log: Log, metric: str) -> Hint:
+def hint(log: JobLog, metric: str) -> Hint:
     """What the log suggests; it may be any size and hold anything."""
     raw = b"".join(logs.whole(log, _LOOKED_AT)).decode(errors="replace")
     lines = [shown for line in re.split(r"[\r\n]+", raw) if (shown := logs.as_shown(line))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.core.errors import DovetailError
 from dovetail.daemon.users import system_accounts as accounts
-from dovetail.worlds.world import Account
+from dovetail.worlds.world import UserAccount
 
 _PATIENCE_S = 10.0  # with a directory of users that does not answer
 _TRY_AGAIN_S = 0.5
@@ -24,7 +24,7 @@ class NotLookedUp(OwnerUnknown):
 
 def rights_of(
     record: Mapping[str, Any], job_id: str, name: str, *, daemon_uid: int, shared: bool
-) -> Account | None:
+) -> UserAccount | None:
     """As whom the job of that record is to run; None: as the daemon's own user, whose job it is."""
     uid = record.get("uid")
     if not isinstance(uid, int):
@@ -41,7 +41,7 @@ def rights_of(
     return _looked_up(uid, name, record.get("gid"))
 
 
-def _looked_up(uid: int, name: str, gid: int | None) -> Account:
+def _looked_up(uid: int, name: str, gid: int | None) -> UserAccount:
     """A directory of users that is away says that nobody is there: who had a name has it still."""
     person = accounts.person(uid)
     if person is None:
@@ -49,16 +49,16 @@ def _looked_up(uid: int, name: str, gid: int | None) -> Account:
             raise NotLookedUp(
                 f"user {uid} ({name!r} when the job was submitted) cannot be looked up now"
             )
-        return Account(uid, gid, (gid,))
+        return UserAccount(uid, gid, (gid,))
     if name not in (person.name, str(uid)):
         raise OwnerUnknown(
             f"user {uid} was {name!r} when the job was submitted and is {person.name!r} now; "
             "let its owner submit it again"
         )
-    return Account(uid, person.gid, accounts.groups_of(person))
+    return UserAccount(uid, person.gid, accounts.groups_of(person))
 
 
-def patiently(look_up: Callable[[], Account | None]) -> Account | None:
+def patiently(look_up: Callable[[], UserAccount | None]) -> UserAccount | None:
     """For who may wait: the directory of users may be restarting."""
     until = monotonic() + _PATIENCE_S
     while True:

@@ -14,11 +14,11 @@ from typing import Final
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node
-from dovetail.worlds.agent import Errand, FactLog, Outcome, RunId, Work
+from dovetail.worlds.agent import Errand, FactLog, RunId, Work, WorkOutcome
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.checkpoints import begin_from
 from dovetail.worlds.local.folders import Folders, LogFile
-from dovetail.worlds.local.ladder import Seat, Used
+from dovetail.worlds.local.ladder import JobSeat, Used
 from dovetail.worlds.local.launching import as_user, launch, launch_of
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.local.watcher import Tells, Watcher
@@ -39,20 +39,20 @@ class Done:
     """The work of somebody on the processes of a job is over."""
 
     job_id: JobId
-    outcome: Outcome
+    outcome: WorkOutcome
     used: Used | None = None  # None: started afresh, or ended
     trouble: str = ""
 
 
 _SUCCESS: Final = {
-    Work.BRING_UP: Outcome.UP,
-    Work.GIVE_WAY: Outcome.GONE,
-    Work.END: Outcome.ENDED,
+    Work.BRING_UP: WorkOutcome.UP,
+    Work.GIVE_WAY: WorkOutcome.GONE,
+    Work.END: WorkOutcome.ENDED,
 }
 _FAILURE: Final = {
-    Work.BRING_UP: Outcome.NOT_STARTED,
-    Work.GIVE_WAY: Outcome.STAYED,
-    Work.END: Outcome.ENDED,
+    Work.BRING_UP: WorkOutcome.NOT_STARTED,
+    Work.GIVE_WAY: WorkOutcome.STAYED,
+    Work.END: WorkOutcome.ENDED,
 }
 
 
@@ -91,9 +91,9 @@ class LocalAgent:
     def _run(self, run: RunId) -> Run:
         return self.folders.run(run.job_id, run.number)
 
-    def seat(self, order: Order, gpus: tuple[str, ...], room_bytes: int) -> Seat:
+    def seat(self, order: Order, gpus: tuple[str, ...], room_bytes: int) -> JobSeat:
         reports = self.folders.reports(order.job_id)
-        return Seat(gpus, reports, self.folders.checkpoints(order), room_bytes)
+        return JobSeat(gpus, reports, self.folders.checkpoints(order), room_bytes)
 
     # ------------------------------------------------------------------------------------ the work
 
@@ -128,7 +128,7 @@ class LocalAgent:
             used = self._done(errand)
             outcome = _SUCCESS[work]
             if work is Work.GIVE_WAY and used is not None and used.parked:
-                outcome = Outcome.PARKED
+                outcome = WorkOutcome.PARKED
         except Exception as error:
             trouble = str(error) or type(error).__name__
             outcome = _failed(work, error)
@@ -147,7 +147,7 @@ class LocalAgent:
         patiently(lambda: ladder.end(run, order.grace_s), f"the end of job {order.job_id}")
         return None
 
-    def _start_when_it_can(self, errand: Errand, run: Run, seat: Seat) -> Used | None:
+    def _start_when_it_can(self, errand: Errand, run: Run, seat: JobSeat) -> Used | None:
         """Where the system is short of something it is tried again, as long as it is wanted."""
         while True:
             try:
@@ -160,7 +160,7 @@ class LocalAgent:
                 log.warning("job %s waits to be started: %s", errand.run.job_id, error)
             sleep(_TRY_SHORT_S)
 
-    def _start(self, errand: Errand, run: Run, seat: Seat) -> Used | None:
+    def _start(self, errand: Errand, run: Run, seat: JobSeat) -> Used | None:
         """Go on with parked processes, or launch new ones."""
         if run.is_alive():
             return ladder.go_on(run, seat.gpus)
@@ -168,7 +168,7 @@ class LocalAgent:
             self._launch(errand, run, seat)
         return None
 
-    def _launch(self, errand: Errand, run: Run, seat: Seat) -> None:
+    def _launch(self, errand: Errand, run: Run, seat: JobSeat) -> None:
         order, ground = errand.order, self._ground
         what = launch_of(
             *(order, self.folders, ground.environment_of, errand.placement),
@@ -184,7 +184,7 @@ class LocalAgent:
         launch(run, as_user(what, account))
 
 
-def _failed(work: Work, error: Exception) -> Outcome:
+def _failed(work: Work, error: Exception) -> WorkOutcome:
     if isinstance(error, ladder.NotNow):
-        return Outcome.NO_ROOM
-    return Outcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]
+        return WorkOutcome.NO_ROOM
+    return WorkOutcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]

@@ -10,14 +10,14 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from dovetail.core.errors import DovetailError
-from dovetail.worlds.world import Account
+from dovetail.worlds.world import UserAccount
 
 _PART = ".part"  # behind the name of a folder that is being copied
 COPIED_WITHIN_S = 600.0  # the owner can stop the process that copies, and others wait for it
 _LAST_WORDS = 4096  # bytes
 
 
-def begin_from(source: Path, target: Path, owner: Account | None) -> None:
+def begin_from(source: Path, target: Path, owner: UserAccount | None) -> None:
     """Copy what there is, once: a job that has saved something of its own goes on from that. Whoever
     is interrupted begins anew; the folder is there as a whole or not at all."""
     _check_ours(target.parent)
@@ -38,7 +38,7 @@ def has_something(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
 
 
-def copy(source: Path, target: Path, owner: Account | None) -> None:
+def copy(source: Path, target: Path, owner: UserAccount | None) -> None:
     """What was there before goes. Links stay links. It is copied by a process of the owner, which can
     read no more than they."""
     shutil.rmtree(target, ignore_errors=True)

@@ -10,7 +10,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
-from dovetail.worlds.agent import Outcome
+from dovetail.worlds.agent import WorkOutcome
 from dovetail.worlds.local.lives import Life, Place, Want
 from dovetail.worlds.local.runs import Run
 from dovetail.worlds.local.stage import Stage
@@ -86,7 +86,7 @@ def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
     if track.requeued:
         life.wish_anew(track.requeued)  # carried on with by `begin`
     elif wanted is Want.RUN and not at_work and _is_frozen(run):
-        life.came(Outcome.NO_ROOM)
+        life.came(WorkOutcome.NO_ROOM)
         reason = "the daemon ended before the job could go on"
         return [Displaced(stage.view.now, life.job_id, reason)]
     return []

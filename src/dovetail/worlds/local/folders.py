@@ -22,7 +22,7 @@ from dovetail.core.model import JobId
 from dovetail.worlds.local import checkpoints, keeper, output
 from dovetail.worlds.local.runs import Launch, Run
 from dovetail.worlds.local.slurm_tools import TOOLS, lay_out_tools
-from dovetail.worlds.world import Account, Order
+from dovetail.worlds.world import Order, UserAccount
 
 LOG = "log"
 _STREAMS: Final = {"": LOG, "stdout": "out", "stderr": "err"}
@@ -148,7 +148,7 @@ class Folders:
 
     # --------------------------------------------------------------------------------- taking on
 
-    def take_on(self, order: Order, owner: Account | None) -> None:
+    def take_on(self, order: Order, owner: UserAccount | None) -> None:
         folder, common = self.folder(order.job_id), self.folder(order.kept_under)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._mark(folder)
@@ -162,20 +162,20 @@ class Folders:
         (folder / _UNSETTLED).touch(mode=0o600)
         self._unsettled.append(folder / _UNSETTLED)
 
-    def repair(self, order: Order, owner: Account | None) -> None:
+    def repair(self, order: Order, owner: UserAccount | None) -> None:
         folder = self.folder(order.job_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write_scripts(self.folder(order.kept_under), order, owner)
         self._fill(folder, order, owner)
 
-    def _fill(self, folder: Path, order: Order, owner: Account | None) -> None:
+    def _fill(self, folder: Path, order: Order, owner: UserAccount | None) -> None:
         if order.is_slurm:
             (folder / STEPS).touch(mode=0o600)
         (folder / REPORTS).touch(mode=0o600)
         (folder / CHECKPOINTS).mkdir(mode=0o700, exist_ok=True)
         self._give_to(owner, folder)
 
-    def _write_scripts(self, folder: Path, order: Order, owner: Account | None) -> None:
+    def _write_scripts(self, folder: Path, order: Order, owner: UserAccount | None) -> None:
         """Once for an array, whose folder also keeps its number from being given again."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for name, text in order.scripts.items():
@@ -184,7 +184,7 @@ class Folders:
             lay_out_tools(folder / TOOLS)
         self._give_to(owner, folder)
 
-    def _give_to(self, owner: Account | None, folder: Path) -> None:
+    def _give_to(self, owner: UserAccount | None, folder: Path) -> None:
         """A job of another user reads its scripts and writes its reports and checkpoints. The folder
         itself stays ours: nobody else can put a link where we write."""
         if not self._shared or owner is None:
@@ -231,7 +231,7 @@ class Folders:
             return None
         return next((pid for run in runs if (pid := run.keeper_pid()) is not None), None)
 
-    def as_launched(self, job_id: str) -> tuple[Order, Account | None] | None:
+    def as_launched(self, job_id: str) -> tuple[Order, UserAccount | None] | None:
         found = self.folder(job_id).glob(f"[0-9]*/{keeper.LAUNCH}")
         launched = sorted(found, key=lambda path: int(path.parent.name))
         if not launched:
@@ -240,7 +240,7 @@ class Folders:
         if launch.uid is None or launch.gid is None:
             # On a box that is everybody's nobody knows any more whose it is.
             return None if self._shared else (_as_it_was(job_id, launch), None)
-        account = Account(launch.uid, launch.gid, launch.groups or ())
+        account = UserAccount(launch.uid, launch.gid, launch.groups or ())
         return _as_it_was(job_id, launch), account
 
     # ---------------------------------------------------------------------------------- removing
@@ -276,7 +276,9 @@ class Folders:
 
     # ------------------------------------------------------------------------------- checkpoints
 
-    def copy_checkpoint(self, sources: Sequence[JobId], name: str, owner: Account | None) -> bool:
+    def copy_checkpoint(
+        self, sources: Sequence[JobId], name: str, owner: UserAccount | None
+    ) -> bool:
         folders = [self.folder(job_id) / CHECKPOINTS for job_id in sources]
         source = next((own for own in folders if checkpoints.has_something(own)), None)
         if source is not None:

@@ -50,7 +50,7 @@ class NotNow(DovetailError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class JobSeat:
     """What a job has here: its GPUs by UUID (none on processor slots), where it reports and saves
     itself, and what is left of the memory for suspended jobs."""
 
@@ -70,7 +70,7 @@ class Used:
     parked: bool
 
 
-def obstacle(run: Run, order: Order, seat: Seat) -> str:
+def obstacle(run: Run, order: Order, seat: JobSeat) -> str:
     """Why the job could not be made to give way now; "" if it could."""
     if not order.preemptible:
         return "its user does not want it to give way"
@@ -92,7 +92,7 @@ def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
         return ""
 
 
-def _too_much(wanted: int, seat: Seat) -> str:
+def _too_much(wanted: int, seat: JobSeat) -> str:
     """Refused before it fails for lack of memory: the job could not be suspended ever after."""
     room = seat.room_bytes
     if seat.gpus:
@@ -105,7 +105,7 @@ def _too_much(wanted: int, seat: Seat) -> str:
     )
 
 
-def saves_itself(order: Order, seat: Seat) -> bool:
+def saves_itself(order: Order, seat: JobSeat) -> bool:
     return order.saves_itself or _said_hello(seat.reports)
 
 
@@ -121,7 +121,7 @@ def _said_hello(reports: Path) -> bool:
         return False
 
 
-def _holders_and_bytes(run: Run, seat: Seat) -> tuple[list[int], int]:
+def _holders_and_bytes(run: Run, seat: JobSeat) -> tuple[list[int], int]:
     """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
     group = run.process_group()
     if group is None:
@@ -136,7 +136,7 @@ def _holders_and_bytes(run: Run, seat: Seat) -> tuple[list[int], int]:
 # ------------------------------------------------------------------------------------- giving way
 
 
-def give_way(run: Run, order: Order, seat: Seat) -> Used:
+def give_way(run: Run, order: Order, seat: JobSeat) -> Used:
     """Make the job leave its GPUs by the gentlest rung that works. Blocks until it has."""
     troubles = []
     for rung in (_suspend_or_freeze, _cooperate, _kill):
@@ -150,7 +150,7 @@ def give_way(run: Run, order: Order, seat: Seat) -> Used:
     raise CannotGiveWay("; ".join(troubles))
 
 
-def _suspend_or_freeze(run: Run, order: Order, seat: Seat) -> Used:
+def _suspend_or_freeze(run: Run, order: Order, seat: JobSeat) -> Used:
     group = run.process_group()
     if group is None:
         raise CannotGiveWay("its processes are gone")
@@ -186,7 +186,7 @@ def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
         raise
 
 
-def _cooperate(run: Run, order: Order, seat: Seat) -> Used:
+def _cooperate(run: Run, order: Order, seat: JobSeat) -> Used:
     if not saves_itself(order, seat):
         raise CannotGiveWay("it does not save itself when asked")
     run.ask_to_stop()
@@ -200,7 +200,7 @@ def _cooperate(run: Run, order: Order, seat: Seat) -> Used:
     return Used(COOPERATE, 0.0, 0, False)
 
 
-def _kill(run: Run, order: Order, seat: Seat) -> Used:
+def _kill(run: Run, order: Order, seat: JobSeat) -> Used:
     if not order.restartable:
         raise CannotGiveWay("its user does not allow it to be killed and started again")
     end(run, 0.0)

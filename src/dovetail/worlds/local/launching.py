@@ -13,7 +13,7 @@ from dovetail.worlds.local.runs import Launch, Run
 from dovetail.worlds.local.slurm_tools import TOOLS, tools_environment
 from dovetail.worlds.ranks import ALONE, Rank, variables
 from dovetail.worlds.shortage import Short, says_short
-from dovetail.worlds.world import Account, Order, Script
+from dovetail.worlds.world import Order, Script, UserAccount
 
 HOSTS = "hosts"  # in the folder of a run: the nodes of a job that has several
 _BEGIN_WITHIN_S = 30.0
@@ -67,7 +67,7 @@ def launch_of(
     )
 
 
-def as_user(launch: Launch, account: Account | None) -> Launch:
+def as_user(launch: Launch, account: UserAccount | None) -> Launch:
     if account is None:
         return launch
     return replace(launch, uid=account.uid, gid=account.gid, groups=account.groups)

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from dovetail.core.model import JobId, Placement, Seconds
-from dovetail.worlds.agent import Outcome, Work
+from dovetail.worlds.agent import Work, WorkOutcome
 from dovetail.worlds.local.runs import Run
 
 
@@ -56,7 +56,7 @@ NEXT: Final[Mapping[tuple[Want, Place], Work | None]] = {
 }
 
 
-class After(NamedTuple):
+class Aftermath(NamedTuple):
     """Where that leaves a job. None: as it was."""
 
     place: Place | None
@@ -66,16 +66,16 @@ class After(NamedTuple):
 
 
 # What became of it, by what came of the work.
-AFTER: Final[Mapping[Outcome, After]] = {
-    Outcome.UP: After(Place.AT_WORK, False, None, News.STARTED),
-    Outcome.CALLED_OFF: After(None, True, None, None),
-    Outcome.NO_ROOM: After(Place.PARKED, True, Want.AWAY, News.DISPLACED),
-    Outcome.NOT_STARTED: After(Place.ABSENT, True, Want.END, News.FAILED),
-    Outcome.PARKED: After(Place.PARKED, True, None, News.SAVED),
-    Outcome.GONE: After(Place.ABSENT, True, None, News.SAVED),
-    Outcome.STAYED: After(Place.AT_WORK, False, Want.RUN, News.STAYED),
-    Outcome.ENDED: After(Place.ABSENT, True, None, News.REQUEUED),
-    Outcome.OVER: After(Place.ABSENT, True, Want.END, News.OVER),
+AFTER: Final[Mapping[WorkOutcome, Aftermath]] = {
+    WorkOutcome.UP: Aftermath(Place.AT_WORK, False, None, News.STARTED),
+    WorkOutcome.CALLED_OFF: Aftermath(None, True, None, None),
+    WorkOutcome.NO_ROOM: Aftermath(Place.PARKED, True, Want.AWAY, News.DISPLACED),
+    WorkOutcome.NOT_STARTED: Aftermath(Place.ABSENT, True, Want.END, News.FAILED),
+    WorkOutcome.PARKED: Aftermath(Place.PARKED, True, None, News.SAVED),
+    WorkOutcome.GONE: Aftermath(Place.ABSENT, True, None, News.SAVED),
+    WorkOutcome.STAYED: Aftermath(Place.AT_WORK, False, Want.RUN, News.STAYED),
+    WorkOutcome.ENDED: Aftermath(Place.ABSENT, True, None, News.REQUEUED),
+    WorkOutcome.OVER: Aftermath(Place.ABSENT, True, Want.END, News.OVER),
 }
 
 
@@ -145,11 +145,11 @@ class Life:
         self.run, self.stands, self.began_at = run, self.booked, now
         self._check()
 
-    def came(self, outcome: Outcome) -> News | None:
+    def came(self, outcome: WorkOutcome) -> News | None:
         """Somebody's work is over, or the processes are. What is to be told of it."""
         after = AFTER[outcome]
         self.busy = False
-        if self.ended and outcome in (Outcome.PARKED, Outcome.STAYED):
+        if self.ended and outcome in (WorkOutcome.PARKED, WorkOutcome.STAYED):
             return News.OVER  # it ended meanwhile, by itself
         if after.place is not None:
             self.place = after.place
@@ -162,10 +162,10 @@ class Life:
         self._check()
         return news
 
-    def _turns_to(self, want: Want, outcome: Outcome) -> bool:
+    def _turns_to(self, want: Want, outcome: WorkOutcome) -> bool:
         """Not, if something else is wanted by now: a job that is to end does."""
         is_wanted = self.want is not Want.END or want is Want.END
-        if outcome is Outcome.NO_ROOM:
+        if outcome is WorkOutcome.NO_ROOM:
             is_wanted = self.want is Want.RUN
         if is_wanted:
             self.want = want

@@ -12,7 +12,7 @@ from typing import Final
 from dovetail.core.model import JobId, Placement
 from dovetail.core.track import Track
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.agent import Errand, Outcome, RunId, Work
+from dovetail.worlds.agent import Errand, RunId, Work, WorkOutcome
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.agent import Done, LocalAgent
 from dovetail.worlds.local.lives import Life, Place, Want, overlap
@@ -98,7 +98,7 @@ class Stage:
         self._reconsider(life)
         if life.work is Work.DROP:
             life.busy = True  # there is nothing to end: it has not begun
-            self._post(Done(job_id, Outcome.ENDED))
+            self._post(Done(job_id, WorkOutcome.ENDED))
 
     # --------------------------------------------------------------------------- the work towards it
 

@@ -24,7 +24,7 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
-from dovetail.worlds.agent import Outcome
+from dovetail.worlds.agent import WorkOutcome
 from dovetail.worlds.local import ladder, processes
 from dovetail.worlds.local.agent import Done
 from dovetail.worlds.local.endings import KILLED, REQUEUE_CODES, exit_code, told
@@ -103,11 +103,11 @@ class Teller:
         life = self._stage.lives[done.job_id]
         outcome = done.outcome
         if (
-            outcome is Outcome.NOT_STARTED
+            outcome is WorkOutcome.NOT_STARTED
             and life.run is not None
             and life.run.ending() is not None
         ):
-            outcome = Outcome.OVER  # it was, and has ended already
+            outcome = WorkOutcome.OVER  # it was, and has ended already
         was_booked = life.booked is not None
         news = life.came(outcome)
         if news is News.STAYED:
@@ -121,7 +121,7 @@ class Teller:
 
     def _told_of(self, life: Life, news: News | None, done: Done, now: Seconds) -> list[Event]:
         track = self._stage.view.tracks.get(life.job_id)
-        if done.outcome is Outcome.ENDED and done.trouble:
+        if done.outcome is WorkOutcome.ENDED and done.trouble:
             log.error("job %s could not be ended: %s", life.job_id, done.trouble)
         if news is News.STARTED:
             return self._brought_up(life, track, done, now)
@@ -202,7 +202,7 @@ class Teller:
         ending, track = life.run.ending(), self._stage.view.tracks.get(life.job_id)
         begun = ending is not None and not any(isinstance(event, Started) for event in before)
         asked_to_stop = life.run.stop_asked
-        life.came(Outcome.OVER)
+        life.came(WorkOutcome.OVER)
         events: list[Event] = []
         if track is not None and begun and track.phase is Phase.STARTING:
             events.append(Started(now, life.job_id))
