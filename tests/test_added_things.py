@@ -26,43 +26,36 @@ JOBS = "job_id,submit_s,duration_s,gpus\na,0,10,1\n"
 # ------------------------------------------------------------------------------------- those that break
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_package_that_cannot_be_loaded_costs_one_line_and_never_the_list(
-    kind: str, tmp_path: Path
-) -> None:
+def test_packages_that_cannot_be_loaded_cost_a_line_each_and_never_the_list(tmp_path: Path) -> None:
     (tmp_path / "gone_wrong.py").write_text("raise RuntimeError('no luck\\ntoday')\n")
-    add(tmp_path, "unlucky", catalogue_of(kind).group, broken="gone_wrong:Thing")
-    listed = dovetail(tmp_path, "catalogue", kind)
+    for kind in KINDS:
+        add(tmp_path, f"unlucky-{kind}", catalogue_of(kind).group, broken="gone_wrong:Thing")
+    listed = dovetail(tmp_path, "catalogue")
     assert listed.returncode == 0
-    ours = next(iter(catalogue_of(kind).builtin))
-    assert re.search(rf"^{ours} +\S", listed.stdout, re.MULTILINE)
-    noun = catalogue_of(kind).noun
-    assert listed.stderr == (
-        f"dovetail: {noun} 'broken' of the package unlucky (gone_wrong:Thing) cannot be loaded: "
-        "no luck today\n"
-    )
+    assert listed.stderr.splitlines() == [
+        f"dovetail: {catalogue_of(kind).noun} 'broken' of the package unlucky-{kind} "
+        "(gone_wrong:Thing) cannot be loaded: no luck today"
+        for kind in KINDS
+    ]
+    policies = dovetail(tmp_path, "policies")
+    assert policies.returncode == 0
+    assert re.search(r"^fifo-skip +\S", policies.stdout, re.MULTILINE)
+    assert policies.stderr == listed.stderr.splitlines(keepends=True)[0]
 
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "--policy fifo:place=broken",
-        "--policy fifo --placement broken",
-        "--policy srtf --predictor broken",
-        "--policy fifo --format broken",
-    ],
+    ["fifo:place=broken", "srtf --predictor broken", "fifo --format broken"],
 )
 def test_naming_what_cannot_be_loaded_is_one_line(words: str, tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text(JOBS)
     for group in ("placements", "predictors", "readers"):
         add(tmp_path, f"unlucky-{group}", f"dovetail.{group}", broken="nowhere:Thing")
-    done = dovetail(tmp_path, "simulate", "jobs.csv", "--cluster", "1x1", *words.split())
+    typed = ("simulate", "jobs.csv", "--cluster", "1x1", "--policy", *words.split())
+    done = dovetail(tmp_path, *typed)
     assert done.returncode != 0
     assert "cannot be loaded: No module named 'nowhere'" in done.stderr
     assert done.stderr.count("\n") == 1
-    assert dovetail(
-        tmp_path, "simulate", "jobs.csv", "--cluster", "1x1", "--policy", "srtf"
-    ).returncode == 0  # fmt: skip
 
 
 READER = """
