@@ -29,7 +29,7 @@ _RENAMED = {"slice_s": "quantum_s"}  # older journals and scripts have the first
 
 
 @dataclass(frozen=True)
-class Description:
+class Listing:
     """What is said of one of them in a list."""
 
     name: str
@@ -182,12 +182,12 @@ class Catalogue:
 
     # ------------------------------------------------------------------------------- told to people
 
-    def describe(self, name: str) -> Description:
+    def describe(self, name: str) -> Listing:
         """The name, the first sentences, and the parameters with their defaults."""
         needs = tuple(key for key in settable(self.find(name)) if self.filled.get(key))
-        return Description(name, self.summary(name), self.parameters(name), needs)
+        return Listing(name, self.summary(name), self.parameters(name), needs)
 
-    def all(self, tell: Callable[[str], object]) -> list[Description]:
+    def all(self, tell: Callable[[str], object]) -> list[Listing]:
         """Of every one there is. What is wrong with one is told; the others can be used all the
         same."""
         found = []

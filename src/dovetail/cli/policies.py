@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from dovetail.catalogue import Catalogue, Description
+from dovetail.catalogue import Catalogue, Listing
 from dovetail.cli.named import KINDS, catalogue_of
 from dovetail.core.errors import BadInput
 
@@ -94,7 +94,7 @@ def page(own: Catalogue, name: str) -> str:
     return "\n\n".join([one.name, *about])
 
 
-def entry(own: Catalogue, one: Description) -> str:
+def entry(own: Catalogue, one: Listing) -> str:
     """One of a list."""
     lines = textwrap.wrap(" ".join([one.summary, *_needs(own, one)]), 74) or [""]
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
@@ -103,5 +103,5 @@ def entry(own: Catalogue, one: Description) -> str:
     return "\n".join(f"{one.name if i == 0 else '':<24}{line}" for i, line in enumerate(lines))
 
 
-def _needs(own: Catalogue, one: Description) -> list[str]:
+def _needs(own: Catalogue, one: Listing) -> list[str]:
     return [f"Needs {own.filled[need]}." for need in one.needs]

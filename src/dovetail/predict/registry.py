@@ -19,9 +19,9 @@ DURATIONS: Mapping[str, tuple[str, str]] = {
     "mixture": (_LEARNED, "Mixture"),
 }
 SPEEDS: Mapping[str, tuple[str, str]] = {
-    "oracle": (_SPEED, "Measured"),
-    "similar": (_SPEED, "Similar"),
-    "strangers": (_SPEED, "Strangers"),
+    "oracle": (_SPEED, "AsMeasured"),
+    "similar": (_SPEED, "AsSimilar"),
+    "strangers": (_SPEED, "AsStrangers"),
     "none": (_SPEED, "SameEverywhere"),
 }
 PREDICTORS = Catalogue(

@@ -88,7 +88,7 @@ class SimilarModels:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class AsMeasured:
     """As measured, which is the truth in a simulation."""
 
     true_speeds: SpeedTable
@@ -103,7 +103,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Similar:
+class AsSimilar:
     """As other models are, its own measurements hidden."""
 
     table: SpeedTable
@@ -118,7 +118,7 @@ class Similar:
 
 
 @dataclass(frozen=True, eq=False)
-class Strangers:
+class AsStrangers:
     """As other models are, all measurements of its model hidden."""
 
     table: SpeedTable

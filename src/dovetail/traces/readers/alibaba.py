@@ -30,7 +30,7 @@ MEMORY_UNIT = 1024.0  # memory_mib
 
 
 @dataclass(frozen=True)
-class Alibaba:
+class AlibabaTrace:
     """Alibaba's GPU trace of 2023: pods that ask for GPUs, for a part of one, or for none."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

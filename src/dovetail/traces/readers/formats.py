@@ -21,8 +21,8 @@ from dovetail.traces.readers.rows import (
     Context,
     CsvTable,
     MakeArrival,
-    Reader,
     Table,
+    TraceReader,
     collect,
     each,
     first_line,
@@ -115,7 +115,7 @@ def _has(header: Header, columns: tuple[str, ...]) -> bool:
     return all(needed in header for needed in columns)
 
 
-def _rows_of(reader: Reader, format: str, header: Header, context: Context) -> MakeArrival:
+def _rows_of(reader: TraceReader, format: str, header: Header, context: Context) -> MakeArrival:
     """How it makes arrivals of rows. If it is somebody else's and breaks, that is told in one line."""
     if format.partition(":")[0] in READERS.builtin:
         return reader.read(header, context)

@@ -36,7 +36,7 @@ def without_header(first: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Gavel:
+class GavelTrace:
     """The traces of Gavel: steps instead of durations, so they need --speed-table."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

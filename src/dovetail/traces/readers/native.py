@@ -41,7 +41,7 @@ Fields = Sequence[tuple[str, Read[Any]]]
 
 
 @dataclass(frozen=True)
-class Native:
+class NativeTrace:
     """Our own: few columns are needed and many more understood."""
 
     columns: ClassVar[tuple[str, ...]] = REQUIRED

@@ -22,7 +22,7 @@ COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
 
 
 @dataclass(frozen=True)
-class Philly:
+class PhillyTrace:
     """Microsoft's Philly log as a table: dates in local time, a virtual cluster."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

@@ -26,7 +26,7 @@ COLUMNS = ("name", "time", "application", "num_replicas")
 
 
 @dataclass(frozen=True)
-class Pollux:
+class PolluxTrace:
     """A workload of Pollux, which needs --durations; `file.csv#2` is the second of a file."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

@@ -38,7 +38,7 @@ class Context:
 MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another part of the file
 
 
-class Reader(Protocol):
+class TraceReader(Protocol):
     """A trace format: a frozen dataclass whose fields are its parameters.
 
     It may have `has_parts` (`file.csv#2` names a part of a file) and `tells_of_columns` (what the

@@ -25,7 +25,7 @@ MURI_COLUMNS = (*COLUMNS, "iteration_time")
 
 
 @dataclass(frozen=True)
-class Tiresias:
+class TiresiasTrace:
     """The trace of Tiresias: times in seconds."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -48,7 +48,7 @@ class Tiresias:
 
 
 @dataclass(frozen=True)
-class Muri(Tiresias):
+class MuriTrace(TiresiasTrace):
     """The trace of Muri: the columns of Tiresias, and times in milliseconds."""
 
     columns: ClassVar[tuple[str, ...]] = MURI_COLUMNS
