@@ -16,6 +16,7 @@ from dovetail.jobfiles.job_model import JobSpec, read
 from dovetail.jobfiles.launch import slurm_variables
 from dovetail.jobfiles.sbatch import parse_sbatch
 from dovetail.jobfiles.sbatch_lines import is_script
+from dovetail.worlds.local.launching import slurm_machine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "legacy.sbatch"
 
@@ -301,7 +302,7 @@ def test_what_needs_several_machines_is_refused() -> None:
 
 def test_slurm_variables_are_only_for_scripts_that_expect_them() -> None:
     job = read(fields("-c 4"))
-    found = slurm_variables(job, "7.3", "x", "/data", 3, "1-9:2")
+    found = {**slurm_machine(), **slurm_variables(job, "7.3", "x", "/data", 3, "1-9:2")}
     assert (
         found.items()
         >= {

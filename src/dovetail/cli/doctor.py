@@ -13,7 +13,7 @@ import click
 
 from dovetail.cli.reach import as_json as as_json_option
 from dovetail.cli.reach import command_again, print_json
-from dovetail.client.connection import Client
+from dovetail.client.connection import Client, Refused
 from dovetail.core.errors import DovetailError
 from dovetail.home import Home, find_home
 from dovetail.text.tables import counted, has_colours, paint
@@ -63,7 +63,6 @@ def _examine(home: Home, named: str | None) -> Iterator[Finding]:
     yield _state_folder(home)
     yield _disk(home)
     yield from _daemon(home, named)
-    yield from _machine()
 
 
 # --------------------------------------------------------------------------------------- its things
@@ -99,8 +98,10 @@ def _daemon(home: Home, named: str | None) -> Iterator[Finding]:
     try:
         health = client.get("/v1/health")
         nodes = client.get("/v1/nodes")["nodes"]
+        found = _findings(client)
     except DovetailError as error:
         yield Finding("daemon", BAD, f"{error}{_last_words(home)}")
+        yield from _machine()
         return
     finally:
         client.close()
@@ -123,6 +124,16 @@ def _daemon(home: Home, named: str | None) -> Iterator[Finding]:
     if health["costs"]:
         yield Finding("costs", NOTE, health["costs"])
     yield from _strangers(nodes)
+    yield from found
+
+
+def _findings(client: Client) -> list[Finding]:
+    """As the daemon's world has them: its jobs may run elsewhere, or with other rights than ours. A
+    daemon of an earlier version does not know."""
+    try:
+        return [Finding(**own) for own in client.get("/v1/findings")["findings"]]
+    except Refused:
+        return list(_machine())
 
 
 def _told_jobs(health: dict[str, Any]) -> str:

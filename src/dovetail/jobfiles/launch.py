@@ -67,28 +67,22 @@ def slurm_variables(
     index: int | None = None,
     array: str | None = None,
 ) -> dict[str, str]:
-    """What batch scripts read, if it is one. What follows from single options (SLURM_NTASKS …) is in
-    its `envs`, and only if it has the option, as under Slurm: some libraries believe then that Slurm
-    starts their other processes."""
+    """What batch scripts read, if it is one; where it runs its world tells. What follows from single
+    options (SLURM_NTASKS …) is in its `envs`, and only if it has the option, as under Slurm: some
+    libraries believe then that Slurm starts their other processes."""
     if not spec.slurm:
         return {}
-    host = os.uname().nodename.partition(".")[0]
-    cpus = str(max(int(spec.resources.cpus), 1) if spec.resources.cpus else os.cpu_count() or 1)
     same = (
         (job_id, "JOB_ID JOBID"),
         (name, "JOB_NAME"),
         (submitted_in, "SUBMIT_DIR"),
-        (host, "JOB_NODELIST NODELIST SUBMIT_HOST TOPOLOGY_ADDR"),
-        ("1", "JOB_NUM_NODES NNODES"),
-        ("0", "NODEID PROCID LOCALID GTIDS"),
-        (cpus, "CPUS_ON_NODE JOB_CPUS_PER_NODE"),
         ("dovetail", "CLUSTER_NAME JOB_PARTITION"),
     )
-    return {
-        **{f"SLURM_{own}": value for value, names in same for own in names.split()},
-        "SLURMD_NODENAME": host,
-        **(_of_array(job_id, index, array) if index is not None else {}),
-    }
+    found = {f"SLURM_{own}": value for value, names in same for own in names.split()}
+    if spec.resources.cpus:
+        cpus = str(max(int(spec.resources.cpus), 1))
+        found |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), cpus)
+    return {**found, **(_of_array(job_id, index, array) if index is not None else {})}
 
 
 def _of_array(job_id: str, index: int, array: str | None) -> dict[str, str]:

@@ -17,6 +17,7 @@ from dovetail.daemon.http.error_answers import Answer, problems
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import (
     Acknowledged,
+    Findings,
     Health,
     Nodes,
     PolicyAsked,
@@ -125,6 +126,12 @@ def _jobs_by_gpu(view: View, n: int) -> list[list[dict[str, Any]]]:
 
 def _finite(value: float) -> float | None:
     return None if isinf(value) else value
+
+
+@routes.get("/v1/findings", response_model=Findings, responses=problems())
+def findings(daemon: AskedDaemon) -> Response:
+    """What the machines can do for jobs, and what they lack."""
+    return Answer({"findings": [own._asdict() for own in daemon.world.findings()]})
 
 
 # ----------------------------------------------------------------------------------------- tenants

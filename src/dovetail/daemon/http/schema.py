@@ -419,6 +419,16 @@ class Nodes(BaseModel):
     nodes: list[NodeRow]
 
 
+class FindingRow(BaseModel):
+    what: str
+    state: str = Field(description="good, note or bad.")
+    text: str
+
+
+class Findings(BaseModel):
+    findings: list[FindingRow]
+
+
 class TenantRow(BaseModel):
     name: str
     gpu_quota: float | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, sleep
@@ -50,7 +51,8 @@ def launch_of(
     scripts = folders.folder(order.kept_under)
     if order.is_slurm:
         env |= tools_environment(environment_of(order.kept_under), scripts / TOOLS)
-        env |= {"SLURM_STEPS_FILE": str(folder / STEPS), **_for_slurm(placement, run)}
+        env = {**slurm_machine(), **env, "SLURM_STEPS_FILE": str(folder / STEPS)}
+        env |= _for_slurm(placement, run)
     return Launch(
         argv=tuple(
             str(scripts / word) if isinstance(word, Script) else word for word in order.argv
@@ -85,6 +87,19 @@ def _given(placement: Placement | None) -> dict[str, str]:
         "DOVETAIL_GPU_SHARE": part,
         "XLA_PYTHON_CLIENT_MEM_FRACTION": part,
     }
+
+
+def slurm_machine() -> dict[str, str]:
+    """What a Slurm script may ask about where it is."""
+    host, cpus = os.uname().nodename.partition(".")[0], str(os.cpu_count() or 1)
+    same = (
+        (host, "JOB_NODELIST NODELIST SUBMIT_HOST TOPOLOGY_ADDR"),
+        ("1", "JOB_NUM_NODES NNODES"),
+        ("0", "NODEID PROCID LOCALID GTIDS"),
+        (cpus, "CPUS_ON_NODE JOB_CPUS_PER_NODE"),
+    )
+    found = {f"SLURM_{own}": value for value, names in same for own in names.split()}
+    return {**found, "SLURMD_NODENAME": host}
 
 
 def _for_slurm(placement: Placement | None, run: int) -> dict[str, str]:
