@@ -23,6 +23,7 @@ NAMES = {
     "add-a-sampler": "halton",
     "add-a-placement": "from-the-end",
     "add-a-study-policy": "best-first",
+    "add-a-world": "pretend",
 }
 
 
@@ -110,6 +111,39 @@ def test_the_sampler_of_the_page_chooses_the_trials_of_a_live_study(
         assert min(gaps) > 0.1  # spread evenly
     finally:
         dovetail(tmp_path, "down", "--cancel", **there)
+
+
+def test_the_world_of_the_page_is_where_a_daemon_runs_its_jobs(tmp_path: Path, home: Path) -> None:
+    follower = Follower("add-a-world", tmp_path)
+    there = {"DOVETAIL_HOME": str(home)}
+    manual, up, nodes, ran, _ = [
+        dovetail(tmp_path, *command.split(), **there) for command in follower.commands()
+    ]
+    try:
+        assert "seconds=1" in manual.stdout
+        assert (up.returncode, ran.returncode) == (0, 0), up.stderr + ran.stderr
+        assert nodes.stdout.count("pretended-") == 3 * 8
+        again = dovetail(tmp_path, "up", **there)  # in the world of last time
+        assert again.returncode == 0, again.stderr
+        shown = json.loads(follower.well("show 1 --json", **there))
+        assert shown["phase"] == "finished"
+        assert follower.well("nodes", **there).count("pretended-") == 3 * 8
+        ids = [follower.well("submit -q --gpus 8 -- x", **there).strip() for _ in range(4)]
+        follower.well(f"wait {' '.join(ids)}", **there)
+    finally:
+        dovetail(tmp_path, "down", "--cancel", **there)
+
+
+def test_a_world_that_cannot_be_made_is_one_line(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "nowhere.py").write_text(
+        "from dataclasses import dataclass\n\n@dataclass\nclass Nowhere:\n"
+        "    def make(self):\n        return {}['here']\n"
+    )
+    added_packages.add(tmp_path, "nowhere", "dovetail.worlds", nowhere="nowhere:Nowhere")
+    done = dovetail(tmp_path, "up", "--world", "nowhere", DOVETAIL_HOME=str(home))
+    assert done.returncode != 0
+    assert "the world 'nowhere' cannot be made: KeyError: 'here'" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_is_added_is_listed_and_offered_like_ours(tmp_path: Path) -> None:

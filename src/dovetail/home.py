@@ -48,6 +48,11 @@ class Home:
         return self.state / "power.json"
 
     @property
+    def world_note(self) -> Path:
+        """Where jobs ran last time."""
+        return self.state / "world"
+
+    @property
     def archive(self) -> Path:
         """What the journal no longer holds, as compressed lines of JSON."""
         return self.state / "archive"

@@ -25,6 +25,7 @@ KINDS = {
     "readers": ("dovetail.traces.readers.registry", "READERS", "--format philly"),
     "study-policies": ("dovetail.tune.rules.registry", "CATALOGUE", "policy: asha-promote:eta=3"),
     "samplers": ("dovetail.tune.sampling", "SAMPLERS", "sampler: sobol"),
+    "worlds": ("dovetail.worlds.registry", "WORLDS", "--world local"),
 }
 
 

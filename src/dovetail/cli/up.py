@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from dovetail.cli.named import Named
 from dovetail.cli.policy import predictor, with_predictor
 from dovetail.cli.reach import command_again
 from dovetail.client.connection import Client, Unreachable
@@ -34,6 +35,11 @@ class DidNotStart(DovetailError):
 @click.command()
 @click.option("--policy", help="Who goes first, such as srtf.  [as last time, else fair-share]")
 @predictor
+@click.option(
+    "--world",
+    type=Named("worlds"),
+    help="Where jobs run.  [as last time, else local: this machine]",
+)
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
 @click.option(
     "--suspended-gb",

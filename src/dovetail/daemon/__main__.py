@@ -18,7 +18,7 @@ from dovetail.daemon.logbook import log_to
 from dovetail.daemon.main import Settings
 from dovetail.daemon.process import serve
 from dovetail.home import Home
-from dovetail.worlds.local.making import local_world
+from dovetail.worlds.registry import maker
 
 
 def main(arguments: list[str]) -> int:
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     try:
         if ready is None:
             _log_to_terminal(settings)
-        serve(settings, local_world, ready)
+        serve(settings, maker(settings.world), ready)
     except DovetailError as error:
         return _cannot(str(error), telling)
     except OSError as error:

@@ -78,6 +78,9 @@ class Settings:
     costs: str | None = None  # a TOML file; None: the one of last time
     keep: Sequence[str] | None = None  # such as runs=30d, see `keeping`
     power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
+    world: str | None = (
+        None  # where jobs run, see `worlds.registry`; None: where they ran last time
+    )
 
 
 # For a home, so many processor slots and so many GB for suspended jobs (None: as the world has it).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dovetail.home import Home
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.machine import host_memory_bytes, machine_nodes
@@ -10,6 +12,18 @@ from dovetail.worlds.local.world import LocalMachine
 from dovetail.worlds.world import World
 
 SUSPENDED_PART = 0.6  # of host memory may hold suspended jobs
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine: its GPUs, or so many processor slots (--slots)."""
+
+    home: Home
+    slots: int | None = None
+    suspended_gb: float | None = None
+
+    def make(self) -> World:
+        return local_world(self.home, self.slots, self.suspended_gb)
 
 
 def local_world(home: Home, slots: int | None, suspended_gb: float | None) -> World:
