@@ -29,7 +29,7 @@ from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import JobSpec, read
 from dovetail.jobfiles.jobs import to_job
-from dovetail.jobfiles.profile_table import Table
+from dovetail.jobfiles.profile_table import ProfileTable
 from dovetail.jobfiles.profiles import as_times
 from dovetail.models.cost import Costs
 from dovetail.models.workload import Arrival
@@ -48,7 +48,7 @@ class Training:
 
     name: str
     command: tuple[str, ...]
-    table: Table = Table(())
+    table: ProfileTable = ProfileTable(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def profiled(
         for node in nodes
         for way in ways(node)
     ]
-    return replace(training, table=Table(tuple(timings)))
+    return replace(training, table=ProfileTable(tuple(timings)))
 
 
 def planned(

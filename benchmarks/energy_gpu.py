@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.costing import Planned, Training, costs_in, lived, planned, predicted, profiled
 from dovetail.core.model import Node
-from dovetail.profiling.calibration import NotCalibrated, Subject, Way, calibrate
+from dovetail.profiling.calibration import CalibrationWay, NotCalibrated, Subject, calibrate
 from dovetail.worlds.local import machine
 from dovetail.worlds.local.energy import Meter
 
@@ -117,7 +117,7 @@ def warm_up(node: Node, folder: Path) -> None:
     subject = Subject(
         (sys.executable, SCRIPT, "light", str(ENDLESS)), str(folder), dict(os.environ)
     )
-    calibrate(subject, Way(node, 1, 1), folder / "warm", 1.0)
+    calibrate(subject, CalibrationWay(node, 1, 1), folder / "warm", 1.0)
 
 
 def profile_row(training: Training) -> str:
@@ -241,7 +241,10 @@ def limit_rows(
             subject = Subject((*training.command, str(ENDLESS)), str(folder), dict(os.environ))
             try:
                 own = calibrate(
-                    subject, Way(node, 1, 1), folder / f"{training.name}-{limit}", LIMIT_S
+                    subject,
+                    CalibrationWay(node, 1, 1),
+                    folder / f"{training.name}-{limit}",
+                    LIMIT_S,
                 )
             except NotCalibrated as error:
                 yield f"| {training.name} | {limit / 1000:.0f} | {error} | | | | |"

@@ -27,7 +27,7 @@ from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.active_policy import Chosen
 from dovetail.daemon.foresight import copy as likenesses
-from dovetail.daemon.foresight.forecast import Forecast, shown
+from dovetail.daemon.foresight.forecast import QueueForecast, shown
 from dovetail.models.workload import Arrival
 from dovetail.policies.between_users import owner
 from dovetail.worlds.simulated import SimulatedCluster
@@ -82,7 +82,7 @@ class _Watched:
                 self._ask(track, forecast)
         return self._world.observe()
 
-    def _ask(self, track: Track, forecast: Forecast) -> None:
+    def _ask(self, track: Track, forecast: QueueForecast) -> None:
         known, now = _name(track) in self._names, self._asked.state.now
         spans = {"end": forecast.end(track.job.id)}
         if track.placement is None:

@@ -815,7 +815,7 @@ def main() -> None:
     sys.exit(bool(page.problems))
 
 
-def prepare(folder: Path, page: Page, quick: bool, gpu: machine.Gpu) -> Bench:
+def prepare(folder: Path, page: Page, quick: bool, gpu: machine.GpuFound) -> Bench:
     folder.chmod(0o777)  # an ordinary user writes losses there, too
     (folder / "train.py").write_text(TRAIN, encoding="utf-8")
     (folder / "hold.py").write_text(HOLD, encoding="utf-8")
@@ -824,7 +824,7 @@ def prepare(folder: Path, page: Page, quick: bool, gpu: machine.Gpu) -> Bench:
     return Bench(folder, page, quick, gpu.uuid, machine.free_gpu_memory_bytes()[gpu.uuid])
 
 
-def introduce(page: Page, gpu: machine.Gpu) -> None:
+def introduce(page: Page, gpu: machine.GpuFound) -> None:
     torch = subprocess.run(
         [sys.executable, "-c", "import torch; print(torch.__version__)"],
         capture_output=True,

@@ -7,11 +7,11 @@ from time import perf_counter, process_time
 
 from dovetail.core.entries import NodeJoined, Submitted, Wake
 from dovetail.core.state import State
-from dovetail.policies.andreas.drafting import Draft
+from dovetail.policies.andreas.drafting import ProblemDraft
 from dovetail.policies.andreas.filling import greedy
 from dovetail.policies.andreas.policies import AndreasRandomGreedy
 from dovetail.policies.andreas.problem import proxy
-from dovetail.policies.andreas.random_greedy import Search
+from dovetail.policies.andreas.random_greedy import SearchResult
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import UserEstimate
@@ -44,13 +44,13 @@ def slowest_s(policy: str, nodes: int, jobs: int) -> float:
     return max(took)
 
 
-def limited(nodes: int, jobs: int, limit_s: float) -> tuple[float, Search, bool]:
+def limited(nodes: int, jobs: int, limit_s: float) -> tuple[float, SearchResult, bool]:
     """A decision of random greedy within a time: seconds, what it says, is it no worse than greedy?"""
     instance = _instance(nodes, jobs)
     state = _crowded(instance, jobs)
     decider = AndreasRandomGreedy(costs=instance.costs, limit_s=limit_s)
     began = perf_counter()
-    problem = Draft(state, decider.books.of(state), movable=True).problem
+    problem = ProblemDraft(state, decider.books.of(state), movable=True).problem
     found = decider.search(problem)
     took = perf_counter() - began
     return took, found, proxy(problem, found.best) <= proxy(problem, greedy(problem))

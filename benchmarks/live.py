@@ -121,8 +121,8 @@ def reports_taken(client: Client, home: Path) -> tuple[int, float]:
     (job,), _ = submit(client, 1, command=[sys.executable, "-c", script])
     while (row := client.get(f"/v1/jobs/{job}"))["ended_at"] is None:
         time.sleep(0.2)
-    from dovetail.store import Reader
+    from dovetail.store import JournalReader
 
-    with Reader(home / "dovetail.db") as reader:
+    with JournalReader(home / "dovetail.db") as reader:
         number = sum(f'"reported":"{job}"' in line for _, line in reader.lines_after(0))
     return number, number / row["run_s"]

@@ -32,7 +32,7 @@ from dovetail.core.state import State
 from dovetail.daemon.history.job_rows import row_of
 from dovetail.models.cost import Costs
 from dovetail.results.charges import Charges
-from dovetail.store import Ended, Store
+from dovetail.store import EndedJob, Store
 from dovetail.store.schema import connect, create, put_meta
 
 DAY_S, HOUR_S = 86400.0, 3600.0
@@ -205,12 +205,12 @@ class _Unix:
         return 0.0
 
 
-def _ended(row: str, number: int, seq: int, at: float) -> Ended:
+def _ended(row: str, number: int, seq: int, at: float) -> EndedJob:
     name, user = f"job-{number % 1000}", f"user-{number % 20}"
     own = (str(number), name, user, repr(at), repr(at - 1000.0), repr(at - 900.0))
     for mark, value in zip(_MARKS, own, strict=True):
         row = row.replace(mark, value)
-    return Ended(str(number), seq, at, user, name, row)
+    return EndedJob(str(number), seq, at, user, name, row)
 
 
 def _add_entries(store: Store, state: State, number: int, at: float) -> None:

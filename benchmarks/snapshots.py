@@ -12,10 +12,10 @@ from dovetail.core.entries import NodeJoined, Submitted, Woke
 from dovetail.core.journal import encode
 from dovetail.core.model import Job
 from dovetail.core.state import State
-from dovetail.daemon.history.running_costs import Account
+from dovetail.daemon.history.running_costs import RunningCosts
 from dovetail.daemon.snapshots import Request, Snapshots
 from dovetail.models.cost import Costs
-from dovetail.store import Reader, Store
+from dovetail.store import JournalReader, Store
 
 TRACKS = 52_000
 _BETWEEN_S = 0.002  # two turns of the loop
@@ -25,10 +25,10 @@ def longest_turn_ms() -> tuple[float, float]:
     """Of the loop while a snapshot is taken, and of as many without one."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "dovetail.db"
-        with Store.open(path) as store, Reader(path) as reader:
+        with Store.open(path) as store, JournalReader(path) as reader:
             _fill(store)
             asked: SimpleQueue[Request] = SimpleQueue()
-            account = Account(reader, Costs())
+            account = RunningCosts(reader, Costs())
             snapshots = Snapshots(store, account, asked.put, every=10)
             turns = [_turn(store, snapshots, asked) for _ in range(12)]  # the first opens the books
             while not list(reader.snapshots()):

@@ -18,7 +18,7 @@ from dovetail.client.connection import Client
 from dovetail.core.entries import Restored, Saved
 from dovetail.core.journal import decode
 from dovetail.home import home_in
-from dovetail.store import Reader
+from dovetail.store import JournalReader
 
 _LOOK_EVERY_S = 0.5
 _DOVETAIL = "from dovetail.cli.main import main; main()"  # installed, or from its sources
@@ -103,7 +103,7 @@ def study_killed_half_way(
 
 def switching_s(home: Path) -> tuple[list[float], list[float]]:
     """Seconds of each giving way and of each coming back, as the journal has them."""
-    with closing(Reader(home_in(home).journal)) as reader:
+    with closing(JournalReader(home_in(home).journal)) as reader:
         entries = [decode(line) for _, line in reader.lines_after(0)]
     away = [entry.seconds for entry in entries if isinstance(entry, Saved)]
     back = [entry.seconds for entry in entries if isinstance(entry, Restored)]

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from dovetail.analysis.driver import Analysis
-from dovetail.analysis.policy_contest import Contest, Kept, Tried
+from dovetail.analysis.policy_contest import Contest, KeptRuns, Tried
 from dovetail.analysis.question import Question
 from dovetail.analysis.verdict import verdict
 from dovetail.insight.catalogue import catalogue
-from dovetail.insight.decision import Decision
+from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import (
     EVERYBODY,
     FACTORS,
@@ -18,13 +18,13 @@ from dovetail.insight.factors import (
     SOBOL,
     Factors,
     Flip,
-    Index,
     Leaders,
     Screened,
+    SobolIndex,
 )
-from dovetail.insight.predictive import Importance, Predictive, Score, Shape
+from dovetail.insight.predictive import FeatureShape, Importance, Predictive, Score
 from dovetail.insight.workload import workload
-from dovetail.insight.worth import Noise, Outcome, Shuffled, Worth
+from dovetail.insight.worth import MeanJct, Noise, Shuffled, Worth
 from dovetail.predict.rolling import Gain, Rolling, Week
 from dovetail.testing import nodes
 from dovetail.traces import Recipe, Trace, generate
@@ -43,10 +43,10 @@ def tried(policy: str, hours: float, told: str = "", preemptions: int = 0) -> Tr
     )
 
 
-def kept(predictor: str, hours: float) -> Kept:
+def kept(predictor: str, hours: float) -> KeptRuns:
     share = (10 - hours) / 8
     figures = (10 * HOUR_S, hours * HOUR_S, 2 * HOUR_S)
-    return Kept("qssf", predictor, "fifo", *figures, share, share - 0.05, share + 0.05)
+    return KeptRuns("qssf", predictor, "fifo", *figures, share, share - 0.05, share + 0.05)
 
 
 def a_contest(*rows: Tried) -> Contest:
@@ -82,8 +82,8 @@ def a_predictive() -> Predictive:
         ranked,
         (important("size", 0.1, 0.9), important("tenant", 0.01, 0.1)),
         (
-            Shape("gpus", "size", (1.0, 2.0, 8.0), (0.8, 1.0, 3.0), 3.75),
-            Shape("tenant", "tenant", ("a", "b"), (0.5, 2.0), 4.0),
+            FeatureShape("gpus", "size", (1.0, 2.0, 8.0), (0.8, 1.0, 3.0), 3.75),
+            FeatureShape("tenant", "tenant", ("a", "b"), (0.5, 2.0), 4.0),
         ),
         ("user as a predictor: the trace names no users",),
     )
@@ -98,14 +98,14 @@ def a_rolling() -> Rolling:
     return Rolling(0.8, weeks[0], weeks[3:], (Gain("mixture", "boosted", 0.02, 0.01, 0.03),), ())
 
 
-def a_decision() -> Decision:
+def a_decision() -> DecisionWorth:
     names = (("fifo", 10), ("las", 4), ("nothing known", 6), ("all known", 3.5), ("oracle", 2.5))
-    outcomes = [Outcome(name, h * HOUR_S, h * 3000, h * 4000) for name, h in names]
+    outcomes = [MeanJct(name, h * HOUR_S, h * 3000, h * 4000) for name, h in names]
     worths = (Worth("size", 7200.0, 6000.0, 8000.0), Worth("tenant", 100.0, -50.0, 200.0))
     noise = [
         Noise(s, (2.5 + s) * HOUR_S, (2.2 + s) * HOUR_S, (2.8 + s) * HOUR_S) for s in (0, 1, 2)
     ]
-    return Decision(
+    return DecisionWorth(
         *("srtf", "las", 1000, ("size", "tenant"), tuple(outcomes), worths, worths),
         *(tuple(noise), 1.5, (1.2, 1.9), (Shuffled("size", 1.3, 1.1, 1.5),), ()),
     )
@@ -125,7 +125,7 @@ def a_factors() -> Factors:
             for p, n, i in places
         ),
         tuple(
-            Index(p, n, 0.4 / (i + 1), 0.3 / (i + 1), 0.5 / (i + 1), 0.6 / (i + 1), 0.4, 0.7)
+            SobolIndex(p, n, 0.4 / (i + 1), 0.3 / (i + 1), 0.5 / (i + 1), 0.6 / (i + 1), 0.4, 0.7)
             for p, n, i in places
         ),
         (flip,),
@@ -161,5 +161,5 @@ def an_analysis(**other: Any) -> Analysis:
     )
 
 
-def with_worth(own: Decision, *rows: Worth) -> Decision:
+def with_worth(own: DecisionWorth, *rows: Worth) -> DecisionWorth:
     return replace(own, shapley=rows, groups=tuple(row.group for row in rows))

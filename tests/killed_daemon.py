@@ -17,8 +17,8 @@ from typing import Any
 
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
-from dovetail.store import Reader
-from dovetail.worlds.local.runs import Run
+from dovetail.store import JournalReader
+from dovetail.worlds.local.runs import ProcessRun
 from waiting import until
 
 _DAEMON = """
@@ -129,18 +129,18 @@ class Daemon:
             self.process.terminate()
             self.process.wait(30)
 
-    def run(self, job_id: str, number: int = 1) -> Run:
-        return Run(self.home / "runs" / job_id / str(number))
+    def run(self, job_id: str, number: int = 1) -> ProcessRun:
+        return ProcessRun(self.home / "runs" / job_id / str(number))
 
     def journal(self) -> list[tuple[float, JournalEntry]]:
-        with Reader(self.home / "dovetail.db") as reader:
+        with JournalReader(self.home / "dovetail.db") as reader:
             lines = [line for _, line in reader.lines_after(0)]
         return [(json.loads(line)["at"], decode(line)) for line in lines]
 
     def end_all(self) -> None:
         """Whatever of its jobs still runs, whether the journal knows it or not."""
         for keeper in (self.home / "runs").glob("*/*/keeper.json"):
-            pid = Run(keeper.parent).main_pid()
+            pid = ProcessRun(keeper.parent).main_pid()
             if pid is not None:
                 os.killpg(pid, signal.SIGKILL)
 

@@ -10,12 +10,16 @@ from benchmarks import costing, energy_gpu
 from benchmarks.costing import Training
 
 from dovetail.core.model import Node
-from dovetail.jobfiles.profile_table import Table, Timing
+from dovetail.jobfiles.profile_table import ProfileTable, Timing
 
 NODE = Node("here", 2, "cpu")
 TRAININGS = [
-    Training("quick", ("true",), Table((Timing("cpu", 1, 4.0, 0.5), Timing("cpu", 2, 7.0, 0.5)))),
-    Training("slow", ("true",), Table((Timing("cpu", 1, 1.0, 1.0), Timing("cpu", 2, 1.6, 1.0)))),
+    Training(
+        "quick", ("true",), ProfileTable((Timing("cpu", 1, 4.0, 0.5), Timing("cpu", 2, 7.0, 0.5)))
+    ),
+    Training(
+        "slow", ("true",), ProfileTable((Timing("cpu", 1, 1.0, 1.0), Timing("cpu", 2, 1.6, 1.0)))
+    ),
 ]
 
 
@@ -51,8 +55,12 @@ def test_real_jobs_cost_about_what_was_foretold(tmp_path: Path) -> None:
 
 
 def test_the_mean_draw_of_the_jobs_counts_their_time() -> None:
-    hungry = Training("hungry", ("true",), Table((Timing("H200", 1, 1.0, 0.0, 0.0, 600.0, 100.0),)))
-    modest = Training("modest", ("true",), Table((Timing("H200", 1, 2.0, 5.0, 0.0, 200.0, 100.0),)))
+    hungry = Training(
+        "hungry", ("true",), ProfileTable((Timing("H200", 1, 1.0, 0.0, 0.0, 600.0, 100.0),))
+    )
+    modest = Training(
+        "modest", ("true",), ProfileTable((Timing("H200", 1, 2.0, 5.0, 0.0, 200.0, 100.0),))
+    )
     plan = costing.planned([hungry, modest], (4.0, 5.0), 1.0, 1, "1/h", seed=2)
     assert 200 < energy_gpu.mean_watts(plan) < 600
     assert energy_gpu.compared_row("x", 2.0, 2.1) == "| x | 2.000000 | 2.100000 | +5.0% |"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.insight.decision import Decision, decision
+from dovetail.insight.decision import DecisionWorth, decision
 from dovetail.insight.features import SUBMIT, Features, features_of
 from dovetail.insight.predictive import predictive
 from dovetail.insight.sampling import indices, leading, saltelli, whole_power_of_two
@@ -138,7 +138,7 @@ def test_points_that_got_nowhere_are_left_out_of_the_indices() -> None:
     assert part.total == pytest.approx(whole.total, abs=0.1)
 
 
-def worth_of_durations(load: float, c2: float) -> tuple[Decision, float]:
+def worth_of_durations(load: float, c2: float) -> tuple[DecisionWorth, float]:
     """What the oracle saves against knowing nothing, as a part of the completion time."""
     trace = generate(Recipe(jobs=400, gpus=16, load=load, c2=c2, gangs=((1, 0.7), (2, 0.3))))
     found = decision(trace, CLUSTER, groups=("size", "user"), quick=True)

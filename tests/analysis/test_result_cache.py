@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from dovetail.analysis import analyze
-from dovetail.analysis.result_cache import Memory
+from dovetail.analysis.result_cache import ResultCache
 from dovetail.experiments.workers import workers
-from dovetail.insight.workload import Week
+from dovetail.insight.workload import SubmissionWeek
 from dovetail.traces import Recipe, generate, write
 
 ONE = """
@@ -154,18 +154,18 @@ def test_a_map_that_remembers_does_each_task_once_and_keeps_the_order(tmp_path: 
             asked.append(number)
             yield task(number)
 
-    memory = Memory(tmp_path, "k")
+    memory = ResultCache(tmp_path, "k")
     half = memory.remembering("part", counted)(double, [1, 2, 3])
     assert [next(half), next(half)] == [2, 4]  # and then it is broken off
-    again = Memory(tmp_path, "k").remembering("part", counted)
+    again = ResultCache(tmp_path, "k").remembering("part", counted)
     assert list(again(double, [1, 2, 3])) == [2, 4, 6]
     assert asked.count(1) == asked.count(2) == 1
 
 
 def test_what_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
-    memory = Memory(tmp_path, "k")
-    memory.keep("part", Week(0.0, 1, 2.0, 3.0, 4.0, 5.0))
-    assert memory.recall("part") == Week(0.0, 1, 2.0, 3.0, 4.0, 5.0)
+    memory = ResultCache(tmp_path, "k")
+    memory.keep("part", SubmissionWeek(0.0, 1, 2.0, 3.0, 4.0, 5.0))
+    assert memory.recall("part") == SubmissionWeek(0.0, 1, 2.0, 3.0, 4.0, 5.0)
     whole = (memory.folder / "part").read_bytes()
     for place in range(len(whole)):  # a disk that lost a bit, or the rest
         changed = bytes([*whole[:place], whole[place] ^ 1, *whole[place + 1 :]])
@@ -182,7 +182,7 @@ def test_a_folder_from_somebody_else_runs_nothing(tmp_path: Path) -> None:
         def __reduce__(self) -> Any:
             return os.system, (f"touch {tmp_path / 'pwned'}",)
 
-    memory = Memory(tmp_path, "k")
+    memory = ResultCache(tmp_path, "k")
     memory.keep("part", Evil())
     assert memory.recall("part") is None
     assert not (tmp_path / "pwned").exists()

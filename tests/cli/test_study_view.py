@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dovetail.cli.study_follow import ending, new_best
-from dovetail.cli.study_view import Scene, best_lines, curves, details, frame, trials_table
+from dovetail.cli.study_view import StudyScene, best_lines, curves, details, frame, trials_table
 from dovetail.client.study_rows import (
     STUDIES,
     counts_text,
@@ -67,7 +67,7 @@ def test_studies_are_listed_as_they_were_when_somebody_looked() -> None:
 
 def test_the_live_view_is_as_it_was_when_somebody_looked() -> None:
     study = in_the_middle(target=0.1)
-    scenes = [frame(Scene(study), columns, lines, NOW, False) for columns, lines in _SIZES]
+    scenes = [frame(StudyScene(study), columns, lines, NOW, False) for columns, lines in _SIZES]
     is_golden("study/frame.txt", "\n\n".join("\n".join(lines) for lines in scenes))
 
 
@@ -80,7 +80,7 @@ _SIZES = ((100, 40), (80, 24), (50, 16))
 def test_a_frame_fits_any_terminal(study: dict[str, Any]) -> None:
     for columns, lines in ((200, 60), (100, 30), (80, 24), (40, 10), (20, 5), (5, 2)):
         for colours in (False, True):
-            drawn = frame(Scene(study, away="gone " * 50), columns, lines, NOW, colours)
+            drawn = frame(StudyScene(study, away="gone " * 50), columns, lines, NOW, colours)
             assert len(drawn) <= lines
             for line in map(_visible, drawn):
                 assert columns < 40 or columns_of(line) <= columns, line
@@ -97,7 +97,7 @@ def test_nothing_that_a_study_calls_itself_steers_the_terminal() -> None:
     trials = [a_trial(0, 3, "running", settings={evil: evil}, reason=evil)]
     study = a_study(trials, name=evil, metric=evil, policy=evil, user=evil, reason=evil)
     said = [
-        *frame(Scene(study, away=evil), 100, 40, NOW, False), *details(study, NOW),
+        *frame(StudyScene(study, away=evil), 100, 40, NOW, False), *details(study, NOW),
         *best_lines(study), *ending(study), new_best(study, study), *curves(study, (80, 20), False),
         *table(STUDIES, [a_row(study)], room=100), *trials_table(study, None, 100, False),
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_trials_that_say_nothing_are_warned_of(quiet: dict[str, Any], told: str)
     is_mute = not quiet["told"] and "printed" not in quiet
     assert ("a time_limit ends trials that hang" in shown) == is_mute
     assert ("the study's metric_pattern" in shown) == (quiet["usual_s"] is None)
-    drawn = " ".join(_visible(line) for line in frame(Scene(study), 60, 30, NOW))
+    drawn = " ".join(_visible(line) for line in frame(StudyScene(study), 60, 30, NOW))
     assert told in drawn
     assert "warning" not in "\n".join(details(in_the_middle(), NOW))
 

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from dovetail.cli.top_screen import Scene, frame
+from dovetail.cli.top_screen import TopScene, frame
 from dovetail.text.tables import columns_of
 from typed_box import Box
 from typed_terminal import Terminal
@@ -81,7 +81,7 @@ def test_a_frame_fits_any_terminal_and_jobs_cannot_steer_it() -> None:
     rows = [running, *map(_row, range(2, 99))]
     found = {"running": 1, "waiting": 5000, "policy": "srtf", "trouble": "", "total": 5001}
     for columns, lines in ((200, 60), (100, 30), (80, 24), (40, 10), (20, 5), (5, 2)):
-        drawn = frame(Scene(found, [node], rows, away="gone"), columns, lines, time.time())
+        drawn = frame(TopScene(found, [node], rows, away="gone"), columns, lines, time.time())
         assert len(drawn) <= lines
         for line in drawn:
             shown = _visible(line)

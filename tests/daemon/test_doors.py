@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from dovetail.daemon.http.access import listen_at, listen_on
-from dovetail.daemon.http.connections import Doors, Limits
+from dovetail.daemon.http.connections import ConnectionLimits, Doors
 
 
 @contextmanager
 def doors(listener: socket.socket, files: int, admin: bool = False) -> Iterator[socket.socket]:
     """A listener behind doors that take everybody for an administrator, or nobody."""
-    with Doors(Limits(files), lambda uid: admin).listening(listener) as made:
+    with Doors(ConnectionLimits(files), lambda uid: admin).listening(listener) as made:
         made.setblocking(False)
         yield made
 
@@ -36,7 +36,7 @@ def come(listener: socket.socket, kept: ExitStack) -> tuple[socket.socket | None
 
 
 def test_each_user_has_a_part_of_the_connections(tmp_path: Path) -> None:
-    limits = Limits(1024)
+    limits = ConnectionLimits(1024)
     with ExitStack() as kept, doors(listen_on(tmp_path / "socket"), 1024) as listener:
         os.rename(tmp_path / "socket", tmp_path / "socket.new")  # as it was bound
         inside = [come(listener, kept)[0] for _ in range(limits.of_user)]
@@ -52,7 +52,7 @@ def test_each_user_has_a_part_of_the_connections(tmp_path: Path) -> None:
 
 def test_each_address_has_a_part_and_the_network_half() -> None:
     with ExitStack() as kept, doors(listen_at("127.0.0.1:0"), 1024) as listener:
-        told = [come(listener, kept)[1] for _ in range(Limits(1024).of_address)]
+        told = [come(listener, kept)[1] for _ in range(ConnectionLimits(1024).of_address)]
         assert set(told) == {""}
         assert "96 are open from 127.0.0.1, and 96 may be" in come(listener, kept)[1]
 
@@ -62,7 +62,7 @@ def test_no_connection_gets_the_last_descriptors(tmp_path: Path, admin: bool) ->
     files = 400
     with ExitStack() as kept, doors(listen_on(tmp_path / "socket"), files, admin) as listener:
         os.rename(tmp_path / "socket", tmp_path / "socket.new")
-        reserve = Limits(files).reserve // (2 if admin else 1)
+        reserve = ConnectionLimits(files).reserve // (2 if admin else 1)
         while (last := kept.enter_context(open(os.devnull))).fileno() < files - reserve - 1:
             pass
         assert last.fileno() == files - reserve - 1
@@ -88,7 +88,7 @@ def test_who_comes_when_no_descriptor_is_left_is_told_so(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("files", [64, 128, 256, 1024, 4096, 1 << 20])
 def test_the_parts_fit_into_the_whole(files: int) -> None:
-    limits = Limits(files)
+    limits = ConnectionLimits(files)
     assert limits.reserve + limits.in_all <= files
     assert limits.reserve >= min(48, files // 2)
     assert 4 <= limits.of_address <= limits.of_user < limits.in_all

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from dovetail.daemon.http.access import Access
-from dovetail.daemon.http.connections import Limits
+from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.gate import Gate
 from dovetail.daemon.users.callers import Caller
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from dovetail.worlds.local.watcher import Watcher
 from waiting import until
 
@@ -206,7 +206,7 @@ def test_nobody_gets_the_slot_of_a_child_that_hid_before_it_is_gone(
     live.process.kill()
     live.process.wait()
     live = start(tmp_path, slots=1)
-    os.kill(Run(tmp_path / "runs" / job_id / "1").keeper_pid() or 0, signal.SIGKILL)
+    os.kill(ProcessRun(tmp_path / "runs" / job_id / "1").keeper_pid() or 0, signal.SIGKILL)
     assert live.wait_for(job_id)["phase"] == "failed"
     live.wait_for(after)
     assert live.text(f"/v1/jobs/{after}/log").splitlines()[-1] == "gone"
@@ -352,7 +352,7 @@ def test_one_user_does_not_take_the_turns_of_all() -> None:
         async def send(message: Any) -> None:
             pass
 
-        gate = Gate(app, Access(0), Limits(1024))
+        gate = Gate(app, Access(0), ConnectionLimits(1024))
         callers = [Caller(1, "greedy", False)] * 30 + [Caller(2, "modest", False)]
         scopes = [{"type": "http", "headers": [], "state": {"caller": one}} for one in callers]
         asked = [asyncio.create_task(gate(scope, send, send)) for scope in scopes]

@@ -17,7 +17,7 @@ from dovetail.core.track import Phase
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.copy import Likeness, said
-from dovetail.daemon.foresight.forecast import Forecast, made_of
+from dovetail.daemon.foresight.forecast import QueueForecast, made_of
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.workload import Arrival
 from dovetail.predict.intervals import Belief, exactly
@@ -25,11 +25,11 @@ from dovetail.testing import Paused, World, arrival, job, nodes, placement, poli
 from live_state import EPOCH, PAST, FakeService, lasting, live, start
 
 
-def starts(found: Forecast) -> dict[str, float]:
+def starts(found: QueueForecast) -> dict[str, float]:
     return {job_id: span.expected - EPOCH for job_id, span in found.starts.items()}
 
 
-def ends(found: Forecast) -> dict[str, float]:
+def ends(found: QueueForecast) -> dict[str, float]:
     return {job_id: span.expected - EPOCH for job_id, span in found.ends.items()}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.daemon import logs
 from dovetail.worlds.local.folders import LogFile
-from dovetail.worlds.local.keeper import Log
+from dovetail.worlds.local.keeper import LogPages
 
 
 def collected(log: Path, is_over: threading.Event, tail: int | None = None) -> bytes:
@@ -27,7 +27,7 @@ def test_a_log_is_followed_through_its_rotations(tmp_path: Path, pause_s: float)
     lines = [b"line %d\n" % number for number in range(300 if pause_s else 30)]
 
     def write() -> None:
-        log = Log(str(path), 2000)
+        log = LogPages(str(path), 2000)
         for line in lines:
             log.write(line)
             time.sleep(pause_s)
@@ -42,7 +42,7 @@ def test_a_log_is_followed_through_its_rotations(tmp_path: Path, pause_s: float)
 
 def test_one_who_comes_late_gets_what_is_left_in_order(tmp_path: Path) -> None:
     path, over = tmp_path / "log", threading.Event()
-    log = Log(str(path), 2000)
+    log = LogPages(str(path), 2000)
     written = b"".join(b"line %d\n" % number for number in range(500))
     log.write(written)
     log.close()
@@ -65,7 +65,7 @@ def parted(found: bytes) -> tuple[bytes, int, bytes]:
 @pytest.mark.parametrize("tail", [0, 1, 10, 249, 250, 251, 1000, 1001, 1500, 1990, 5000])
 def test_a_tail_spans_all_files(tmp_path: Path, tail: int) -> None:
     path, whole = tmp_path / "log", bytes(range(199)) * 10
-    log = Log(str(path), 2000)
+    log = LogPages(str(path), 2000)
     log.write(whole)
     assert sorted(own.name for own in tmp_path.iterdir() if own.name != "log.before") == [
         *("log", "log.1", "log.head")
@@ -75,7 +75,7 @@ def test_a_tail_spans_all_files(tmp_path: Path, tail: int) -> None:
 
 def test_a_reader_who_is_too_slow_is_told_what_is_missed(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log, reading = Log(str(path), 2000), logs.Reading(LogFile(path), 0)
+    log, reading = LogPages(str(path), 2000), logs.Reading(LogFile(path), 0)
     log.write(b"a" * 200)
     assert reading.next() == (0, b"a" * 200)
     log.write(b"b" * 5000)
@@ -88,7 +88,7 @@ def test_a_reader_who_is_too_slow_is_told_what_is_missed(tmp_path: Path) -> None
 
 def test_who_counts_is_told_where_the_rest_begins(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(str(path), 2000)
+    log = LogPages(str(path), 2000)
     log.write(b"a" * 5000)
 
     async def collect(start: int) -> bytes:

@@ -26,11 +26,11 @@ from dovetail.daemon.history.running_costs import PAST
 from dovetail.daemon.main import recover
 from dovetail.daemon.submissions import Book, Member, Submission
 from dovetail.jobfiles.job_model import read
-from dovetail.store import Reader, Store
+from dovetail.store import JournalReader, Store
 from dovetail.testing import fingerprint
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.launching import launch_of
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from live_box import ME, Box, box
 from waiting import until
 
@@ -95,7 +95,7 @@ def test_a_daemon_goes_on_from_a_snapshot(tmp_path: Path, monkeypatch: pytest.Mo
         some_history(here)
         waiting = here.submit("echo later", after=[here.submit("sleep 1.5")])
         here.leave()
-    with Reader(tmp_path / "box" / "dovetail.db") as reader:
+    with JournalReader(tmp_path / "box" / "dovetail.db") as reader:
         assert list(reader.snapshots())
         lines = [line for _, line in reader.lines_after(0)]
     with box(tmp_path / "box") as again:
@@ -118,7 +118,7 @@ def test_a_job_is_not_charged_for_the_absence_of_a_daemon(tmp_path: Path) -> Non
         for job in (ends, lost):
             here.wait_until(job, "running")
         here.leave()
-    runs = {job: Run(here.home.folder(job) / "1") for job in (ends, lost)}
+    runs = {job: ProcessRun(here.home.folder(job) / "1") for job in (ends, lost)}
     os.kill(runs[lost].keeper_pid() or 0, signal.SIGKILL)
     until(lambda: not any(run.is_alive() for run in runs.values()))
     ended_at = runs[ends].over_since()
@@ -284,7 +284,7 @@ def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Pa
         now = recover(store).now
         for entry in (Released(now, job), Start(job, placement)):
             store.add(encode(entry, now).rstrip("\n"))
-    run = Run(tmp_path / "box" / "runs" / job / "1")
+    run = ProcessRun(tmp_path / "box" / "runs" / job / "1")
     run.launch(launch)
     until(lambda: run.ending() is not None)  # its keeper may live a moment longer
     with box(tmp_path / "box", slots=1) as again:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dovetail.core.journal import decode
-from dovetail.store import Reader
+from dovetail.store import JournalReader
 from dovetail.testing import Audit
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from study_box import study
 
 Start = Callable[..., Any]
@@ -75,7 +75,7 @@ def made(found: Any) -> int:
 
 def audited(folder: Path) -> int:
     """How many jobs ended, in a journal that breaks no law of the cluster."""
-    reader = Reader(folder / "dovetail.db")
+    reader = JournalReader(folder / "dovetail.db")
     entries, now = [], 0.0
     for _, line in reader.lines_after(0):
         entry = decode(line)
@@ -91,7 +91,9 @@ def test_a_study_outlives_the_processes_of_its_trials(start: Start, tmp_path: Pa
     jobs = opened(live, trials=3, steps=6, pace=0.3, policy="fifo")["trials"]
     live.eventually(lambda: made(page(live)) >= 3)
     kill(live)
-    running = [run for job_id in jobs if (run := Run(tmp_path / "runs" / job_id / "1")).is_alive()]
+    running = [
+        run for job_id in jobs if (run := ProcessRun(tmp_path / "runs" / job_id / "1")).is_alive()
+    ]
     for run in running:
         keeper = run.keeper_pid()
         assert keeper is not None

@@ -10,7 +10,7 @@ from dovetail.core.entries import Finished, Submitted
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.daemon.foresight import copy as likenesses
-from dovetail.daemon.foresight.calibration import END, MOST_KEPT, START, Promise, Record
+from dovetail.daemon.foresight.calibration import END, MOST_KEPT, START, Record, TimePromise
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.intervals import Drawn
 from dovetail.daemon.foresight.promises import Promises
@@ -107,12 +107,12 @@ def test_of_what_was_told_the_latest_is_kept_and_only_under_the_policy_of_now() 
     journal = _Journal()
     promises = Promises(journal)
     for n in range(25):
-        own = [Promise(JobId(f"{n}.{m}"), True, 0.0, NEXT, None) for m in range(100)]
+        own = [TimePromise(JobId(f"{n}.{m}"), True, 0.0, NEXT, None) for m in range(100)]
         promises.keep("fifo", own)
     policy, found = Promises(journal).kept()
     assert policy == "fifo"
     assert MOST_KEPT <= len(found) < MOST_KEPT + 200
-    assert found[-1] == Promise(JobId("24.99"), True, 0.0, NEXT, None)
+    assert found[-1] == TimePromise(JobId("24.99"), True, 0.0, NEXT, None)
     promises.keep("srtf", found[:1])
     assert [json.loads(row)[1] for row in journal.rows.values()] == ["srtf"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.experiments.time_left import Pace
+from dovetail.experiments.time_left import WorkPace
 from waiting import until
 
 # A policy of somebody else, found by its entry point's name in the catalogue: as a module here.
@@ -126,7 +126,7 @@ def test_a_comparison_that_is_stopped_keeps_what_is_done(here: Path, told: signa
 
 def test_what_is_left_follows_what_each_has_shown_and_not_how_many_are_done() -> None:
     clock = [0.0]
-    pace = Pace([100, 100, 100], at_once=2, clock=lambda: clock[0])
+    pace = WorkPace([100, 100, 100], at_once=2, clock=lambda: clock[0])
     assert pace.left_s() is None
     pace.begin(0)
     pace.begin(1)
@@ -144,7 +144,7 @@ def test_what_is_left_follows_what_each_has_shown_and_not_how_many_are_done() ->
 
 def test_those_that_wait_are_expected_to_take_what_the_others_do() -> None:
     clock = [0.0]
-    pace = Pace([10] * 5, at_once=1, clock=lambda: clock[0])
+    pace = WorkPace([10] * 5, at_once=1, clock=lambda: clock[0])
     pace.begin(0)
     clock[0] = 8.0
     pace.end(0)

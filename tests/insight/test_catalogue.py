@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dovetail import traces
 from dovetail.core.model import Estimate, Interruption
-from dovetail.insight.catalogue import STATUSES, WITH_PREDICTOR, Catalogue, catalogue
+from dovetail.insight.catalogue import STATUSES, WITH_PREDICTOR, FeatureCatalogue, catalogue
 from dovetail.models.workload import Arrival
 from dovetail.policies import registry
 from dovetail.testing import arrival, nodes
@@ -15,11 +15,11 @@ from dovetail.traces.trace import Trace
 WEEK_S = 604_800.0
 
 
-def of(*arrivals: Arrival, columns: tuple[str, ...] = ()) -> Catalogue:
+def of(*arrivals: Arrival, columns: tuple[str, ...] = ()) -> FeatureCatalogue:
     return catalogue(Trace(list(arrivals), columns=columns), nodes(2, 8))
 
 
-def status(found: Catalogue, item: str) -> str:
+def status(found: FeatureCatalogue, item: str) -> str:
     return next(own.status for own in found.items if own.id == item)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.insight.factors import FACTORS, factors, kendall
-from dovetail.insight.made_up import LOAD, TAIL, Look, gains, world
+from dovetail.insight.made_up import LOAD, TAIL, FactorDesign, gains, world
 from dovetail.insight.sampling import trajectories
 
 MIDDLE = np.full(len(FACTORS), 0.5)
@@ -21,7 +21,7 @@ def at(name: str, part: float) -> np.ndarray:
 @pytest.mark.parametrize("name", [LOAD, TAIL])
 def test_a_fuller_cluster_and_a_heavier_tail_leave_more_to_gain(name: str) -> None:
     points = np.stack([at(name, 0.0), at(name, 0.75)])
-    found = gains(Look(FACTORS, points, ("srtf",), 150, tuple(range(6))))
+    found = gains(FactorDesign(FACTORS, points, ("srtf",), 150, tuple(range(6))))
     little, much = found[:, :, 0].mean(axis=1)
     assert much < little <= 0.05  # the gain is the logarithm of a ratio: lower is better
 

@@ -11,7 +11,7 @@ import pytest
 
 from dovetail.insight.arriving import arriving
 from dovetail.insight.tails import tail_of
-from dovetail.insight.workload import Workload, workload
+from dovetail.insight.workload import WorkloadFigures, workload
 from dovetail.models.workload import Arrival
 from dovetail.testing import arrival, nodes
 from dovetail.traces.trace import Trace
@@ -20,7 +20,7 @@ DAY_S = 86_400.0
 MONDAY = 1_704_067_200.0  # 2024-01-01 00:00, a Monday
 
 
-def seen(*arrivals: Arrival, began_at: float | None = None, gpus: int = 8) -> Workload:
+def seen(*arrivals: Arrival, began_at: float | None = None, gpus: int = 8) -> WorkloadFigures:
     return workload(Trace(list(arrivals), began_at=began_at), nodes(1, gpus))
 
 

@@ -15,11 +15,11 @@ from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.problem import Way
-from dovetail.policies.frugal.draft import Task
+from dovetail.policies.frugal.draft import PlannedJob
 from dovetail.policies.frugal.floor import Floor, Seats
-from dovetail.policies.frugal.hours import Forecast, signal
+from dovetail.policies.frugal.hours import PriceForecast, signal
 from dovetail.policies.frugal.ladder import Rates, ladder
-from dovetail.policies.frugal.plan import Decision, decide
+from dovetail.policies.frugal.plan import FrugalDecision, decide
 from dovetail.policies.frugal.seating import Seat, settled
 from dovetail.traces.readers.andreas_folder import timed_job
 
@@ -38,18 +38,20 @@ def task(
     left: float = 1.0,
     at: tuple[int, int] | None = None,
     dear: bool = False,
-) -> Task:
+) -> PlannedJob:
     """Ways 0, 1 and 2: one big GPU, two big ones, a small one."""
     times = ((BIG, 1, seconds), (BIG, 2, seconds / ON_TWO), (SMALL, 1, seconds * ON_SMALL))
     ways = tuple([Way(*way, cost=0.0) for way in times])
-    return Task(ladder(ways, RATES), left, deadline, late_per_s, at, dear=dear)
+    return PlannedJob(ladder(ways, RATES), left, deadline, late_per_s, at, dear=dear)
 
 
-def decided(*tasks: Task, nodes: tuple[Seats, ...] = NODES, margin: float = 0.0) -> Decision:
+def decided(
+    *tasks: PlannedJob, nodes: tuple[Seats, ...] = NODES, margin: float = 0.0
+) -> FrugalDecision:
     return decide(0.0, tasks, nodes, RATES, margin=margin)
 
 
-def ways(decision: Decision) -> dict[int, int]:
+def ways(decision: FrugalDecision) -> dict[int, int]:
     return {i: way for i, (way, _) in sorted(decision.seats.items())}
 
 
@@ -104,14 +106,14 @@ def test_others_make_room_for_a_job_that_needs_a_whole_node() -> None:
     rates: Rates = ((0.0, *[0.5 * k for k in range(1, 9)]),)
     times = [(0, 1, 8000.0), (0, 8, 4000.0)]
     steps = ladder(tuple([Way(*way, cost=0.0) for way in times]), rates)
-    late, easy = Task(steps, 1.0, 4000.0, 0.01), Task(steps, 1.0, 8000.0, 0.01)
+    late, easy = PlannedJob(steps, 1.0, 4000.0, 0.01), PlannedJob(steps, 1.0, 8000.0, 0.01)
     decision = decide(0.0, [easy, late, easy], [Seats(0, 8), Seats(0, 8)], rates, margin=0.0)
     assert ways(decision) == {0: 0, 1: 1, 2: 0}
 
 
 def test_a_job_alone_on_a_node_is_sped_up_if_that_is_cheaper() -> None:
     steps = ladder((Way(BIG, 1, 1000.0, 0.0), Way(BIG, 2, 600.0, 0.0)), RATES)
-    assert ways(decided(Task(steps, 1.0, 1000.0, 3e-4))) == {0: 1}
+    assert ways(decided(PlannedJob(steps, 1.0, 1000.0, 3e-4))) == {0: 1}
 
 
 def test_a_job_that_waits_for_a_cheaper_hour_does_not_even_ride() -> None:
@@ -186,16 +188,16 @@ CHEAP_NIGHTS = Hourly([1.0] * 6 + [3.0] * 18, "price")
 
 
 def test_a_job_that_fits_into_the_cheap_hours_waits_for_them() -> None:
-    seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
+    seen = PriceForecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(36 * HOUR_S, 2 * HOUR_S)
     assert seen == (6 * HOUR_S, True, pytest.approx(2.0 / 2.5), pytest.approx(1 / 3))
 
 
 def test_in_the_cheap_hours_it_is_not_dear() -> None:
-    assert not Forecast(CHEAP_NIGHTS, 2 * HOUR_S).outlook(26 * HOUR_S, 2 * HOUR_S).dear
+    assert not PriceForecast(CHEAP_NIGHTS, 2 * HOUR_S).outlook(26 * HOUR_S, 2 * HOUR_S).dear
 
 
 def test_a_job_that_needs_all_of_its_time_takes_any_hour() -> None:
-    seen = Forecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(20 * HOUR_S, 8 * HOUR_S)
+    seen = PriceForecast(CHEAP_NIGHTS, 12 * HOUR_S).outlook(20 * HOUR_S, 8 * HOUR_S)
     assert (seen.window, seen.dear) == (8 * HOUR_S, False)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.profiling.paces import Copy, enough, pace, window
+from dovetail.profiling.paces import WatchedCopy, enough, pace, window
 
 
-def copy(first_at: float, every_s: float, steps: int, launched_at: float = 0.0) -> Copy:
-    made = Copy(launched_at)
+def copy(first_at: float, every_s: float, steps: int, launched_at: float = 0.0) -> WatchedCopy:
+    made = WatchedCopy(launched_at)
     for number in range(steps):
         made.hear(first_at + number * every_s, number + 1)
     return made
@@ -33,7 +33,7 @@ def test_only_the_time_counts_in_which_all_copies_were_at_work() -> None:
 
 
 def test_reports_of_every_tenth_step_count_as_ten() -> None:
-    made = Copy()
+    made = WatchedCopy()
     for number in range(1, 6):
         made.hear(2.0 + number, 10 * number)
     found = pace([made])
@@ -43,7 +43,7 @@ def test_reports_of_every_tenth_step_count_as_ten() -> None:
 
 
 def test_reports_without_a_step_are_counted() -> None:
-    made = Copy()
+    made = WatchedCopy()
     for at in (1.0, 2.0, 3.0, 4.0):
         made.hear(at, None)
     assert [step for _, step in made.reports] == [1, 2, 3, 4]
@@ -51,11 +51,11 @@ def test_reports_without_a_step_are_counted() -> None:
 
 def test_three_reports_are_too_few() -> None:
     assert pace([copy(1.0, 1.0, 3)]) is None
-    assert pace([copy(1.0, 1.0, 9), Copy()]) is None
+    assert pace([copy(1.0, 1.0, 9), WatchedCopy()]) is None
 
 
 def test_enough_is_heard_when_every_copy_has_stepped_long_enough() -> None:
     copies = [copy(1.0, 0.5, 10), copy(2.0, 0.5, 10)]
     assert not enough(copies, seconds=5.0, now=6.0)
     assert enough(copies, seconds=4.0, now=6.5)
-    assert not enough([copies[0], Copy()], seconds=4.0, now=100.0)
+    assert not enough([copies[0], WatchedCopy()], seconds=4.0, now=100.0)

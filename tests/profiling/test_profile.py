@@ -11,8 +11,8 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Option
 from dovetail.jobfiles.profile_names import with_options
-from dovetail.jobfiles.profile_table import Table, Timing, read_table, text_of
-from dovetail.profiling.calibration import Subject, Way, calibrate, ways
+from dovetail.jobfiles.profile_table import ProfileTable, Timing, read_table, text_of
+from dovetail.profiling.calibration import CalibrationWay, Subject, calibrate, ways
 from typed_here import Type, typing
 
 NODE = Node("here", 2, "cpu")
@@ -57,7 +57,7 @@ def test_the_machine_is_filled_with_copies() -> None:
 
 def test_every_copy_has_gpus_of_its_own() -> None:
     labels = tuple((f"gpu{i}", f"GPU-{i}") for i in range(4))
-    way = Way(Node("box", 4, "H100", labels=labels), 2, 2)
+    way = CalibrationWay(Node("box", 4, "H100", labels=labels), 2, 2)
     assert [way.uuids(number) for number in range(2)] == [("GPU-0", "GPU-1"), ("GPU-2", "GPU-3")]
 
 
@@ -74,7 +74,9 @@ def test_speed_and_start_up_are_measured_by_way(tmp_path: Path) -> None:
 
 
 def test_a_job_that_ends_by_itself_is_enough_if_it_told_enough(tmp_path: Path) -> None:
-    found = calibrate(subject(tmp_path, STEPPING, "9"), Way(NODE, 1, 1), tmp_path, seconds=60)
+    found = calibrate(
+        subject(tmp_path, STEPPING, "9"), CalibrationWay(NODE, 1, 1), tmp_path, seconds=60
+    )
     assert 3 < found.steps_per_s < 10.5
     assert found.seconds(100) == pytest.approx(
         found.startup_s + 100 / found.steps_per_s + found.shutdown_s
@@ -87,7 +89,7 @@ def test_the_sdk_and_a_pattern_are_heard(tmp_path: Path) -> None:
     pattern = r"epoch (?P<step>\d+): loss (?P<loss>\S+)"
     by_pattern = subject(tmp_path, TALKING, pattern=pattern)
     for number, own in enumerate((by_sdk, by_pattern)):
-        found = calibrate(own, Way(NODE, 1, 1), tmp_path / str(number), seconds=1.0)
+        found = calibrate(own, CalibrationWay(NODE, 1, 1), tmp_path / str(number), seconds=1.0)
         assert 5 < found.steps_per_s < 21
 
 
@@ -132,7 +134,9 @@ def test_bad_usage_is_told(type_: Type, tmp_path: Path) -> None:
     assert type_("profile").code == 2
 
 
-TABLE = Table((Timing("H100", 1, 3.0, 10.0, 0.5, 600.0, 80.0), Timing("H100", 2, 5.5)), 300.0)
+TABLE = ProfileTable(
+    (Timing("H100", 1, 3.0, 10.0, 0.5, 600.0, 80.0), Timing("H100", 2, 5.5)), 300.0
+)
 
 
 def test_a_table_reads_back_as_written(tmp_path: Path) -> None:

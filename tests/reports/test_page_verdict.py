@@ -25,7 +25,7 @@ from dovetail.reports.study_page import write_study
 from dovetail.reports.study_replays import Others
 from dovetail.reports.summary_html import table as page_table
 from dovetail.reports.verdict import verdict
-from dovetail.results.record import JobRow, RunRecord, Stint
+from dovetail.results.record import JobOutcome, RunRecord, Stint
 from dovetail.text.curves import Scale, scale_of, with_room
 from html_page import measured, overlapping
 from study_samples import a_study, a_trial
@@ -224,7 +224,9 @@ def compared(path: Path) -> int:
     """A page of eleven policies; how many charts it has."""
     stay, on = 900.0, Placement((Slice(0, 1),))
     rows = [
-        JobRow(str(n), "ann", "", 1, stay * n, stay * n, stay * (n + 1), 0.0, stay, 0, "finished")
+        JobOutcome(
+            str(n), "ann", "", 1, stay * n, stay * n, stay * (n + 1), 0.0, stay, 0, "finished"
+        )
         for n in range(30)
     ]
     stints = [Stint(n, on, own.submit_s, own.end_s) for n, own in enumerate(rows)]

@@ -16,7 +16,7 @@ from dovetail.reports.gpu_rows import first_rows, rectangles
 from dovetail.reports.page import describe_cluster
 from dovetail.reports.series import MAX_BINS, gpus_held, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
-from dovetail.results.record import JobRow, RunRecord, Stint
+from dovetail.results.record import JobOutcome, RunRecord, Stint
 from html_page import Elements, assert_drawn, browsed, embedded_in
 
 HOSTILE = "</script><script>alert(1)</script><!--\"'&\u2028\u2029\ud800$title{{"
@@ -31,10 +31,12 @@ def row(
     gpus: int = 1,
     name: str = "",
     outcome: str = "finished",
-) -> JobRow:
+) -> JobOutcome:
     wait = None if start is None else start - submit
     who = name or f"job-{number}"
-    return JobRow(who, name or "ann", "", gpus, submit, start, end, wait, end - submit, 0, outcome)
+    return JobOutcome(
+        who, name or "ann", "", gpus, submit, start, end, wait, end - submit, 0, outcome
+    )
 
 
 def a_run(jobs: int = 6, policy: str = "fifo", name: str = "") -> RunRecord:

@@ -20,13 +20,13 @@ from threading import Thread
 import pytest
 
 from dovetail.store import (
-    Ended,
+    EndedJob,
     Filter,
     JournalDamaged,
     JournalFull,
     JournalLost,
+    JournalReader,
     JournalUnusable,
-    Reader,
     Store,
     tail,
 )
@@ -72,11 +72,11 @@ def commit_for_ever(store: Store, at_once: int) -> None:
         store.commit()
 
 
-def ended(number: int, user: str = "ada", name: str = "train") -> Ended:
-    return Ended(str(number), number, 1000.0 + number, user, name, f'{{"id":"{number}"}}')
+def ended(number: int, user: str = "ada", name: str = "train") -> EndedJob:
+    return EndedJob(str(number), number, 1000.0 + number, user, name, f'{{"id":"{number}"}}')
 
 
-def check_and_count(store: Store | Reader, after: int | None = None) -> int:
+def check_and_count(store: Store | JournalReader, after: int | None = None) -> int:
     """The last entry that can be rebuilt; nothing before it is missing or altered."""
     if after is None:
         after, text = next(store.snapshots(), (0, None))
@@ -110,7 +110,7 @@ def test_a_new_journal_is_empty_and_knows_when_it_began(tmp_path: Path) -> None:
 
 
 def test_what_is_added_waits_until_it_is_committed(folder: Path) -> None:
-    with opened(folder) as store, Reader(store.path) as reader:
+    with opened(folder) as store, JournalReader(store.path) as reader:
         assert [store.add(line(1)), store.add(line(2))] == [1, 2]
         store.put_spec("7", '{"command":["true"]}')
         store.set_meta("next job", "8")
@@ -130,7 +130,7 @@ def test_text_that_cannot_be_stored_is_refused_when_added_and_blocks_nothing(fol
         with pytest.raises(UnicodeEncodeError):
             store.add("\udcff")
         with pytest.raises(ValueError, match="ended at nan"):
-            store.add_ended(Ended("1", 1, float("nan"), "ada", "train", "{}"))
+            store.add_ended(EndedJob("1", 1, float("nan"), "ada", "train", "{}"))
         assert store.pending == 0
         add_entries(store, 1)
     with opened(folder) as store:
@@ -188,11 +188,11 @@ def test_history_is_filtered_and_paged_newest_first(folder: Path) -> None:
 def test_other_threads_read_while_the_owner_writes(folder: Path) -> None:
     seen: list[int] = []
 
-    def follow(reader: Reader) -> None:
+    def follow(reader: JournalReader) -> None:
         while len(seen) < 2000:
             seen.extend(seq for seq, _ in reader.some_lines_after(len(seen)))
 
-    with opened(folder) as store, Reader(store.path) as reader:
+    with opened(folder) as store, JournalReader(store.path) as reader:
         thread = Thread(target=follow, args=(reader,))
         thread.start()
         for _ in range(200):
@@ -204,7 +204,7 @@ def test_other_threads_read_while_the_owner_writes(folder: Path) -> None:
 
 def test_asking_when_it_is_closed_is_a_mistake_of_the_program_and_no_damage(folder: Path) -> None:
     store = opened(folder)
-    reader = Reader(store.path)
+    reader = JournalReader(store.path)
     reader.close()
     store.close()
     add_entries(store, 1)
@@ -215,7 +215,7 @@ def test_asking_when_it_is_closed_is_a_mistake_of_the_program_and_no_damage(fold
 
 
 def test_a_reader_that_pauses_does_not_let_the_log_grow(folder: Path) -> None:
-    with opened(folder) as store, Reader(store.path) as reader:
+    with opened(folder) as store, JournalReader(store.path) as reader:
         add_entries(store, 2000)
         store.commit()
         half_read = reader.lines_after(0)
@@ -430,7 +430,9 @@ def kill_again_and_again(folder: Path) -> None:
     for number in range(120):
         acknowledged = _kill_a_writer(folder, chance.uniform(0.0, 0.04))
         if number % 4:
-            with Reader(folder / "dovetail.db") as reader:  # leaves the log as the killed one did
+            with JournalReader(
+                folder / "dovetail.db"
+            ) as reader:  # leaves the log as the killed one did
                 found = check_and_count(reader, last)
         else:
             with opened(folder) as store:
@@ -823,7 +825,7 @@ def test_a_full_disk_takes_first_the_reserve_and_then_loses_nothing(small_disk: 
         assert store.last_seq > on_the_reserve + 1000
         with pytest.raises(JournalFull, match="100 records wait in memory, none is lost"):
             store.commit()
-        with Reader(store.path) as reader:
+        with JournalReader(store.path) as reader:
             assert check_and_count(reader) == store.last_seq - 100
         filling.unlink()
         store.commit()

@@ -13,7 +13,7 @@ from dovetail import traces
 from dovetail.core.model import Job, JobId, Option
 from dovetail.experiments.files import write_jobs
 from dovetail.models.workload import Arrival
-from dovetail.results.record import JobRow
+from dovetail.results.record import JobOutcome
 from dovetail.traces.spreadsheets import as_cell, escaped, unescaped
 
 RUN = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(1)", "-inf")
@@ -56,7 +56,7 @@ def test_a_trace_is_safe_in_a_spreadsheet_and_comes_back(tmp_path: Path, name: s
 
 
 def test_the_jobs_of_a_result_are_safe_too(tmp_path: Path) -> None:
-    row = JobRow("=1", "@a", "+b", 1, 0.0, None, 1.0, None, 1.0, 0, "failed", -2.0)
+    row = JobOutcome("=1", "@a", "+b", 1, 0.0, None, 1.0, None, 1.0, 0, "failed", -2.0)
     write_jobs(tmp_path / "jobs.csv", [row])
     cells = (tmp_path / "jobs.csv").read_text().splitlines()[1].split(",")
     assert cells[:3] == ["'=1", "'@a", "'+b"]

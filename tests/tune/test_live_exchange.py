@@ -53,7 +53,7 @@ from dovetail.testing import (
 )
 from dovetail.tune.board import Mirror
 from dovetail.tune.live import Exchanging
-from dovetail.tune.replay import Drawn, _World
+from dovetail.tune.replay import DrawnTrials, _World
 from dovetail.tune.rules import Copy, GiveUp, Rule, Verdict, registry
 from dovetail.tune.rules.registry import make as make_rule
 from dovetail.tune.study import Study, Trial
@@ -111,7 +111,7 @@ def replayed(text: str, drawn: list[list[float]], slots: int, cost: float) -> Re
     study = Study(len(drawn[0]), slots, switch_cost=cost, planned=len(drawn), seed=0)
     study.trials = [Trial(number, {}) for number in range(len(drawn))]
     rows = tuple(tuple(curve) for curve in drawn)
-    world = Replayed(make_rule(text), Drawn(rows, None, -1.0), study)
+    world = Replayed(make_rule(text), DrawnTrials(rows, None, -1.0), study)
     world.turns, world.at_work = [], {}
     world.run()
     return world

@@ -10,7 +10,7 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.tune.comparison import Race, Terms, geometric_mean, interval, race, summary
 from dovetail.tune.recorded import Task
-from dovetail.tune.replay import Drawn, Run, draw, replay
+from dovetail.tune.replay import DrawnTrials, ReplayRun, draw, replay
 from dovetail.tune.rules.registry import make
 
 FALLING = tuple((float(level), level - 1.0, level - 2.0) for level in (9, 5, 7, 3))
@@ -45,24 +45,24 @@ def test_too_few_configurations_are_told() -> None:
 
 def test_fifo_pays_a_switch_for_every_first_start_and_none_between() -> None:
     """Two slots: trials 0 and 1 until 3.25, then 2 and 3 until 6.5."""
-    run = replay(make("fifo"), Drawn(FALLING, None, 1.0), slots=2, switch_cost=0.25)
+    run = replay(make("fifo"), DrawnTrials(FALLING, None, 1.0), slots=2, switch_cost=0.25)
     assert (run.steps, run.switches, run.peak_suspended, run.end) == (12, 4, 0, 6.5)
     assert (run.to_target, run.best_done, run.best_killed) == (6.5, 6.5, False)
 
 
 def test_round_robin_pays_at_every_step_and_suspends_the_others() -> None:
-    run = replay(make("round-robin"), Drawn(FALLING, None, 1.0), slots=1, switch_cost=0.5)
+    run = replay(make("round-robin"), DrawnTrials(FALLING, None, 1.0), slots=1, switch_cost=0.5)
     assert (run.switches, run.end, run.peak_suspended) == (12, 18.0, 3)
 
 
 def test_the_target_is_reached_by_whoever_gets_there_first() -> None:
-    run = replay(make("fifo"), Drawn(FALLING, None, 4.0), slots=1, switch_cost=0.0)
+    run = replay(make("fifo"), DrawnTrials(FALLING, None, 4.0), slots=1, switch_cost=0.0)
     assert run.to_target == 5.0  # by trial 1, in its second step; trial 3 is the best
     assert run.best_done == 12.0
 
 
 def test_the_clairvoyant_order_begins_with_the_best() -> None:
-    drawn = Drawn(FALLING, None, 1.0).in_order_of_their_ends()
+    drawn = DrawnTrials(FALLING, None, 1.0).in_order_of_their_ends()
     assert [curve[0] for curve in drawn.curves] == [3.0, 5.0, 7.0, 9.0]
     assert replay(make("fifo"), drawn, slots=1, switch_cost=0.0).to_target == 3.0
 
@@ -82,20 +82,22 @@ def test_seconds_that_were_not_recorded_are_told() -> None:
 def test_the_best_is_killed_when_it_is_given_up() -> None:
     """The best begins as the worst."""
     curves = ((3.0, 3.0, 3.0), (2.0, 2.0, 2.0), (9.0, 1.0, 0.0))
-    run = replay(make("asha-stop:rungs=1"), Drawn(curves, None, 0.5), slots=1)
+    run = replay(make("asha-stop:rungs=1"), DrawnTrials(curves, None, 0.5), slots=1)
     assert run.best_killed
     assert (run.to_target, run.best_done) == (inf, inf)
 
 
 def test_a_deadline_ends_a_run() -> None:
-    run = replay(make("fifo"), Drawn(FALLING, None, 1.0), slots=1, switch_cost=0.0, deadline=4.5)
+    run = replay(
+        make("fifo"), DrawnTrials(FALLING, None, 1.0), slots=1, switch_cost=0.0, deadline=4.5
+    )
     assert (run.end, run.steps, run.to_target) == (4.0, 4, inf)
 
 
 def test_simultaneous_steps_are_all_recorded_before_anyone_decides() -> None:
     """Both are at rung 1 at the same time: the first to be judged already sees the other."""
     run = replay(
-        make("asha-stop:rungs=1:eta=2"), Drawn(((2.0, 2.0), (1.0, 1.0)), None, 0.0), slots=2
+        make("asha-stop:rungs=1:eta=2"), DrawnTrials(((2.0, 2.0), (1.0, 1.0)), None, 0.0), slots=2
     )
     assert run.steps == 3
 
@@ -107,9 +109,9 @@ def test_a_race_has_the_same_draw_for_all() -> None:
     assert one.runs["round-robin"].switches > one.fifo.switches
 
 
-def run_of(to_target: float, **more: object) -> Run:
+def run_of(to_target: float, **more: object) -> ReplayRun:
     given = {"best_done": to_target, "best_killed": to_target == inf, "steps": 10, "switches": 4}
-    return Run(to_target, **(given | {"peak_suspended": 1, "end": 20.0} | more))  # type: ignore[arg-type]
+    return ReplayRun(to_target, **(given | {"peak_suspended": 1, "end": 20.0} | more))  # type: ignore[arg-type]
 
 
 def test_a_summary_counts_runs_that_miss_and_has_geometric_means_of_the_others() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.core.errors import DovetailError
-from dovetail.tune.replay import Drawn, _World
+from dovetail.tune.replay import DrawnTrials, _World
 from dovetail.tune.rules import Rule, Verdict
 from dovetail.tune.rules.registry import BUILTIN, make
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, STOPPED, Study, Trial
@@ -27,12 +27,12 @@ def throws_away(text: str) -> bool:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[Drawn, int, float, int]:
+def worlds(draw: st.DrawFn) -> tuple[DrawnTrials, int, float, int]:
     steps = draw(st.integers(1, 12))
     curve = st.lists(LOSSES, min_size=steps, max_size=steps).map(tuple)
     curves = tuple(draw(st.lists(curve, min_size=1, max_size=9)))
     return (
-        Drawn(curves, None, 0.0),
+        DrawnTrials(curves, None, 0.0),
         draw(st.integers(1, 4)),
         draw(st.sampled_from([0, 0.25])),
         steps,
@@ -66,7 +66,9 @@ class Watched:
         return chosen
 
 
-def run(text: str, drawn: Drawn, slots: int, cost: float, steps: int) -> tuple[Watched, Study]:
+def run(
+    text: str, drawn: DrawnTrials, slots: int, cost: float, steps: int
+) -> tuple[Watched, Study]:
     study = Study(steps, slots, switch_cost=cost, planned=len(drawn.curves), seed=7)
     study.trials = [Trial(number, {"x": 1.0 + number}) for number in range(len(drawn.curves))]
     rule = Watched(text)
@@ -78,7 +80,7 @@ def run(text: str, drawn: Drawn, slots: int, cost: float, steps: int) -> tuple[W
 @settings(max_examples=25, deadline=None)
 @given(world=worlds())
 def test_every_trial_ends_and_deciding_is_pure(
-    text: str, world: tuple[Drawn, int, float, int]
+    text: str, world: tuple[DrawnTrials, int, float, int]
 ) -> None:
     rule, study = run(text, *world)
     for trial in study.trials:
@@ -101,7 +103,7 @@ def test_a_rule_that_leaves_trials_waiting_for_ever_is_told() -> None:
     study = Study(1, planned=1)
     study.trials = [Trial(0, {})]
     with pytest.raises(DovetailError, match="left 1 trials waiting at t=0 with every slot free"):
-        _World(Idle(), Drawn(((1.0,),), None, 0.0), study).run()
+        _World(Idle(), DrawnTrials(((1.0,),), None, 0.0), study).run()
 
 
 def test_a_rule_that_picks_who_runs_elsewhere_is_told() -> None:
@@ -115,4 +117,4 @@ def test_a_rule_that_picks_who_runs_elsewhere_is_told() -> None:
     study = Study(2, 2, planned=2)
     study.trials = [Trial(number, {}) for number in range(2)]
     with pytest.raises(DovetailError, match="picked trial 0, which is running"):
-        _World(Greedy(), Drawn(((1.0, 1.0),) * 2, None, 0.0), study).run()
+        _World(Greedy(), DrawnTrials(((1.0, 1.0),) * 2, None, 0.0), study).run()

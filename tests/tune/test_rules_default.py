@@ -13,9 +13,9 @@ import pytest
 
 from dovetail.tune.curves import projected
 from dovetail.tune.extrapolation import promise
-from dovetail.tune.replay import Drawn, Run, replay
+from dovetail.tune.replay import DrawnTrials, ReplayRun, replay
 from dovetail.tune.rules.default import Default
-from dovetail.tune.rules.turns import Fifo
+from dovetail.tune.rules.turns import FifoRule
 from dovetail.tune.study import DONE, PAUSED, RUNNING, Study, Trial
 
 Curve = tuple[float, ...]
@@ -26,17 +26,17 @@ def falling(to: float, steps: int, noise: Random | None = None) -> Curve:
     return tuple(to + (1 - to) * age**-0.7 + wobble(0, 0.005) for age in range(1, steps + 1))
 
 
-def drawn(curves: Sequence[Curve]) -> Drawn:
+def drawn(curves: Sequence[Curve]) -> DrawnTrials:
     ends = [min(curve) for curve in curves]
-    return Drawn(tuple(curves), None, min(ends) + 0.01 * (median(ends) - min(ends)))
+    return DrawnTrials(tuple(curves), None, min(ends) + 0.01 * (median(ends) - min(ends)))
 
 
-def assorted(trials: int, steps: int, seed: int) -> Drawn:
+def assorted(trials: int, steps: int, seed: int) -> DrawnTrials:
     chance = Random(seed)
     return drawn([falling(chance.random(), steps) for _ in range(trials)])
 
 
-def run(drawn: Drawn, **circumstances: float) -> Run:
+def run(drawn: DrawnTrials, **circumstances: float) -> ReplayRun:
     return replay(Default(), drawn, **circumstances)  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_the_target_is_reached_sooner_than_one_after_another(
 ) -> None:
     studies = [assorted(trials, steps, seed) for seed in range(4)]
     ours = sum(run(study, slots=slots).to_target for study in studies)
-    fifo = sum(replay(Fifo(), study, slots=slots).to_target for study in studies)
+    fifo = sum(replay(FifoRule(), study, slots=slots).to_target for study in studies)
     assert ours < fifo / times
 
 
@@ -93,7 +93,7 @@ def test_where_switching_is_very_dear_few_are_paused() -> None:
 
 def test_equal_trials_are_run_as_if_one_after_another() -> None:
     study = drawn([falling(0.2, 52)] * 32)
-    assert run(study).to_target <= replay(Fifo(), study).to_target / 0.85
+    assert run(study).to_target <= replay(FifoRule(), study).to_target / 0.85
 
 
 def test_where_noise_alone_tells_the_trials_apart_whoever_has_a_slot_keeps_it() -> None:
@@ -171,7 +171,7 @@ def test_bad_parameters_are_told() -> None:
 # ------------------------------------------------------------------- where early losses mislead
 
 
-def overtaking(trials: int, steps: int, seed: int) -> Drawn:
+def overtaking(trials: int, steps: int, seed: int) -> DrawnTrials:
     """The lower the end, the later the fall: a sigmoid each."""
     chance = Random(seed)
     curves = []
@@ -218,7 +218,7 @@ def test_where_early_losses_mislead_nobody_gives_way_and_the_worst_come_first() 
 def test_slow_starters_are_found_about_as_soon_as_one_after_another(slots: int) -> None:
     studies = [overtaking(24, 26, seed) for seed in range(12)]
     logarithms = [
-        log(replay(Fifo(), own, slots=slots).to_target / run(own, slots=slots).to_target)
+        log(replay(FifoRule(), own, slots=slots).to_target / run(own, slots=slots).to_target)
         for own in studies
     ]
     assert exp(sum(logarithms) / len(logarithms)) >= 0.8
@@ -283,7 +283,7 @@ def test_who_is_overtaken_late_is_known_although_half_way_all_was_in_order() -> 
 
 def test_small_studies_of_slow_starters_too_are_done_about_as_soon_as_in_order() -> None:
     studies = [overtaking(16, 40, seed) for seed in range(10)]
-    logarithms = [log(replay(Fifo(), own).to_target / run(own).to_target) for own in studies]
+    logarithms = [log(replay(FifoRule(), own).to_target / run(own).to_target) for own in studies]
     assert exp(sum(logarithms) / len(logarithms)) >= 0.8
 
 

@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 
 from dovetail.core.errors import BadInput
-from dovetail.tune.replay import Drawn, _World, replay
+from dovetail.tune.replay import DrawnTrials, _World, replay
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
 from dovetail.tune.rules.convergence import last_normalised_drop
 from dovetail.tune.rules.hyperband import brackets
@@ -60,7 +60,7 @@ def trained(rule: str, curves: Sequence[Sequence[float]], slots: int = 1) -> lis
     """How many steps each trial has made in the end."""
     study = Study(len(curves[0]), slots, planned=len(curves))
     study.trials = [Trial(number, {}) for number in range(len(curves))]
-    _World(make(rule), Drawn(tuple(map(tuple, curves)), None, 0.0), study).run()
+    _World(make(rule), DrawnTrials(tuple(map(tuple, curves)), None, 0.0), study).run()
     return [trial.steps for trial in study.trials]
 
 
@@ -107,7 +107,7 @@ def test_halving_waits_for_trials_that_are_still_to_be_created() -> None:
 
 def test_halving_that_pauses_lets_the_better_half_go_on_and_then_the_least_trained() -> None:
     noted = Noted("successive-halving:pause=true:first=1")
-    drawn = Drawn(tuple(flat([3, 1, 4, 2], 4)), None, 0.0)
+    drawn = DrawnTrials(tuple(flat([3, 1, 4, 2], 4)), None, 0.0)
     assert replay(noted, drawn, slots=1).steps == 16
     # All to 1; trial 1 to 2, alone there, and to the end; then the better half of those at 1.
     assert noted.turns[:5] == [0, 1, 2, 3, 1]
@@ -142,7 +142,7 @@ def test_asha_promotes_whoever_is_in_the_top_third_of_a_rung_before_it_starts_an
     """Of three at rung 1 one may go on, of six two, of nine three; then the best of three at rung 3."""
     noted = Noted("asha-promote:rungs=1/3")
     values = [5, 4, 3, 9, 8, 7, 6, 10, 11]
-    replay(noted, Drawn(tuple(flat(values, 9)), None, 0.0), slots=1)
+    replay(noted, DrawnTrials(tuple(flat(values, 9)), None, 0.0), slots=1)
     # Trial 2 goes on from 1 to 3 at once, 1 when there are six, 0 when there are nine. Then, as third
     # at rung 3, trial 0 makes room for the best there, and the others follow, the lowest loss first.
     assert noted.turns == [0, 1, 2, 3, 4, 5, 1, 6, 7, 8, 0, 2, 1, 0, 6, 5, 4, 3, 7, 8]
@@ -258,7 +258,7 @@ def test_median_stop_judges_nobody_early_nor_against_few() -> None:
 
 
 def test_hypersched_does_as_asha_when_all_curves_are_equal() -> None:
-    drawn = Drawn(tuple([(3.0, 2.0, 1.0) * 4] * 6), None, 0.0)
+    drawn = DrawnTrials(tuple([(3.0, 2.0, 1.0) * 4] * 6), None, 0.0)
     turns = []
     for text in ("hypersched", "asha-stop"):
         noted = Noted(text)
@@ -318,7 +318,7 @@ def test_hypersched_has_as_good_a_best_at_the_deadline_as_asha() -> None:
         curves = power_laws(Random(seed), 27, 27)
         study = Study(27, 4, switch_cost=0.25, deadline=60.0, planned=27, seed=seed)
         study.trials = [Trial(number, {}) for number in range(27)]
-        _World(make(text), Drawn(curves, None, 0.0), study).run()
+        _World(make(text), DrawnTrials(curves, None, 0.0), study).run()
         return min(trial.loss for trial in study.trials)
 
     rules = ("hypersched", "asha-stop", "asha-promote")
@@ -374,7 +374,7 @@ def test_a_copy_goes_on_along_the_curve_of_its_source() -> None:
     bad = (5.0,) * 10
     study = Study(10, 4, planned=4)
     study.trials = [Trial(number, {}) for number in range(4)]
-    _World(make("pbt:every=5"), Drawn((good, bad, bad, bad), None, 0.0), study).run()
+    _World(make("pbt:every=5"), DrawnTrials((good, bad, bad, bad), None, 0.0), study).run()
     copies = [trial for trial in study.trials[1:] if trial.losses[5:] == list(good[5:])]
     assert len(copies) >= 1
     assert all(trial.standing is DONE for trial in study.trials)

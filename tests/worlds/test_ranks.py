@@ -12,7 +12,7 @@ import pytest
 from dovetail.core.model import JobId
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.launching import launch, launch_of
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from dovetail.worlds.ranks import ALONE, Rank, host_file, variables
 from dovetail.worlds.world import Order
 from waiting import until
@@ -32,7 +32,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _is_over(run: Run) -> bool:
+def _is_over(run: ProcessRun) -> bool:
     return run.ending() is not None and not run.is_alive()
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from dovetail.tune.extrapolation import SIGNS, Prior, Promise, promise
 from dovetail.tune.recorded import Task
-from dovetail.tune.replay import Drawn, draw, replay
+from dovetail.tune.replay import DrawnTrials, draw, replay
 from dovetail.tune.rules import Rule, Verdict
 from dovetail.tune.rules.default import Default
-from dovetail.tune.rules.turns import Fifo
+from dovetail.tune.rules.turns import FifoRule
 from dovetail.tune.study import DONE, Study, Trial
 
 MOST_TRIALS = 32  # of a study; smaller ones are filled up with empty rows
@@ -84,7 +84,7 @@ class _UntilTarget:
 class _Watched:
     """The default rule under a prior; notes what it saw at every so many free choices (0: never)."""
 
-    def __init__(self, prior: Prior, drawn: Drawn, every: int, beginning: int = 0) -> None:
+    def __init__(self, prior: Prior, drawn: DrawnTrials, every: int, beginning: int = 0) -> None:
         self._rule, self._prior = Default(), prior
         self._every, self._choices = every, beginning
         self._best = np.array([min(curve) <= drawn.target for curve in drawn.curves])
@@ -159,12 +159,14 @@ def timed(prior: Prior, task: Task, seeds: Sequence[int], trials: int = MOST_TRI
     for seed in seeds:
         drawn = draw(task, trials, seed)
         ours = _to_target(_Watched(prior, drawn, every=0), drawn, slots)
-        fifo = _to_target(Fifo(), drawn, slots)
-        found.append(Timed(ours, fifo, _to_target(Fifo(), drawn.in_order_of_their_ends(), slots)))
+        fifo = _to_target(FifoRule(), drawn, slots)
+        found.append(
+            Timed(ours, fifo, _to_target(FifoRule(), drawn.in_order_of_their_ends(), slots))
+        )
     return found
 
 
-def _to_target(rule: Rule, drawn: Drawn, slots: int) -> float:
+def _to_target(rule: Rule, drawn: DrawnTrials, slots: int) -> float:
     try:
         replay(_UntilTarget(rule, drawn.target), drawn, slots=slots)
     except _Reached as reached:

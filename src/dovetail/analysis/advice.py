@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dovetail.insight.catalogue import UNREAD, Catalogue, Item
+from dovetail.insight.catalogue import UNREAD, FeatureCatalogue, Item
 from dovetail.insight.evidence import DERIVABLE, MISSING
 
 # What most is missing where it is missing: first what predictors and policies could use tomorrow.
@@ -24,7 +24,7 @@ class Advice:
     how: str
 
 
-def advice(table: Catalogue | None) -> Iterator[Advice]:
+def advice(table: FeatureCatalogue | None) -> Iterator[Advice]:
     lacking = {item.id: item for item in table.items if _lacks(item)} if table else {}
     wanted = [lacking[name] for name in RECORD_FIRST if name in lacking]
     for item in wanted[:ADVISED]:

@@ -21,16 +21,16 @@ COMPARED = "qssf"  # with every predictor, to see what better predictions are wo
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Contender:
     policy: str
     kind: str  # USUAL or REFERENCE
     told: str
 
 
-def entries(question: Question) -> tuple[list[Entry], str]:
+def entries(question: Question) -> tuple[list[Contender], str]:
     """Everyone to be simulated, and the predictor that stands for what can be known."""
     predictor = usual_predictor(question)
-    found: dict[str, Entry] = {}
+    found: dict[str, Contender] = {}
     for text in _usual(question, predictor):
         found.setdefault(text, _entry(text, predictor))
     return list(found.values()), predictor
@@ -80,6 +80,6 @@ def _told(text: str, predictor: str) -> str:
     return text
 
 
-def _entry(text: str, predictor: str) -> Entry:
+def _entry(text: str, predictor: str) -> Contender:
     told = ", ".join(registry.sources(text, predictor))
-    return Entry(text, REFERENCE if "oracle" in told else USUAL, told)
+    return Contender(text, REFERENCE if "oracle" in told else USUAL, told)

@@ -9,7 +9,7 @@ from dovetail.analysis.contenders import COMPARED
 from dovetail.analysis.leaders import either
 from dovetail.analysis.policy_choice import choices, percent
 from dovetail.analysis.policy_contest import Contest
-from dovetail.insight.decision import Decision
+from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import MORRIS, SOBOL, Factors
 from dovetail.insight.predictive import Predictive, members
 from dovetail.predict.rolling import Rolling
@@ -20,7 +20,7 @@ CLEARLY = 0.02  # of the mean completion time
 
 def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
     predictive: Predictive | None = results["predictive"]
-    decision: Decision | None = results["decision"]
+    decision: DecisionWorth | None = results["decision"]
     told = [row.group for row in predictive.importance if row.low > 0] if predictive else []
     if predictive and decision:
         yield from _predicting_against_paying(predictive, decision, told)
@@ -43,7 +43,7 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _predicting_against_paying(
-    predictive: Predictive, decision: Decision, told: Sequence[str]
+    predictive: Predictive, decision: DecisionWorth, told: Sequence[str]
 ) -> Iterator[str]:
     """Only of what both measured; what was shuffled as one is simulated member by member."""
     paid = [row.group for row in decision.shapley if row.low > 0]

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from dovetail.analysis.contenders import BASELINE
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.policy_contest import Contest
-from dovetail.insight.decision import Decision
+from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import SOBOL, Factors
 from dovetail.insight.predictive import Predictive
-from dovetail.insight.workload import Workload
+from dovetail.insight.workload import WorkloadFigures
 from dovetail.text.durations import duration_text
 
 QUEUEING = 0.1  # of the time that jobs run: who waits longer stands in a queue worth ordering
 
 
 def dominant(
-    work: Workload | None,
+    work: WorkloadFigures | None,
     predictive: Predictive | None,
-    decision: Decision | None,
+    decision: DecisionWorth | None,
     contest: Contest | None,
 ) -> Iterator[str]:
     if work is not None and work.tail is not None:
@@ -44,7 +44,7 @@ def dominant(
         yield "Knowing more about jobs before they start does not shorten this schedule measurably."
 
 
-def moving(work: Workload | None, factors: Factors | None) -> Iterator[str]:
+def moving(work: WorkloadFigures | None, factors: Factors | None) -> Iterator[str]:
     """What decides the gain in general, and where this workload stands in it."""
     if factors is None or not factors.sobol:
         return
@@ -66,7 +66,7 @@ def _sure(factors: Factors) -> str:
     return f" Which of {', '.join(leaders)} comes first, these runs cannot tell." if leaders else ""
 
 
-def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
+def _here(work: WorkloadFigures | None, factors: Factors, names: Sequence[str]) -> str:
     """The value of those factors that the trace tells, and whether it was among those tried."""
     if work is None:
         return ""
@@ -92,7 +92,7 @@ def _here(work: Workload | None, factors: Factors, names: Sequence[str]) -> str:
     return f" Here: {', '.join(here)}." if here else ""
 
 
-def _service(work: Workload, contest: Contest | None) -> str:
+def _service(work: WorkloadFigures, contest: Contest | None) -> str:
     assert work.tail is not None
     tail = work.tail
     whose = "hundredth of the jobs" if work.jobs >= 200 else "job"

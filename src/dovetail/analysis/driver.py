@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, Part
+from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, AnalysisPart
 from dovetail.analysis.policy_contest import Contest
 from dovetail.analysis.progress import PartsProgress
 from dovetail.analysis.question import Question
-from dovetail.analysis.result_cache import Memory
+from dovetail.analysis.result_cache import ResultCache
 from dovetail.analysis.verdict import Verdict, verdict
 from dovetail.core.model import Node, Seconds
 from dovetail.experiments.progress_bar import ProgressBar
 from dovetail.experiments.workers import workers
-from dovetail.insight.catalogue import Catalogue
-from dovetail.insight.decision import Decision
+from dovetail.insight.catalogue import FeatureCatalogue
+from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.work import Progress
-from dovetail.insight.workload import Workload
+from dovetail.insight.workload import WorkloadFigures
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.page import describe_cluster
 from dovetail.text.counting import counted
@@ -44,12 +44,12 @@ class Analysis:
     seed: int
     interruption_s: tuple[Seconds, Seconds]  # to save and to restore, where the trace names none
     notes: tuple[str, ...]  # what the reader of the trace assumed, skipped or set right
-    workload: Workload
-    catalogue: Catalogue
+    workload: WorkloadFigures
+    catalogue: FeatureCatalogue
     contest: Contest | None
     predictive: Predictive | None
     rolling: Rolling | None
-    decision: Decision | None
+    decision: DecisionWorth | None
     factors: Factors | None
     verdict: Verdict
     problems: Mapping[str, str]  # parts that could not be measured at all
@@ -102,7 +102,7 @@ def answer(
     from dovetail.analysis.files import write
 
     question.check_policies()
-    memory = Memory(out, question.key(path)) if out else None
+    memory = ResultCache(out, question.key(path)) if out else None
     wanted = [part for part in PARTS if part.name in {*parts, *ALWAYS}]
     weights = {part.name: part.weight for part in wanted}
     with workers(executor) as pool, ProgressBar(quiet) as bar:
@@ -121,13 +121,13 @@ class Measuring:
 
     question: Question
     pool: Executor
-    memory: Memory | None
+    memory: ResultCache | None
     progress: PartsProgress
     results: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def run(self, parts: Sequence[Part]) -> None:
+    def run(self, parts: Sequence[AnalysisPart]) -> None:
         """All at once, so that no processor waits for the last task of a part."""
         threads = ThreadPoolExecutor(max(1, len(parts)))
         try:
@@ -136,7 +136,7 @@ class Measuring:
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _part(self, part: Part) -> None:
+    def _part(self, part: AnalysisPart) -> None:
         tell = self.progress.within(part.name, part.title)
         known = self.memory.recall(part.name) if self.memory else None
         if known is not None:
@@ -149,13 +149,13 @@ class Measuring:
                 self.memory.keep(part.name, (self.results[part.name], self.seconds[part.name]))
         self.progress.finish(part.name)
 
-    def _why_not(self, part: Part) -> str:
+    def _why_not(self, part: AnalysisPart) -> str:
         lacking = self.question.trace.lacking
         if lacking and part.name in NEED_EVERYTHING:
             return f"it needs {lacking[0]}, which the trace lacks"
         return ""
 
-    def _measure(self, part: Part, tell: Progress) -> None:
+    def _measure(self, part: AnalysisPart, tell: Progress) -> None:
         why = self._why_not(part)
         if why:
             self.problems[part.name] = why

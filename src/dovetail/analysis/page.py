@@ -13,7 +13,7 @@ from dovetail.analysis.sections.catalogue import catalogue_section, policies_sec
 from dovetail.analysis.sections.contest import contest_section
 from dovetail.analysis.sections.decision import decision_section
 from dovetail.analysis.sections.factors import factors_section
-from dovetail.analysis.sections.html import Drawn, bullets, section
+from dovetail.analysis.sections.html import ChartsDrawn, bullets, section
 from dovetail.analysis.sections.predictive import predictive_section
 from dovetail.analysis.sections.verdict import verdict_section
 from dovetail.analysis.sections.workload import workload_section
@@ -36,7 +36,7 @@ NAV = (
 
 
 def render(analysis: Analysis) -> str:
-    drawn = Drawn()
+    drawn = ChartsDrawn()
     sections = "\n".join(_sections(analysis, drawn))
     links = "".join(f'<li><a href="#{name}">{escape(text)}</a></li>' for name, text in NAV)
     return framed(
@@ -64,7 +64,7 @@ def _facts(analysis: Analysis) -> Iterator[str]:
     yield f"seed {analysis.seed}{', quick' if analysis.quick else ''}"
 
 
-def _sections(analysis: Analysis, drawn: Drawn) -> Iterator[str]:
+def _sections(analysis: Analysis, drawn: ChartsDrawn) -> Iterator[str]:
     problems = analysis.problems
     yield verdict_section(analysis.verdict, analysis.contest)
     yield workload_section(analysis.workload, drawn)

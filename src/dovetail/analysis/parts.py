@@ -18,7 +18,7 @@ Measure = Callable[[Question, Map, Progress], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnalysisPart:
     name: str
     title: str
     weight: float  # of all the time it takes
@@ -79,11 +79,11 @@ def _factors(question: Question, map: Map, progress: Progress) -> Any:
 
 NEED_EVERYTHING = ("rolling", "predictive", "decision")  # submissions and durations
 PARTS = (
-    Part("workload", "the workload", 1, _workload),
-    Part("catalogue", "features and factors", 1, _catalogue),
-    Part("rolling", "duration predictors, week by week", 8, _rolling),
-    Part("contest", "policies on this trace", 15, _contest),
-    Part("predictive", "what predicts durations", 25, _predictive),
-    Part("decision", "what knowing it is worth", 25, _decision),
-    Part("factors", "what moves the gain", 25, _factors),
+    AnalysisPart("workload", "the workload", 1, _workload),
+    AnalysisPart("catalogue", "features and factors", 1, _catalogue),
+    AnalysisPart("rolling", "duration predictors, week by week", 8, _rolling),
+    AnalysisPart("contest", "policies on this trace", 15, _contest),
+    AnalysisPart("predictive", "what predicts durations", 25, _predictive),
+    AnalysisPart("decision", "what knowing it is worth", 25, _decision),
+    AnalysisPart("factors", "what moves the gain", 25, _factors),
 )

@@ -15,7 +15,7 @@ WHOLE = "told the distribution of service of the whole trace; live it can only l
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PolicyChoice:
     policy: str
     why: str
     gain: float  # part of FIFO's mean completion time that it saves
@@ -24,14 +24,14 @@ class Choice:
     best: float  # part of the resamples in which it is the best
 
 
-def choices(contest: Contest | None) -> tuple[Choice, ...]:
+def choices(contest: Contest | None) -> tuple[PolicyChoice, ...]:
     """The best outright, the best that predicts nothing, the best that interrupts nobody; where
     these are one and the same, the next in line."""
     rows = [row for row in contest.tried if not row.reference] if contest else []
     if all_alike(rows):
         return ()
     rows = [row for row in rows if row.policy != BASELINE and row.gain > 0]
-    found: dict[str, Choice] = {}
+    found: dict[str, PolicyChoice] = {}
     for row, why in _ranked(rows):
         known = found.get(row.policy)
         if known is None and len(found) < NUMBER:
@@ -57,10 +57,10 @@ def _ranked(rows: Sequence[Tried]) -> Iterator[tuple[Tried, str]]:
     yield from ((row, "next in line") for row in rows)
 
 
-def _choice(row: Tried, why: str) -> Choice:
+def _choice(row: Tried, why: str) -> PolicyChoice:
     if row.told == "services" and WHOLE not in why:
         why = f"{why} ({WHOLE})"
-    return Choice(row.policy, why, row.gain, row.low, row.high, row.best)
+    return PolicyChoice(row.policy, why, row.gain, row.low, row.high, row.best)
 
 
 def gain_text(gain: float, low: float | None, high: float | None) -> str:
@@ -76,7 +76,7 @@ def percent(part: float | None) -> str:
     return f"{value:.1f} %" if abs(value) < 10 or 90 < abs(value) < 110 else f"{value:,.0f} %"
 
 
-def choice_text(choice: Choice, contest: Contest) -> str:
+def choice_text(choice: PolicyChoice, contest: Contest) -> str:
     """One sentence."""
     row = next(own for own in contest.tried if own.policy == choice.policy)
     base = next(own for own in contest.tried if own.policy == BASELINE)

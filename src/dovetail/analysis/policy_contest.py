@@ -10,9 +10,9 @@ from itertools import repeat
 
 import numpy as np
 
-from dovetail.analysis.contenders import BASELINE, COMPARED, REFERENCE, Entry, entries
+from dovetail.analysis.contenders import BASELINE, COMPARED, REFERENCE, Contender, entries
 from dovetail.analysis.question import Question
-from dovetail.analysis.stretches import Blocks, Ends, blocks_of, stretch
+from dovetail.analysis.stretches import EndsByBlock, TimeBlocks, blocks_of, stretch
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.experiments.experiment import Experiment, simulate
@@ -49,7 +49,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRuns:
     """How much of what an oracle gains remains with predictions, against one baseline."""
 
     policy: str
@@ -72,7 +72,7 @@ class Contest:
     blocks: str  # what was resampled, such as "8 weeks"
     predictor: str
     tried: tuple[Tried, ...]  # best mean first
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRuns, ...]
     not_measured: tuple[str, ...]
 
 
@@ -94,7 +94,7 @@ def contest(question: Question, map: Map = map, progress: Progress | None = None
     experiment = question.experiment(arrivals)
     blocks = blocks_of(arrivals)
     entered, predictor = entries(question)
-    ran: list[tuple[Entry, Ran]] = []
+    ran: list[tuple[Contender, Ran]] = []
     packed = pickle.dumps(experiment, pickle.HIGHEST_PROTOCOL)
     results = map(simulated, repeat(packed), [e.policy for e in entered], repeat(blocks))
     for entry, result in zip(entered, results, strict=False):
@@ -124,7 +124,7 @@ def _none(*why: str) -> Contest:
     return Contest(0, False, 0.0, 0.0, "", "", (), (), reasons)
 
 
-def _remarks(blocks: Blocks) -> list[str]:
+def _remarks(blocks: TimeBlocks) -> list[str]:
     if blocks.number > 1:
         return []
     return [
@@ -139,9 +139,9 @@ def _opened(packed: bytes) -> Experiment:
     return experiment
 
 
-def simulated(packed: bytes, policy: str, blocks: Blocks) -> Ran:
+def simulated(packed: bytes, policy: str, blocks: TimeBlocks) -> Ran:
     """One policy to the end; a policy that breaks, perhaps somebody else's, spoils only its row."""
-    ends = Ends(blocks)
+    ends = EndsByBlock(blocks)
     try:
         record = simulate(_opened(packed), policy, watching=ends)
     except DovetailError as error:
@@ -167,7 +167,7 @@ def _resampled(ran: Sequence[Ran], seed: int) -> np.ndarray:
     return means
 
 
-def _tried(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Tried, ...]:
+def _tried(ran: Sequence[tuple[Contender, Ran]], seed: int) -> tuple[Tried, ...]:
     means = _resampled([own for _, own in ran], seed)
     baseline = next(i for i, (entry, _) in enumerate(ran) if entry.policy == BASELINE)
     usual = float(ran[baseline][1].summary["mean_jct_s"])
@@ -182,7 +182,7 @@ def _tried(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Tried, ...]:
 
 
 def _row(
-    entry: Entry, own: Ran, usual: float, means: np.ndarray, gains: np.ndarray, best: float
+    entry: Contender, own: Ran, usual: float, means: np.ndarray, gains: np.ndarray, best: float
 ) -> Tried:
     figures = {key: float(value) for key, value in own.summary.items() if key != "policy"}
     low, high = _interval(gains, len(own.sums))
@@ -214,7 +214,7 @@ def _interval(values: np.ndarray, blocks: int) -> tuple[float | None, float | No
     return float(np.percentile(values, 2.5)), float(np.percentile(values, 97.5))
 
 
-def _kept(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Kept, ...]:
+def _kept(ran: Sequence[tuple[Contender, Ran]], seed: int) -> tuple[KeptRuns, ...]:
     """Of everyone who was told predictions and was told the truth too, the truth aside."""
     place = {entry.policy: i for i, (entry, _) in enumerate(ran)}
     means = _resampled([own for _, own in ran], seed)
@@ -231,18 +231,18 @@ def _kept(ran: Sequence[tuple[Entry, Ran]], seed: int) -> tuple[Kept, ...]:
     return tuple(sorted(found, key=_kept_order))
 
 
-def _kept_order(kept: Kept) -> tuple[bool, bool, bool]:
+def _kept_order(kept: KeptRuns) -> tuple[bool, bool, bool]:
     return kept.policy != COMPARED, kept.baseline != BASELINE, kept.predictor == HISTORY_MEAN
 
 
 def _share_kept(
-    ran: Sequence[tuple[Entry, Ran]],
+    ran: Sequence[tuple[Contender, Ran]],
     means: np.ndarray,
     place: dict[str, int],
     policy: str,
     predictor: str,
     baseline: str,
-) -> Kept:
+) -> KeptRuns:
     names = (baseline, f"{policy}:predictor={predictor}", f"{policy}:predictor=oracle")
     columns = [place[name] for name in names]
     usual, predicted, oracle = (float(ran[i][1].summary["mean_jct_s"]) for i in columns)
@@ -251,4 +251,4 @@ def _share_kept(
     known = shares[np.isfinite(shares)]
     low, high = _interval(known, len(ran[0][1].sums) if len(known) else 0)
     share = kept(usual, predicted, oracle)
-    return Kept(policy, predictor, baseline, usual, predicted, oracle, share, low, high)
+    return KeptRuns(policy, predictor, baseline, usual, predicted, oracle, share, low, high)

@@ -29,7 +29,7 @@ PLAIN = {
 }
 
 
-class Memory:
+class ResultCache:
     """Each value in a file of its own that has its name only when it is whole."""
 
     def __init__(self, out: Path, key: str) -> None:

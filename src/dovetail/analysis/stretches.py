@@ -19,7 +19,7 @@ WINDOWS = 40  # places at which a stretch may begin
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class TimeBlocks:
     """Equal lengths of time from the first submission on."""
 
     start_s: Seconds
@@ -33,16 +33,16 @@ class Blocks:
 
 
 @final
-class Ends:
+class EndsByBlock:
     """Completion times of finished jobs, added up by the block of their submission."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: TimeBlocks) -> None:
         self.watches = ENDS
         self._blocks: Final = blocks
         self.sums: Final = [0.0] * blocks.number
         self.counts: Final = [0] * blocks.number
 
-    def build(self, view: View) -> Ends:
+    def build(self, view: View) -> EndsByBlock:
         return self
 
     def waits(self, track: Track) -> None:
@@ -61,17 +61,17 @@ class Ends:
             self.counts[place] += 1
 
 
-def blocks_of(arrivals: Sequence[Arrival]) -> Blocks:
+def blocks_of(arrivals: Sequence[Arrival]) -> TimeBlocks:
     """Weeks; days or hours where there are too few weeks; else equal parts of what there is."""
     first, last = arrivals[0].at, arrivals[-1].at
     span = last - first
     for noun, length in LENGTHS:
         number = int(span // length) + 1
         if number >= ENOUGH:
-            return Blocks(first, length, number, f"{number} {noun}s")
+            return TimeBlocks(first, length, number, f"{number} {noun}s")
     if span <= 0:
-        return Blocks(first, 1.0, 1, "one moment")
-    return Blocks(first, span / ENOUGH, ENOUGH, f"{ENOUGH} equal parts of the trace")
+        return TimeBlocks(first, 1.0, 1, "one moment")
+    return TimeBlocks(first, span / ENOUGH, ENOUGH, f"{ENOUGH} equal parts of the trace")
 
 
 def stretch(arrivals: list[Arrival], most: int) -> list[Arrival]:

@@ -10,8 +10,15 @@ from dovetail.analysis.advice import Advice, advice
 from dovetail.analysis.contenders import BASELINE
 from dovetail.analysis.disagreement import disagreements
 from dovetail.analysis.dominant import dominant, moving
-from dovetail.analysis.policy_choice import CLOSE, Choice, all_alike, choices, gain_text, percent
-from dovetail.analysis.policy_contest import Kept
+from dovetail.analysis.policy_choice import (
+    CLOSE,
+    PolicyChoice,
+    all_alike,
+    choices,
+    gain_text,
+    percent,
+)
+from dovetail.analysis.policy_contest import KeptRuns
 from dovetail.analysis.question import Question
 from dovetail.predict.boosting import missing
 from dovetail.text.counting import counted
@@ -26,7 +33,7 @@ SURE = 0.95  # of the resamples: fewer make no clear lead
 class Verdict:
     dominant: tuple[str, ...]
     disagreements: tuple[str, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[PolicyChoice, ...]
     sureness: tuple[str, ...]
     worth_knowing: tuple[str, ...]  # what better predictions could bring at most
     record: tuple[Advice, ...]
@@ -121,7 +128,7 @@ def _worth_knowing(contest: Any) -> Iterator[str]:
         yield f"Predictions are means of the recent past: {missing()}."
 
 
-def _also(kept: Kept, others: Sequence[Kept]) -> str:
+def _also(kept: KeptRuns, others: Sequence[KeptRuns]) -> str:
     """Against plain FIFO everyone looks good where one large job holds up all behind it."""
     for own in others:
         same = (own.policy, own.predictor) == (kept.policy, kept.predictor)

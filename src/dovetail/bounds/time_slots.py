@@ -51,7 +51,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SlotRun:
     """One job in one way in one slot."""
 
     column: int
@@ -127,7 +127,9 @@ class Slotted:
     def _add_job(self, arrival: Arrival) -> None:
         options, slots = self._options(arrival), self._slots(arrival)
         runs = [
-            Run(self._column(0.0, 1.0, True), slot, option) for slot in slots for option in options
+            SlotRun(self._column(0.0, 1.0, True), slot, option)
+            for slot in slots
+            for option in options
         ]
         for number, slot in enumerate(slots):
             begins = number * len(options)
@@ -141,7 +143,7 @@ class Slotted:
         least = min(o.gpus * o.seconds * self._least[o.kind] for o in options) / HOUR_S
         return self._column(least, 1.0 if self._relaxed else 0.0, False)
 
-    def _add_slot(self, runs: Sequence[Run], slot: int) -> None:
+    def _add_slot(self, runs: Sequence[SlotRun], slot: int) -> None:
         """One way at a time, and only while a node is on."""
         self.rows.add([(run.column, -1.0) for run in runs], -1.0)
         for kind in dict.fromkeys(run.option.kind for run in runs):
@@ -183,7 +185,7 @@ class Slotted:
         room = [(column, float(k)) for k, column in enumerate(nodes, 1)]
         self.rows.add([*room, *((column, -gpus) for column, gpus in busy)], 0.0)
 
-    def _add_lateness(self, arrival: Arrival, runs: Sequence[Run], slots: range) -> None:
+    def _add_lateness(self, arrival: Arrival, runs: Sequence[SlotRun], slots: range) -> None:
         """The job is late by every slot after its deadline at whose end (strictly: beginning) it is
         not done; and by what no way can avoid."""
         late_per_s, deadline = self._costs.late_per_s(arrival.job), due(arrival.job)

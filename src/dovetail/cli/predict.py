@@ -23,7 +23,7 @@ from dovetail.jobfiles.jobs import to_job
 from dovetail.models.workload import Arrival
 from dovetail.predict.boosting import missing
 from dovetail.predict.learner import BOOSTED, HISTORY_MEAN, MIXTURE, RECENT_MEAN
-from dovetail.predict.memory import Memory, Story
+from dovetail.predict.memory import JobMemory, Story
 from dovetail.predict.reasons import Explained, explained
 from dovetail.text.durations import duration_text
 
@@ -60,7 +60,7 @@ def predict(
     if trace:  # which tells no commands
         job = replace(job, alike=(), amount=None)
     stories, now = told or _of_daemon(ctx.obj)
-    memory = Memory()
+    memory = JobMemory()
     memory.take_in(stories)
     found = explained(way, memory, job, now, duration_text)
     if as_json:

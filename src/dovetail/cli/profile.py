@@ -15,7 +15,7 @@ import click
 
 from dovetail.client.shell import environment
 from dovetail.core.errors import BadInput
-from dovetail.jobfiles.profile_table import Table, Timing, text_of
+from dovetail.jobfiles.profile_table import ProfileTable, Timing, text_of
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import figures_table
 
@@ -62,7 +62,7 @@ def profile(command: tuple[str, ...], **asked: Any) -> None:
     if out.is_dir():
         raise BadInput(f"cannot write {out}: it is a folder; name a file")
     timings = _timings(subject, asked)
-    table = Table(tuple(timings), asked["steps"], command)
+    table = ProfileTable(tuple(timings), asked["steps"], command)
     out.write_text(text_of(table))
     if asked["as_json"]:
         rows = {"file": str(out), "measured": [_row(own, table.steps) for own in timings]}
@@ -140,7 +140,7 @@ def _row(timing: Timing, steps: float | None) -> dict[str, Any]:
     return row if steps is None else {**row, "seconds": timing.seconds(steps)}
 
 
-def _listing(table: Table) -> str:
+def _listing(table: ProfileTable) -> str:
     heads = ["kind", "GPUs", "steps/s", "start-up", "watts", "all of it"]
     rows = [
         [

@@ -11,7 +11,7 @@ import click
 
 from dovetail.cli.live_screen import draw, has_keyboard, quits, screen
 from dovetail.cli.reach import command_again, print_lines
-from dovetail.cli.study_view import CHART_LINES, Scene, curves, frame
+from dovetail.cli.study_view import CHART_LINES, StudyScene, curves, frame
 from dovetail.client.connection import Client, Unreachable, quoted
 from dovetail.client.follow import patiently
 from dovetail.client.study_rows import (
@@ -52,7 +52,7 @@ def follow(client: Client, name: str, quiet: bool = False) -> dict[str, Any]:
 
 def watch(client: Client, study: dict[str, Any], keys: str = "q detaches") -> dict[str, Any]:
     """The live view; ends with what was seen last."""
-    scene = Scene(study, keys=keys)
+    scene = StudyScene(study, keys=keys)
     if study["state"] == CLOSED:
         return study
     with screen():
@@ -76,7 +76,7 @@ def _longer(pause_s: float) -> float:
     return min(pause_s * 1.5, _REDRAW_S)
 
 
-def _look(client: Client, before: Scene) -> Scene:
+def _look(client: Client, before: StudyScene) -> StudyScene:
     """While the daemon is away, what was seen last stays, and that it is away is said."""
     try:
         return before._replace(study=client.get(path_of(before.study["id"])), away="")

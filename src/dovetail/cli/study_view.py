@@ -151,7 +151,7 @@ def _layer(trial: Row, best: int | None) -> int:
 # ---------------------------------------------------------------------------------------- the screen
 
 
-class Scene(NamedTuple):
+class StudyScene(NamedTuple):
     """What the daemon said last."""
 
     study: Row
@@ -159,7 +159,9 @@ class Scene(NamedTuple):
     keys: str = "q leaves"
 
 
-def frame(scene: Scene, columns: int, lines: int, now: float, colours: bool = True) -> list[str]:
+def frame(
+    scene: StudyScene, columns: int, lines: int, now: float, colours: bool = True
+) -> list[str]:
     """Where it stands, the curves, and as many trials as there is room for."""
     above = _head(scene, columns, now, colours)
     left = lines - len(above)
@@ -170,7 +172,7 @@ def frame(scene: Scene, columns: int, lines: int, now: float, colours: bool = Tr
     return [*above, *drawn, "", *rows][:lines]
 
 
-def _head(scene: Scene, columns: int, now: float, colours: bool) -> list[str]:
+def _head(scene: StudyScene, columns: int, now: float, colours: bool) -> list[str]:
     study = scene.study
     left = clean(f"{study['name']}  {state_text(study)} · {study['policy']}")
     right = f"{time.strftime('%H:%M:%S', time.localtime(now))}  {scene.keys}"

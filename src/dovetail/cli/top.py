@@ -10,7 +10,7 @@ import click
 
 from dovetail.cli.live_screen import draw, has_keyboard, quits, screen
 from dovetail.cli.reach import command_again, with_client, with_forecast
-from dovetail.cli.top_screen import Scene, frame
+from dovetail.cli.top_screen import TopScene, frame
 from dovetail.client.connection import Client, Unreachable
 from dovetail.core.errors import BadInput
 
@@ -31,7 +31,7 @@ def top(client: Client, interval: float) -> None:
 
 
 def _watch(client: Client, interval: float) -> None:
-    scene = Scene()
+    scene = TopScene()
     forecast_at = drawn_at = -1e9
     size = (0, 0)
     while not quits():
@@ -46,7 +46,7 @@ def _watch(client: Client, interval: float) -> None:
             size = window
 
 
-def _look(client: Client, before: Scene, lines: int, fresh: bool) -> Scene:
+def _look(client: Client, before: TopScene, lines: int, fresh: bool) -> TopScene:
     """While the daemon is away, what was seen last stays, and that it is away is said."""
     try:
         found = client.get("/v1/jobs", limit=max(lines, 1) + 64)
@@ -58,9 +58,9 @@ def _look(client: Client, before: Scene, lines: int, fresh: bool) -> Scene:
             rows = [{**_expected(before, row["id"]), **row} for row in rows]
     except Unreachable as error:
         return before._replace(away=str(error))
-    return Scene(found, nodes, rows)
+    return TopScene(found, nodes, rows)
 
 
-def _expected(scene: Scene, job_id: str) -> dict[str, Any]:
+def _expected(scene: TopScene, job_id: str) -> dict[str, Any]:
     row = next((row for row in scene.rows if row["id"] == job_id), {})
     return {name: row.get(name) for name in ("expected_start", "expected_end")}

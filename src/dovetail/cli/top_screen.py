@@ -23,7 +23,7 @@ _BAR = 12
 _QUEUE = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "reason")
 
 
-class Scene(NamedTuple):
+class TopScene(NamedTuple):
     """What the daemon said last."""
 
     found: Mapping[str, Any] = {"running": 0, "waiting": 0, "policy": "", "trouble": "", "total": 0}
@@ -32,7 +32,7 @@ class Scene(NamedTuple):
     away: str = ""
 
 
-def frame(scene: Scene, columns: int, lines: int, now: float) -> list[str]:
+def frame(scene: TopScene, columns: int, lines: int, now: float) -> list[str]:
     """The head, the GPUs with what runs on them, and as much of the queue as there is room for."""
     head = [_head(scene, columns, now)]
     for trouble in (scene.away, scene.found["trouble"]):
@@ -46,7 +46,7 @@ def frame(scene: Scene, columns: int, lines: int, now: float) -> list[str]:
     return [*above, *_queue(scene, columns, lines - len(above))][:lines]
 
 
-def _head(scene: Scene, columns: int, now: float) -> str:
+def _head(scene: TopScene, columns: int, now: float) -> str:
     found = scene.found
     left = f"Dovetail  {found['running']:,} running, {found['waiting']:,} waiting"
     left += f" · {found['policy']}"
@@ -113,7 +113,7 @@ def _bar(row: Row) -> str:
 # ------------------------------------------------------------------------------------------- queue
 
 
-def _queue(scene: Scene, columns: int, room: int) -> list[str]:
+def _queue(scene: TopScene, columns: int, room: int) -> list[str]:
     waiting = [row for row in scene.rows if not row["placement"]]
     if not waiting:
         return [paint("Nothing waits.", "dim")] if room > 0 else []

@@ -26,7 +26,7 @@ _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 
 
 @final
-class Standing:
+class RunningKey:
     """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Key(Protocol):
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
 
-    def running(self, track: Track, view: View) -> Standing:
+    def running(self, track: Track, view: View) -> RunningKey:
         """The key of a job that holds GPUs."""
 
     def lasts(self, track: Track, view: View) -> Seconds:
@@ -67,7 +67,7 @@ RunningRow: TypeAlias = tuple[float, float, int, int, Track, float]
 
 
 @final
-class Order:
+class KeyOrder:
     """The index behind a key: one heap per shape."""
 
     def __init__(self, view: View, key: Key, preemptive: bool) -> None:
@@ -79,7 +79,9 @@ class Order:
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
-        self._sunk: dict[int, tuple[int, Track, Standing]] = {}  # by sequence: just joined a queue
+        self._sunk: dict[
+            int, tuple[int, Track, RunningKey]
+        ] = {}  # by sequence: just joined a queue
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._sunk_at: Seconds = 0.0
         self._displaced: dict[int, Track] = {}  # by sequence
@@ -194,7 +196,7 @@ class Order:
 
     # -------------------------------------------------------------------------------- the running
 
-    def _place_running(self, track: Track, standing: Standing) -> None:
+    def _place_running(self, track: Track, standing: RunningKey) -> None:
         placement = track.placement
         assert placement is not None
         pool = self._view.room.pool_of[placement.slices[0].node].index
@@ -250,7 +252,7 @@ class Order:
                 self._sunk[track.sequence] = (track.turn, track, standing)
                 self._sunk_at = now
                 behind = nextafter(standing.level, inf)
-                standing = Standing(behind, 0.0, standing.until, standing.tie)
+                standing = RunningKey(behind, 0.0, standing.until, standing.tie)
             self._place_running(track, standing)
 
     def _let_sunk_stand_before_the_waiting(self) -> None:
@@ -344,5 +346,5 @@ class OrderBy:
         self.key: Final = key
         self.preemptive: Final = preemptive
 
-    def build(self, view: View) -> Order:
-        return Order(view, self.key, self.preemptive)
+    def build(self, view: View) -> KeyOrder:
+        return KeyOrder(view, self.key, self.preemptive)

@@ -39,7 +39,7 @@ class Pool:
 
 
 @final
-class Search:
+class PlaceSearch:
     """What is known of the places that a pool has for a shape, once so many nodes were `returned`.
 
     What did not fit a node does not fit it until something is given back there.
@@ -458,16 +458,16 @@ class Room:
             del returned[:_RETURNED_KEPT]
             pool.forgotten += _RETURNED_KEPT
 
-    def search(self, pool: Pool, shape: Shape) -> Search:
+    def search(self, pool: Pool, shape: Shape) -> PlaceSearch:
         """What is known of the pool's places for the shape, brought up to date."""
-        searches: dict[int, Search] | None = shape.searches
+        searches: dict[int, PlaceSearch] | None = shape.searches
         if searches is None:
             searches = shape.searches = {}
             self.watched = True
         search = searches.get(pool.index)
         upto = pool.forgotten + len(pool.returned)
         if search is None or search.upto < pool.forgotten:
-            search = searches[pool.index] = Search(upto)
+            search = searches[pool.index] = PlaceSearch(upto)
         elif search.upto < upto:
             nodes = 0
             for n in pool.returned[search.upto - pool.forgotten :]:

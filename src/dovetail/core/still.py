@@ -107,8 +107,7 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
     state.unplaceable.update({k: why for k, why in still.unplaceable.items() if k in known})
     state.notes.update(still.notes)
     for name, copies in still.kinds.items():
-        if copies:
-            state.kind(name).take_up(state, copies)  # a still may be set going more than once
+        state.kind(name).take_up(state, copies)  # a still may be set going more than once
     return state
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dovetail.core.model import Seconds
-from dovetail.store import Ended, Filter, Store
+from dovetail.store import EndedJob, Filter, Store
 from dovetail.text.durations import duration_text
 
 TOLERANCE_S = 2.0
@@ -27,7 +27,7 @@ _MOST_AT_ONCE = 1000
 _MOST_STRETCHES = 500
 
 
-class Stretch(NamedTuple):
+class ClockStretch(NamedTuple):
     """From `since` on, second 0 of the journal was at `epoch` in the world."""
 
     since: Seconds
@@ -50,7 +50,7 @@ class Clock:
         now = max(ticks() + last["offset"] if goes_on else wall() - self.epoch, not_before)
         self._offset: Final = now - ticks()
         if not goes_on:  # by the wall clock, which may be wrong from here on
-            self._keep([*self._stretches, Stretch(now, self.epoch)])
+            self._keep([*self._stretches, ClockStretch(now, self.epoch)])
         store.set_meta(_CLOCK, json.dumps({"boot": boot_id(), "offset": self._offset}))
 
     def __call__(self) -> Seconds:
@@ -66,7 +66,7 @@ class Clock:
         n = bisect_right(self._stretches, (at, inf)) - 1
         return at + self._stretches[max(n, 0)].epoch
 
-    def _keep(self, stretches: list[Stretch]) -> None:
+    def _keep(self, stretches: list[ClockStretch]) -> None:
         self._stretches = stretches[-_MOST_STRETCHES:]
         self._store.set_meta(_EPOCHS, json.dumps(self._stretches))
 
@@ -84,10 +84,10 @@ class Clock:
             return ""
         before, wrong = self._stretches, self._first_wrong(now, wall())
         if wrong is None:
-            self._keep([*before, Stretch(now, self.epoch + by)])
+            self._keep([*before, ClockStretch(now, self.epoch + by)])
             since = f"from {_told(wall())} on"
         else:
-            shifted = [Stretch(own.since, own.epoch + by) for own in before[wrong:]]
+            shifted = [ClockStretch(own.since, own.epoch + by) for own in before[wrong:]]
             self._keep(before[:wrong] + shifted)
             self._mend_rows(before[wrong:], by)
             since = f"since {_told(shifted[0].began)}, and times noted meanwhile were put right"
@@ -104,17 +104,17 @@ class Clock:
                 return n
         return None
 
-    def _mend_rows(self, wrong: list[Stretch], by: Seconds) -> None:
+    def _mend_rows(self, wrong: list[ClockStretch], by: Seconds) -> None:
         """Jobs that ended under the wrong clock ended at other times."""
         since, before = wrong[0].began, None
-        rows: list[Ended] = []
+        rows: list[EndedJob] = []
         while page := self._store.history(Filter(since=since), _MOST_AT_ONCE, before):
             rows += page
             before = page[-1]
         for own in rows:
             row = _shifted(json.loads(own.row), since, by)
             self._store.add_ended(
-                Ended(own.job_id, own.seq, row["ended_at"], own.user, own.name, json.dumps(row))
+                EndedJob(own.job_id, own.seq, row["ended_at"], own.user, own.name, json.dumps(row))
             )
 
 
@@ -131,9 +131,9 @@ def _shifted(row: dict[str, Any], since: float, by: Seconds) -> dict[str, Any]:
     return row
 
 
-def _stretches(store: Store) -> list[Stretch]:
+def _stretches(store: Store) -> list[ClockStretch]:
     kept = json.loads(store.meta(_EPOCHS) or "[]")
-    return [Stretch(*own) for own in kept] or [Stretch(0.0, store.epoch)]
+    return [ClockStretch(*own) for own in kept] or [ClockStretch(0.0, store.epoch)]
 
 
 def _told(at: float) -> str:

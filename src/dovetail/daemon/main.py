@@ -29,7 +29,7 @@ from dovetail.daemon.history.ledger import Ledger
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.retention_settings import Keep, keep_of
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
-from dovetail.daemon.history.running_costs import PAST, Account
+from dovetail.daemon.history.running_costs import PAST, RunningCosts
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import NO_TABLE, AsSet, settable, table_of
@@ -48,7 +48,7 @@ from dovetail.home import Home, check_own
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.predict.speed import SpeedPredictor
-from dovetail.store import Reader, Store
+from dovetail.store import JournalReader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
 from dovetail.workloads.study.kind import studies_of
@@ -102,7 +102,7 @@ class Daemon:
         self.store: Final = Store.open(home.journal)
         self.notices: Final = Notices(self.store)
         self.notices.add(self.store.notice)
-        self.reader: Final = Reader(home.journal)
+        self.reader: Final = JournalReader(home.journal)
         self.state: Final = recover(self.store)
         self._settle_whose()
         self.group: Final = settings.group or self.store.meta("group") or DEFAULT_GROUP
@@ -161,7 +161,7 @@ class Daemon:
         self.service.recall_arrays(self.state)
         self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
-        self.account: Final = Account(self.reader, self.costs)
+        self.account: Final = RunningCosts(self.reader, self.costs)
         self.keep: Final = self._keep()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = Upkeep(

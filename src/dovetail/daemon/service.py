@@ -53,7 +53,7 @@ from dovetail.daemon.users.limits import Allowed, Limits
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
-from dovetail.store import Ended, Filter, Reader, Store
+from dovetail.store import EndedJob, Filter, JournalReader, Store
 from dovetail.worlds.shortage import is_short
 from dovetail.worlds.world import World
 
@@ -70,7 +70,7 @@ class Parts:
     world: World
     desk: Desk
     store: Store
-    reader: Reader
+    reader: JournalReader
     book: Book
     chosen: Chosen
     clock: Clock
@@ -551,7 +551,7 @@ class Service:
         return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
 
     @staticmethod
-    def row_of_ended(ended: Ended) -> dict[str, Any]:
+    def row_of_ended(ended: EndedJob) -> dict[str, Any]:
         row: dict[str, Any] = json.loads(ended.row)
         return row
 
@@ -568,7 +568,7 @@ class Service:
         return self._parts.clock
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> JournalReader:
         return self._parts.reader
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, Final
 from dovetail.core.entries import Event
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
-from dovetail.daemon.history.running_costs import Account, Kept
+from dovetail.daemon.history.running_costs import KeptCosts, RunningCosts
 from dovetail.store import Store
 
 log = logging.getLogger("dovetail.daemon")
@@ -28,7 +28,7 @@ class Snapshots:
     """One every so many entries. All but the taking happens on the thread of the loop."""
 
     def __init__(
-        self, store: Store, account: Account, ask: Callable[[Request], Any], every: int
+        self, store: Store, account: RunningCosts, ask: Callable[[Request], Any], every: int
     ) -> None:
         self._store: Final = store
         self._account: Final = account
@@ -55,20 +55,22 @@ class Snapshots:
         kept = self._taken()
         self._ask(partial(self._saved, kept))
 
-    def _taken(self) -> Kept | None:
+    def _taken(self) -> KeptCosts | None:
         try:
             return self._account.snapshot()
         except Exception:  # the next start reads more entries, and nothing is lost
             log.exception("no snapshot could be taken")
             return None
 
-    def _saved(self, kept: Kept | None, view: View, now: Seconds) -> tuple[Sequence[Event], None]:
+    def _saved(
+        self, kept: KeptCosts | None, view: View, now: Seconds
+    ) -> tuple[Sequence[Event], None]:
         self._thread = None
         if kept is None or not self._save(kept):
             self._seq = self._store.last_seq  # not again at once
         return (), None
 
-    def _save(self, kept: Kept) -> bool:
+    def _save(self, kept: KeptCosts) -> bool:
         self._store.set_meta(kept.key, kept.value)
         saved = self._store.save_snapshot(kept.seq, kept.text)
         if saved:

@@ -11,11 +11,11 @@ import click
 
 from dovetail.core.errors import BadInput
 from dovetail.experiments.pareto import Objective
-from dovetail.results.record import JobRow, RunRecord
+from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.traces.spreadsheets import escaped
 
 
-class Failed(Protocol):
+class FailedRun(Protocol):
     """A policy that has no run, and why."""
 
     @property
@@ -80,7 +80,7 @@ def write_comparison(
     runs: Sequence[RunRecord],
     title: str,
     objective: Objective | None = None,
-    failures: Sequence[Failed] = (),
+    failures: Sequence[FailedRun] = (),
 ) -> None:
     """A folder for each run, all summaries in one file (of one that failed its reason), and the
     report."""
@@ -90,7 +90,7 @@ def write_comparison(
     write_page(out, runs, title, objective, failures)
 
 
-def summaries_of(runs: Sequence[RunRecord], failures: Sequence[Failed]) -> list[dict[str, Any]]:
+def summaries_of(runs: Sequence[RunRecord], failures: Sequence[FailedRun]) -> list[dict[str, Any]]:
     """One for each policy; of one that failed its name and why."""
     failed = [{"policy": one.name, "failure": one.reason} for one in failures]
     return [*(dict(run.summary) for run in runs), *failed]
@@ -101,7 +101,7 @@ def write_page(
     runs: Sequence[RunRecord],
     title: str,
     objective: Objective | None = None,
-    failures: Sequence[Failed] = (),
+    failures: Sequence[FailedRun] = (),
 ) -> None:
     from dovetail.reports import write_report
 
@@ -115,16 +115,16 @@ def write_run(folder: Path, run: RunRecord) -> None:
     write_jobs(folder / JOBS, run.jobs)
 
 
-def write_jobs(path: Path, jobs: Sequence[JobRow]) -> None:
+def write_jobs(path: Path, jobs: Sequence[JobOutcome]) -> None:
     import csv
 
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(JobRow._fields)
+        writer.writerow(JobOutcome._fields)
         writer.writerows(_safe(job) for job in jobs)
 
 
-def _safe(job: JobRow) -> JobRow:
+def _safe(job: JobOutcome) -> JobOutcome:
     """In the hands of a spreadsheet: names are users' own."""
     names = escaped(job.job_id), escaped(job.user), escaped(job.tenant)
     return job._replace(job_id=names[0], user=names[1], tenant=names[2])

@@ -16,7 +16,7 @@ from dovetail.core.errors import DovetailError
 from dovetail.experiments.experiment import Experiment, simulate, unfinished
 from dovetail.experiments.files import JOURNAL
 from dovetail.experiments.progress_bar import ProgressBar
-from dovetail.experiments.time_left import Pace
+from dovetail.experiments.time_left import WorkPace
 from dovetail.experiments.workers import processors
 from dovetail.results.record import RunRecord
 
@@ -35,7 +35,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class RunOutcomes(Generic[T]):
     """What came of several: a result or a failure for each, in order."""
 
     results: Sequence[T | Failure]
@@ -56,7 +56,7 @@ class Outcome(Generic[T]):
 
 def simulate_all(
     experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
-) -> Outcome[RunRecord]:
+) -> RunOutcomes[RunRecord]:
     """One record per policy, in their order, or why there is none."""
 
     def one(number: int, tell: Callable[[int], object]) -> RunRecord:
@@ -76,7 +76,7 @@ def each(
     doing: str,
     quiet: bool,
     abandon: Callable[[int], object] = lambda number: None,
-) -> Outcome[T]:
+) -> RunOutcomes[T]:
     """What `work(number, tell)` gives for each, in order; `tell` hears how much of its size is done.
 
     As many processes as there are processors. One that fails costs the others nothing, and those that
@@ -84,15 +84,15 @@ def each(
     error is raised.
     """
     forks = len(names) > 1 and hasattr(os, "fork")
-    pace = Pace(sizes, processors() if forks else 1)
+    pace = WorkPace(sizes, processors() if forks else 1)
     with _ending_when_told(), ProgressBar(quiet, doing) as bar:
         if forks:
             return _Side(names, work, pace, bar, abandon).by_side()
-        return Outcome([_alone(number, work, pace, bar) for number in range(len(names))])
+        return RunOutcomes([_alone(number, work, pace, bar) for number in range(len(names))])
 
 
 def _alone(
-    number: int, work: Callable[[int, Callable[[int], object]], T], pace: Pace, bar: ProgressBar
+    number: int, work: Callable[[int, Callable[[int], object]], T], pace: WorkPace, bar: ProgressBar
 ) -> T:
     pace.begin(number)
 
@@ -147,7 +147,7 @@ class _Side(Generic[T]):
         self,
         names: Sequence[str],
         work: Callable[[int, Callable[[int], object]], T],
-        pace: Pace,
+        pace: WorkPace,
         bar: ProgressBar,
         abandon: Callable[[int], object],
     ) -> None:
@@ -159,7 +159,7 @@ class _Side(Generic[T]):
         self._results: dict[int, T | Failure] = {}
         self._errors: list[Exception] = []
 
-    def by_side(self) -> Outcome[T]:
+    def by_side(self) -> RunOutcomes[T]:
         stopped = 0
         try:
             self._run_all()
@@ -178,7 +178,7 @@ class _Side(Generic[T]):
             raise self._errors[0]
         for number, name in enumerate(self._names):
             self._results.setdefault(number, Failure(name, _STOPPED))
-        return Outcome([self._results[number] for number in range(len(self._names))], stopped)
+        return RunOutcomes([self._results[number] for number in range(len(self._names))], stopped)
 
     def _run_all(self) -> None:
         waiting, most = list(range(len(self._names)))[::-1], processors()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dovetail.experiments.files import Failed
+from dovetail.experiments.files import FailedRun
 from dovetail.experiments.pareto import Objective
 from dovetail.policies import registry
 from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
@@ -42,7 +42,7 @@ _OTHER_ENDS = ("failed", "cancelled", "refused")
 def table(
     summaries: Sequence[Summary],
     objective: Objective | None = None,
-    failures: Sequence[Failed] = (),
+    failures: Sequence[FailedRun] = (),
 ) -> str:
     """One row per policy; times in a readable unit. What it costs follows, where that is known, or
     the figures of the objective with who is on the front. Who failed has a row with the reason."""

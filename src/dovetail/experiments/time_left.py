@@ -10,7 +10,7 @@ from statistics import fmean
 from dovetail.text.durations import duration_text
 
 
-class Pace:
+class WorkPace:
     """Who has begun when, how much of each is done, and what that says about the rest."""
 
     def __init__(

@@ -52,7 +52,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class FeatureCatalogue:
     items: tuple[Item, ...]
     lacking: tuple[Lacking, ...]
 
@@ -60,7 +60,7 @@ class Catalogue:
         return sum(item.status == status for item in self.items)
 
 
-def catalogue(trace: Trace, nodes: Sequence[Node], tenants: int = 0) -> Catalogue:
+def catalogue(trace: Trace, nodes: Sequence[Node], tenants: int = 0) -> FeatureCatalogue:
     """`tenants`: how many have a quota."""
     found = evidence(trace, nodes, tenants)
     columns = {plain(name): name for name in trace.columns}
@@ -69,7 +69,7 @@ def catalogue(trace: Trace, nodes: Sequence[Node], tenants: int = 0) -> Catalogu
         for row in _rows()["item"]
     )
     status = {item.id: item.status for item in items}
-    return Catalogue(items, tuple(_lacking(row, status) for row in _rows()["lacking"]))
+    return FeatureCatalogue(items, tuple(_lacking(row, status) for row in _rows()["lacking"]))
 
 
 @cache

@@ -21,10 +21,10 @@ from dovetail.insight.worth import (
     SHUFFLED,
     SIGMAS,
     ArmKey,
-    Decision,
+    DecisionWorth,
+    MeanJct,
     Measured,
     Noise,
-    Outcome,
     Shuffled,
     Worth,
 )
@@ -32,7 +32,7 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
 from dovetail.text.counting import counted
 
-__all__ = ["Decision", "Noise", "Outcome", "Shuffled", "Worth", "decision"]
+__all__ = ["DecisionWorth", "MeanJct", "Noise", "Shuffled", "Worth", "decision"]
 
 # Least attained service in steps that double. LAS itself looks again at every quantum: too slow.
 UNAWARE = "tiresias:queues=10"
@@ -55,7 +55,7 @@ def decision(
     quick: bool = False,
     map: Map = map,
     progress: Progress | None = None,
-) -> Decision:
+) -> DecisionWorth:
     """`groups`: those of `features_of(arrivals)` to value, the first seven of all if not given.
     The busiest stretch of `jobs` is simulated, and the predictor learns from all that ended before;
     not given, they are as many as the time of a run allows."""
@@ -89,8 +89,8 @@ def decision(
     return Measured(policy, unaware, chosen, counted, known, seed, notes).decision()
 
 
-def _nothing(policy: str, unaware: str, why: tuple[str, ...]) -> Decision:
-    return Decision(policy, unaware, 0, (), (), (), (), (), None, (None, None), (), why)
+def _nothing(policy: str, unaware: str, why: tuple[str, ...]) -> DecisionWorth:
+    return DecisionWorth(policy, unaware, 0, (), (), (), (), (), None, (None, None), (), why)
 
 
 def _columns(features: Features, groups: Coalition) -> tuple[str, ...]:

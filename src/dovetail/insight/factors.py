@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dovetail.insight import sampling
 from dovetail.insight.blocks import middle_95
-from dovetail.insight.made_up import FACTORS, FIFO, Factor, Look, gains
+from dovetail.insight.made_up import FACTORS, FIFO, Factor, FactorDesign, gains
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.policies.registry import find
 
@@ -25,9 +25,9 @@ __all__ = [
     "Factor",
     "Factors",
     "Flip",
-    "Index",
     "Leaders",
     "Screened",
+    "SobolIndex",
     "factors",
 ]
 
@@ -57,7 +57,7 @@ class Screened:
 
 
 @dataclass(frozen=True)
-class Index:
+class SobolIndex:
     """Sobol: the part of the variance of log(JCT / JCT of FIFO) that a factor explains."""
 
     policy: str
@@ -101,7 +101,7 @@ class Factors:
     jobs: int  # of every made-up trace
     runs: int  # simulations made
     morris: tuple[Screened, ...]
-    sobol: tuple[Index, ...]
+    sobol: tuple[SobolIndex, ...]
     flips: tuple[Flip, ...]
     not_measured: tuple[str, ...]
     leaders: tuple[Leaders, ...] = ()
@@ -170,7 +170,7 @@ class _Field:
         k = points.shape[-1]
         seeds = tuple(range(self.seed, self.seed + worlds))
         pieces = np.array_split(points.reshape(-1, k), _tasks(points.size // k))
-        looks = [Look(self.factors, own, self.policies, self.jobs, seeds) for own in pieces]
+        looks = [FactorDesign(self.factors, own, self.policies, self.jobs, seeds) for own in pieces]
         found = np.concatenate(self.crew.each(gains, looks))
         shaped: np.ndarray = found.reshape(*points.shape[:-1], worlds, len(self.policies))
         return shaped
@@ -191,7 +191,7 @@ def _gaps(found: Sequence[np.ndarray], policies: Sequence[str]) -> list[str]:
     ]
 
 
-Row = TypeVar("Row", Screened, Index)
+Row = TypeVar("Row", Screened, SobolIndex)
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def _screened(
     return _Told(rows, draws)
 
 
-def _shares(field: _Field, values: np.ndarray, seed: int) -> _Told[Index]:
+def _shares(field: _Field, values: np.ndarray, seed: int) -> _Told[SobolIndex]:
     if not sampling.can_estimate():
         return _Told([], {}, (sampling.MISSING,))
     rows, draws, notes = [], {}, []
@@ -240,7 +240,7 @@ def _shares(field: _Field, values: np.ndarray, seed: int) -> _Told[Index]:
         for number, factor in enumerate(field.factors):
             first = (float(found.first[number]), *middle_95(found.first_draws[number]))
             total = (float(found.total[number]), *middle_95(found.total_draws[number]))
-            rows.append(Index(policy, factor.name, *first, *total))
+            rows.append(SobolIndex(policy, factor.name, *first, *total))
     rows.sort(key=lambda row: (field.policies.index(row.policy), -row.total))
     return _Told(rows, draws, tuple(notes))
 

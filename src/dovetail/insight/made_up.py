@@ -55,7 +55,7 @@ FACTORS = (
 
 
 @dataclass(frozen=True)
-class Look:
+class FactorDesign:
     """Points in the box of factors, and who is tried at each of them, in how many worlds."""
 
     factors: tuple[Factor, ...]
@@ -65,7 +65,7 @@ class Look:
     seeds: tuple[int, ...]
 
 
-def gains(look: Look) -> np.ndarray:
+def gains(look: FactorDesign) -> np.ndarray:
     """By point, world and policy: log(mean completion time / that of FIFO). NaN: it got nowhere."""
     import numpy as np
 
@@ -78,7 +78,7 @@ def gains(look: Look) -> np.ndarray:
     return found
 
 
-def _gains(values: Mapping[str, float], look: Look, seed: int) -> list[float]:
+def _gains(values: Mapping[str, float], look: FactorDesign, seed: int) -> list[float]:
     import numpy as np
 
     scene = world(values, look.jobs, seed)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dovetail.insight.features import HISTORY, LEVELS, Features
 from dovetail.insight.learners import ADDITIVE, BOOSTED, GROUP_MEAN, MISSING, can_boost
 from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
-from dovetail.insight.rolling import Errors, Round, Trial, dropped_in, measured_in
-from dovetail.insight.shapes import Shape, shapes_of
+from dovetail.insight.rolling import Errors, PeriodResult, Round, dropped_in, measured_in
+from dovetail.insight.shapes import FeatureShape, shapes_of
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.text.counting import counted
 
@@ -59,7 +59,7 @@ class Predictive:
     by_level: tuple[Score, ...]  # of the boosted model, as more becomes known
     importance: tuple[Importance, ...]  # by permutation: the one to rank by
     dropped: tuple[Importance, ...]  # by training again without: what the others cannot replace
-    shapes: tuple[Shape, ...]
+    shapes: tuple[FeatureShape, ...]
     not_measured: tuple[str, ...]
 
 
@@ -89,7 +89,7 @@ def predictive(
     by_level = [_score(BOOSTED, level, trials) for level in LEVELS]
     importance = _importance(list(groups), trials, seed)
     dropped: list[Importance] = []
-    shapes: list[Shape] = []
+    shapes: list[FeatureShape] = []
     if can_boost():
         dropped = _dropped(crew, rounds, trials, importance, seed)
         shapes = crew.each(shapes_of, rounds[-1:])[0]
@@ -136,7 +136,7 @@ def members(group: str) -> tuple[str, ...]:
     return _JOINED if group == _AS_ONE else (group,)
 
 
-def _score(model: str, level: str, trials: Sequence[Trial]) -> Score | None:
+def _score(model: str, level: str, trials: Sequence[PeriodResult]) -> Score | None:
     found = [trial.errors[model, level] for trial in trials if (model, level) in trial.errors]
     if not found:
         return None
@@ -154,7 +154,9 @@ def _score(model: str, level: str, trials: Sequence[Trial]) -> Score | None:
     )
 
 
-def _importance(groups: Sequence[str], trials: Sequence[Trial], seed: int) -> list[Importance]:
+def _importance(
+    groups: Sequence[str], trials: Sequence[PeriodResult], seed: int
+) -> list[Importance]:
     """Blocks drawn again are periods, each with one of its shuffles."""
     jobs = [trial.shuffled_jobs for trial in trials]
     found = []
@@ -185,7 +187,7 @@ def _of_shuffles(
 def _dropped(
     crew: Crew,
     rounds: Sequence[Round],
-    trials: Sequence[Trial],
+    trials: Sequence[PeriodResult],
     importance: Sequence[Importance],
     seed: int,
 ) -> list[Importance]:
@@ -225,4 +227,4 @@ def _ranked(found: Sequence[tuple[str, Spread, Spread]]) -> list[Importance]:
     return sorted(rows, key=lambda row: -row.mean)
 
 
-__all__ = ["Errors", "Importance", "Predictive", "Score", "Shape", "members", "predictive"]
+__all__ = ["Errors", "FeatureShape", "Importance", "Predictive", "Score", "members", "predictive"]

@@ -49,7 +49,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Trial:
+class PeriodResult:
     """What one period showed. `rises` and `losses`: by group, of every shuffle."""
 
     errors: Mapping[tuple[str, str], Errors]  # by model and level
@@ -58,13 +58,13 @@ class Trial:
     shuffled_jobs: int = 0
 
 
-def measured_in(own: Round) -> Trial:
+def measured_in(own: Round) -> PeriodResult:
     """Every model and level, and what shuffling each group spoils."""
     features, rows = own.features, own.period.rows
     judge = _Judge(features, own.period, own.seed)
     errors = {(GROUP_MEAN, HISTORY): judge.errors(group_mean(features, rows))}
     if not can_boost():
-        return Trial(errors)
+        return PeriodResult(errors)
     with one_thread():
         for level in LEVELS:
             names = features.upto(level)
@@ -75,7 +75,7 @@ def measured_in(own: Round) -> Trial:
         names = features.upto(HISTORY)
         model = learned(ADDITIVE, features, names, own.period.past, own.quick)
         errors[ADDITIVE, HISTORY] = judge.errors(model.predict(matrix(features, names, rows)))
-    return Trial(errors, rises, losses, jobs)
+    return PeriodResult(errors, rises, losses, jobs)
 
 
 def dropped_in(work: tuple[Round, tuple[str, ...]]) -> list[Errors]:

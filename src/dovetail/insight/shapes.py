@@ -17,7 +17,7 @@ _SAMPLE = 500
 
 
 @dataclass(frozen=True)
-class Shape:
+class FeatureShape:
     """How one feature alone moves the prediction, in the additive model: read as a factor."""
 
     feature: str
@@ -27,7 +27,7 @@ class Shape:
     reach: float  # the largest factor over the least: how far it moves predictions at all
 
 
-def shapes_of(own: Round) -> list[Shape]:
+def shapes_of(own: Round) -> list[FeatureShape]:
     """Of every feature known before the start, learnt from the past of this period."""
     import numpy as np
 
@@ -40,7 +40,9 @@ def shapes_of(own: Round) -> list[Shape]:
     return sorted(shapes, key=lambda shape: -shape.reach)
 
 
-def _shape(features: Features, own: Round, model: Any, known: np.ndarray, place: int) -> Shape:
+def _shape(
+    features: Features, own: Round, model: Any, known: np.ndarray, place: int
+) -> FeatureShape:
     import numpy as np
 
     name = features.upto(HISTORY)[place]
@@ -54,7 +56,7 @@ def _shape(features: Features, own: Round, model: Any, known: np.ndarray, place:
     shown = tuple(labels[int(v)] for v in values) if labels else tuple(float(v) for v in values)
     group = next(group for group, columns in features.groups.items() if name in columns)
     reach = float(factors.max() / factors.min()) if len(factors) else 1.0
-    return Shape(name, group, shown, tuple(float(f) for f in factors), reach)
+    return FeatureShape(name, group, shown, tuple(float(f) for f in factors), reach)
 
 
 def _values(column: np.ndarray, categorical: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ LEAST = 20  # jobs in that part, or the index says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class TailFit:
     """`index` is Hill's: P(longer than t) falls as t to the minus that; below 2 the variance, below
     1 even the mean is not settled by any number of jobs."""
 
@@ -39,13 +39,13 @@ class Tail:
     ]  # times, and the part of the jobs that run longer
 
 
-def tail_of(arrivals: Sequence[Arrival]) -> Tail:
+def tail_of(arrivals: Sequence[Arrival]) -> TailFit:
     durations = np.sort([arrival.work_s for arrival in arrivals])
     service = np.sort([gpu_seconds(arrival) for arrival in arrivals])
     index, low, high, why = _hill(durations)
     total = float(service.sum())
     top = service[-max(1, len(service) // 100) :]
-    return Tail(
+    return TailFit(
         mean_s=float(durations.mean()),
         median_s=float(np.median(durations)),
         p90_s=float(np.percentile(durations, 90)),

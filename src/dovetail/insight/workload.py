@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.core.model import Node, Seconds
 from dovetail.insight.arriving import Arriving, arriving
 from dovetail.insight.loading import Loaded, loaded, too_large
-from dovetail.insight.tails import Tail, tail_of
+from dovetail.insight.tails import TailFit, tail_of
 from dovetail.models.workload import Arrival
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
@@ -37,7 +37,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class SubmissionWeek:
     """One week of submissions: drift shows here."""
 
     start_s: Seconds
@@ -49,7 +49,7 @@ class Week:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class WorkloadFigures:
     jobs: int
     span_s: Seconds  # from the first to the last submission
     gpu_hours: float
@@ -57,18 +57,18 @@ class Workload:
     tenants: int
     owner: str  # what jobs are told apart by: "user", "tenant" or nothing
     arriving: Arriving | None
-    tail: Tail | None
+    tail: TailFit | None
     sizes: tuple[Share, ...]
     owners: tuple[Share, ...]  # those with most GPU-hours, then all others as one
     owners_in_all: int
     ends: tuple[int, ...] | None  # jobs by ENDS; None where the trace does not tell
     load: Loaded | None
-    weeks: tuple[Week, ...]
+    weeks: tuple[SubmissionWeek, ...]
     notices: tuple[str, ...]  # what a reader of the figures should know
     not_measured: tuple[str, ...]
 
 
-def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
+def workload(trace: Trace, nodes: Sequence[Node]) -> WorkloadFigures:
     """Everything that can be seen without simulating; what cannot is named with the reason."""
     arrivals, lacking = trace.arrivals, trace.lacking
     has_times, has_durations = "submit_s" not in lacking, "duration_s" not in lacking
@@ -81,7 +81,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
     arrived = arriving(at, trace.began_at) if has_times and span_s > 0 else None
     tail = tail_of(arrivals) if has_durations else None
     load = loaded(arrivals, sum(node.gpus for node in nodes)) if has_times and tail else None
-    return Workload(
+    return WorkloadFigures(
         jobs=len(arrivals),
         span_s=span_s,
         gpu_hours=sum(map(gpu_seconds, arrivals)) / HOUR_S,
@@ -104,7 +104,7 @@ def workload(trace: Trace, nodes: Sequence[Node]) -> Workload:
 def _not_measured(
     trace: Trace,
     arrived: Arriving | None,
-    tail: Tail | None,
+    tail: TailFit | None,
     load: Loaded | None,
     owner: str,
     ends: tuple[int, ...] | None,
@@ -145,7 +145,7 @@ def _not_measured(
     return said
 
 
-def _notices(weeks: Sequence[Week]) -> Iterator[str]:
+def _notices(weeks: Sequence[SubmissionWeek]) -> Iterator[str]:
     """A log that begins thin holds, of its first jobs, only those that lived until it began."""
     usual = float(np.median([week.jobs for week in weeks])) if len(weeks) >= THIN_OF else 0.0
     thin = list(takewhile(lambda week: week.jobs < THIN * usual, weeks))
@@ -219,7 +219,7 @@ def _by_size(arrivals: Sequence[Arrival]) -> tuple[Share, ...]:
     return tuple(_share(label, members) for (_, label), members in sorted(classes.items()))
 
 
-def _weeks(arrivals: Sequence[Arrival]) -> tuple[Week, ...]:
+def _weeks(arrivals: Sequence[Arrival]) -> tuple[SubmissionWeek, ...]:
     """Of seven days from the first submission; longer where there would be too many to see."""
     first, last = arrivals[0].at, arrivals[-1].at
     length = WEEK_S * max(1, -(-int((last - first) // WEEK_S + 1) // MOST_WEEKS))
@@ -229,8 +229,8 @@ def _weeks(arrivals: Sequence[Arrival]) -> tuple[Week, ...]:
     return tuple(_week(number * length, members) for number, members in sorted(weeks.items()))
 
 
-def _week(start_s: Seconds, members: Sequence[Arrival]) -> Week:
+def _week(start_s: Seconds, members: Sequence[Arrival]) -> SubmissionWeek:
     hours = sum(map(gpu_seconds, members)) / HOUR_S
     lasted = [arrival.work_s for arrival in members]
     p25_s, median_s, p75_s = (float(np.percentile(lasted, part)) for part in (25, 50, 75))
-    return Week(start_s, len(members), hours, p25_s, median_s, p75_s)
+    return SubmissionWeek(start_s, len(members), hours, p25_s, median_s, p75_s)

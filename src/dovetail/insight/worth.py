@@ -32,7 +32,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MeanJct:
     """The mean completion time of one way to schedule, with a 95 % interval."""
 
     name: str
@@ -62,12 +62,12 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionWorth:
     policy: str  # the one that needs durations
     unaware: str  # the one that needs none
     jobs: int  # simulated
     groups: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]  # "fifo", unaware, "nothing known", "all known", "oracle"
+    outcomes: tuple[MeanJct, ...]  # "fifo", unaware, "nothing known", "all known", "oracle"
     ablation: tuple[Worth, ...]  # all known, less this group and trained again
     shapley: tuple[Worth, ...]  # they add up to "nothing known" less "all known"
     noise: tuple[Noise, ...]
@@ -89,19 +89,19 @@ class Measured:
     seed: int
     notes: Sequence[str] = field(default=())
 
-    def decision(self) -> Decision:
+    def decision(self) -> DecisionWorth:
         notes = list(self.notes)
         if not self._finished.any():
             notes.insert(0, "what knowledge is worth: no job could run on this cluster")
             where = (None, (None, None))
-            return Decision(
+            return DecisionWorth(
                 *(self.policy, self.unaware, 0, self.groups, (), (), (), ()), *where, (), (*notes,)
             )
         stops, between = self._stops_paying()
         if self._nobody_waits():
             stops, between = None, (None, None)
             notes.insert(0, "what knowledge is worth: hardly a job waits, so any order will do")
-        return Decision(
+        return DecisionWorth(
             self.policy,
             self.unaware,
             len(self._finished),
@@ -148,13 +148,13 @@ class Measured:
         gain = self._of(FIFO, "", 0).mean() - self._noise(0.0).mean()
         return bool(abs(gain) < _SAME)
 
-    def _outcomes(self) -> list[Outcome]:
+    def _outcomes(self) -> list[MeanJct]:
         rows = {FIFO: self._of(FIFO, "", 0), self.unaware: self._of(self.unaware, "", 0)}
         if len(self.known):
             rows[NOTHING] = self.known[0][self._finished]
             rows[ALL] = self.known[-1][self._finished]
         rows[ORACLE] = self._noise(0.0)
-        return [Outcome(name, *self._spread(times)) for name, times in rows.items()]
+        return [MeanJct(name, *self._spread(times)) for name, times in rows.items()]
 
     def _ablation(self) -> list[Worth]:
         """What the mean grows by when one group goes and the others must replace it."""

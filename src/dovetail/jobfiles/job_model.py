@@ -20,7 +20,7 @@ DEFAULT_GRACE_S = 60.0
 Kind = TypeVar("Kind", bound=BaseModel)
 
 
-class Part(BaseModel):
+class FieldTable(BaseModel):
     """A frozen table of known fields; a field that is null counts as left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,7 +33,7 @@ class Part(BaseModel):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class Resources(Part):
+class Resources(FieldTable):
     """What must be free for the job to start."""
 
     accelerators: fields.Accelerators = Field(
@@ -90,7 +90,7 @@ class Resources(Part):
         return self
 
 
-class Checkpoint(Part):
+class Checkpoint(FieldTable):
     """How the job saves its progress when it is asked to stop."""
 
     grace: fields.Grace = Field(
@@ -104,7 +104,7 @@ class Checkpoint(Part):
     )
 
 
-class Elastic(Part):
+class Elastic(FieldTable):
     """The job can use any number of GPUs in this range."""
 
     min: fields.SomeGpus = Field(default=1, description="It cannot run on fewer GPUs.")
@@ -117,7 +117,7 @@ class Elastic(Part):
         return self
 
 
-class Profile(Part):
+class Profile(FieldTable):
     """Times as `dovetail profile` has measured them."""
 
     file: fields.Folder = Field(description="What `dovetail profile` has written.")
@@ -131,7 +131,7 @@ class Profile(Part):
         return {"file": given} if isinstance(given, str) else given
 
 
-class JobSpec(Part):
+class JobSpec(FieldTable):
     """A job for Dovetail: what to run, what it needs, how it is to be treated."""
 
     name: fields.Label = Field(default="", description="What listings call it.")

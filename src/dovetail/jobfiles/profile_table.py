@@ -43,7 +43,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ProfileTable:
     timings: tuple[Timing, ...]
     steps: float | None = None  # of the whole job
     command: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Table:
         return [Option(own.kind, own.gpus, own.seconds(whole)) for own in self.timings]
 
 
-def text_of(table: Table) -> str:
+def text_of(table: ProfileTable) -> str:
     """YAML, a line for each way."""
     lines = ["# By dovetail profile. A job file names it: profile: THIS FILE"]
     if table.command:
@@ -80,7 +80,7 @@ def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else json.dumps(value)
 
 
-def read_table(path: str) -> Table:
+def read_table(path: str) -> ProfileTable:
     from dovetail.jobfiles.yaml_files import located, text_of
 
     found, _ = located(text_of(path), path)
@@ -89,7 +89,7 @@ def read_table(path: str) -> Table:
         raise BadInput(f"{path}: there is nothing under measured; have dovetail profile write it")
     timings = tuple([_timing(path, number, row) for number, row in enumerate(rows, 1)])
     steps = found.get("steps")
-    return Table(timings, None if steps is None else _number(f"{path}: steps", steps))
+    return ProfileTable(timings, None if steps is None else _number(f"{path}: steps", steps))
 
 
 def _timing(path: str, number: int, row: object) -> Timing:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dovetail.core.errors import BadInput
-from dovetail.jobfiles.sbatch_lines import Option, options
+from dovetail.jobfiles.sbatch_lines import SbatchOption, options
 
 DAY, HOUR, MINUTE = 86_400, 3600, 60
 DAYS_FIRST = re.compile(r"(\d{1,9})-(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
@@ -36,25 +36,25 @@ REASONS = {
 }
 
 
-class Request:
+class SbatchRequest:
     """What the options so far ask for. (A dataclass would take longer to import than all the rest.)"""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
         self.gpus: dict[str, tuple[str, int]] = {}  # by option: the kind and the number
         self.cpus_per_task: int | None = None
-        self.tasks: dict[str, tuple[int, Option]] = {}  # by option
+        self.tasks: dict[str, tuple[int, SbatchOption]] = {}  # by option
         self.variables: dict[str, str] = {}  # that Slurm sets for options
         self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
         self.notices: list[str] = []
-        self.ignored: list[Option] = []
+        self.ignored: list[SbatchOption] = []
 
 
 def parse_sbatch(
     script: str, args: Sequence[str] = (), source: str = ""
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a job description, ready to be sent, and what the user should know."""
-    request = Request()
+    request = SbatchRequest()
     try:
         for option in options(script, request.notices):
             _take(option, request)
@@ -75,7 +75,7 @@ def parse_sbatch(
     return request.fields, [*request.notices, *_told_ignored(request.ignored)]
 
 
-def _take(option: Option, request: Request) -> None:
+def _take(option: SbatchOption, request: SbatchRequest) -> None:
     take = TAKEN.get(option.name)
     if take is None:
         if option.name not in NEEDLESS:
@@ -87,7 +87,7 @@ def _take(option: Option, request: Request) -> None:
         raise BadInput(f"line {option.line}: {option!s:.80}: {error}") from None
 
 
-def _told_ignored(options: Sequence[Option]) -> list[str]:
+def _told_ignored(options: Sequence[SbatchOption]) -> list[str]:
     """One sentence for all, and why where there is more to say."""
     if not options:
         return []
@@ -96,28 +96,28 @@ def _told_ignored(options: Sequence[Option]) -> list[str]:
     return [f"not used: {', '.join(names)}{''.join(f'; {reason}' for reason in reasons)}"]
 
 
-def _as(name: str) -> Callable[[Option, Request], None]:
+def _as(name: str) -> Callable[[SbatchOption, SbatchRequest], None]:
     """Taken as it is, under our name."""
 
-    def take(option: Option, request: Request) -> None:
+    def take(option: SbatchOption, request: SbatchRequest) -> None:
         request.fields[name] = _given(option)
 
     return take
 
 
-def _given(option: Option) -> str:
+def _given(option: SbatchOption) -> str:
     if not option.value:
         raise ValueError("it has no value")
     return option.value
 
 
-def _count(option: Option) -> int:
+def _count(option: SbatchOption) -> int:
     if not re.fullmatch(r"\d{1,6}", option.value):
         raise ValueError("a whole number is needed")
     return int(option.value)
 
 
-def _time(option: Option, request: Request) -> None:
+def _time(option: SbatchOption, request: SbatchRequest) -> None:
     seconds = _slurm_seconds(_given(option))
     if seconds:
         request.fields["time_limit"] = seconds
@@ -140,7 +140,7 @@ def _slurm_seconds(text: str) -> int:
     raise ValueError("a time such as 90 (minutes), 1:30:00 or 1-12:00:00 is needed")
 
 
-def _gres(option: Option, request: Request) -> None:
+def _gres(option: SbatchOption, request: SbatchRequest) -> None:
     for own in _given(option).split(","):
         name, *rest = own.removeprefix("gres/").split("(")[0].replace("=", ":").split(":")
         if name == "gpu":
@@ -149,7 +149,7 @@ def _gres(option: Option, request: Request) -> None:
             request.ignored.append(option._replace(value=own))
 
 
-def _gpus(option: Option, request: Request) -> None:
+def _gpus(option: SbatchOption, request: SbatchRequest) -> None:
     asked = _given(option).split(",")
     if len(asked) > 1:
         raise ValueError("a job has GPUs of one kind; name one")
@@ -164,16 +164,16 @@ def _kind_and_count(parts: list[str]) -> tuple[str, int]:
     return "".join(kind), int(count)
 
 
-def _cpus(option: Option, request: Request) -> None:
+def _cpus(option: SbatchOption, request: SbatchRequest) -> None:
     request.cpus_per_task = _count(option)
     request.variables["SLURM_CPUS_PER_TASK"] = str(request.cpus_per_task)
 
 
-def _tasks(option: Option, request: Request) -> None:
+def _tasks(option: SbatchOption, request: SbatchRequest) -> None:
     request.tasks[option.name] = (max(_count(option), 1), option)
 
 
-def _check_tasks(request: Request, script: str) -> None:
+def _check_tasks(request: SbatchRequest, script: str) -> None:
     """The script runs once, and starts its tasks by `srun`. More of them than one node may have would
     need another."""
     each = request.tasks.get("ntasks-per-node")
@@ -212,20 +212,20 @@ def _check_steps(script: str) -> None:
                 raise BadInput(f"line {number}: srun {problem}") from None
 
 
-def _nodes(option: Option, request: Request) -> None:
+def _nodes(option: SbatchOption, request: SbatchRequest) -> None:
     least = _given(option).split("-")[0]
     if not least.isdecimal() or int(least[:9]) != 1:
         raise ValueError("a job runs on one machine; ask for 1 node")
 
 
-def _memory(option: Option, request: Request) -> None:
+def _memory(option: SbatchOption, request: SbatchRequest) -> None:
     match = SIZE.fullmatch(option.value)
     if match is None:
         raise ValueError("a size such as 4G or 500M is needed")
     request.memory = (option.name, int(match[1]), UNIT_NAMES[match[2].lower()])
 
 
-def _signal(option: Option, request: Request) -> None:
+def _signal(option: SbatchOption, request: SbatchRequest) -> None:
     match = SIGNAL.fullmatch(_given(option))
     if match is None:
         raise ValueError("a signal and seconds are needed, such as USR1@90")
@@ -234,13 +234,13 @@ def _signal(option: Option, request: Request) -> None:
         request.notices.append(f"{option}: it is told to stop by SIGTERM, not by {match[1]}")
 
 
-def _nice(option: Option, request: Request) -> None:
+def _nice(option: SbatchOption, request: SbatchRequest) -> None:
     if not re.fullmatch(r"-?\d{1,9}", option.value or str(DEFAULT_NICE)):
         raise ValueError("a whole number is needed")
     request.fields["priority"] = -int(option.value or DEFAULT_NICE)
 
 
-def _dependency(option: Option, request: Request) -> None:
+def _dependency(option: SbatchOption, request: SbatchRequest) -> None:
     ids: list[str] = []
     for piece in _given(option).split(","):
         kind, *jobs = piece.split(":")
@@ -250,7 +250,7 @@ def _dependency(option: Option, request: Request) -> None:
     request.fields["after"] = ids
 
 
-def _requeue(option: Option, request: Request) -> None:
+def _requeue(option: SbatchOption, request: SbatchRequest) -> None:
     request.fields["preemptible"] = "restart" if option.name == "requeue" else True
 
 
@@ -259,7 +259,7 @@ def _without_values(script: str) -> str:
     return re.sub(r"(?m)^(#SBATCH\s.*--export[= ]).*$", r"\1(set)", script)
 
 
-def _export(option: Option, request: Request) -> None:
+def _export(option: SbatchOption, request: SbatchRequest) -> None:
     """Variables that are set; the others come along in any case."""
     words = _given(option).split(",")
     envs = dict(word.split("=", 1) for word in words if "=" in word)
@@ -269,7 +269,7 @@ def _export(option: Option, request: Request) -> None:
         request.notices.append("--export: the job gets all variables of your shell all the same")
 
 
-def _resources(request: Request) -> dict[str, Any]:
+def _resources(request: SbatchRequest) -> dict[str, Any]:
     """A script that asks for no GPU gets none, as under Slurm."""
     told = request.tasks.get("ntasks") or request.tasks.get("ntasks-per-node")
     tasks = min(told[0] if told else 1, MOST_TASKS)
@@ -286,7 +286,7 @@ def _resources(request: Request) -> dict[str, Any]:
     return found
 
 
-def _all_gpus(request: Request, tasks: int) -> tuple[str, int]:
+def _all_gpus(request: SbatchRequest, tasks: int) -> tuple[str, int]:
     """--gpus counts them all; the others are per node, of which there is one, or per task."""
     for name in ("gpus", "gpus-per-node", "gres", "gpus-per-task"):
         if name in request.gpus:
@@ -297,14 +297,14 @@ def _all_gpus(request: Request, tasks: int) -> tuple[str, int]:
     return "", 0
 
 
-def _all_memory(request: Request, gpus: int, cpus: int) -> str:
+def _all_memory(request: SbatchRequest, gpus: int, cpus: int) -> str:
     """--mem=0 asks for all there is: a job that names no amount may use it."""
     name, amount, unit = request.memory
     total = amount * {"mem": 1, "mem-per-cpu": cpus, "mem-per-gpu": gpus}[name]
     return f"{total}{unit}" if total else ""
 
 
-TAKEN: Mapping[str, Callable[[Option, Request], None]] = {
+TAKEN: Mapping[str, Callable[[SbatchOption, SbatchRequest], None]] = {
     "account": _as("tenant"),
     "array": _as("array"),
     "chdir": _as("workdir"),

@@ -48,7 +48,7 @@ BARE = {  # options that take no value, or one only after "="
 }
 
 
-class Option(NamedTuple):
+class SbatchOption(NamedTuple):
     """One option of a `#SBATCH` line, by its long name."""
 
     name: str
@@ -64,7 +64,7 @@ def is_script(text: str) -> bool:
     return text.startswith("#!") or f"\n{MARK}" in f"\n{text}"
 
 
-def options(script: str, notices: list[str]) -> Iterator[Option]:
+def options(script: str, notices: list[str]) -> Iterator[SbatchOption]:
     """In order. Like Slurm, looks no further than the first command of the script."""
     begun = False
     for number, line in enumerate(script.split("\n"), 1):
@@ -85,13 +85,13 @@ def _words(text: str, line: int) -> list[str]:
         raise BadInput(f"line {line}: {MARK} cannot be read: {str(error).lower()}") from None
 
 
-def _of_line(words: list[str], line: int) -> Iterator[Option]:
+def _of_line(words: list[str], line: int) -> Iterator[SbatchOption]:
     waiting = words[::-1]
     while waiting:
         name, value = _name_and_value(waiting.pop(), line)
         if value is None and name not in BARE and waiting and not _is_option(waiting[-1]):
             value = waiting.pop()
-        yield Option(name, value or "", line)
+        yield SbatchOption(name, value or "", line)
 
 
 def _is_option(word: str) -> bool:

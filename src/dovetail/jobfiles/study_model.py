@@ -12,7 +12,7 @@ from dovetail.core.errors import BadInput
 from dovetail.jobfiles import fields, study_fields, texts
 from dovetail.jobfiles.complaint import Complaint
 from dovetail.jobfiles.explain import Lines, explain
-from dovetail.jobfiles.job_model import JobSpec, Part, checked
+from dovetail.jobfiles.job_model import FieldTable, JobSpec, checked
 from dovetail.jobfiles.launch import short_name
 from dovetail.jobfiles.study_text import Filling, problem
 from dovetail.tune import sampling
@@ -28,7 +28,7 @@ NOT_OF_A_STUDY = {  # fields of a job that a study cannot have
 }
 
 
-class Budget(Part):
+class Budget(FieldTable):
     """What the study may use; it is closed when one of them is spent."""
 
     time: fields.Duration | None = Field(

@@ -14,7 +14,7 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
 from dovetail.models.hourly import HOUR_S
-from dovetail.planning.request import NO_ANSWER, TIME_FORMAT, BadRequest, Request, Wanted
+from dovetail.planning.request import NO_ANSWER, TIME_FORMAT, BadRequest, PlanRequest, Wanted
 from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import Oracle
@@ -50,7 +50,7 @@ class Placed:
     seconds: Seconds  # until it ends
 
 
-def planned(request: Request, policy: str | None = None, limit_s: Seconds = inf) -> Planned:
+def planned(request: PlanRequest, policy: str | None = None, limit_s: Seconds = inf) -> Planned:
     """What to run where, by the policy, else by the method that the request names; a search ends
     after that long."""
     decider = _policy(request, policy)
@@ -71,7 +71,7 @@ def planned(request: Request, policy: str | None = None, limit_s: Seconds = inf)
     return Planned(_told(request, placed), notes)
 
 
-def _policy(request: Request, text: str | None) -> Policy:
+def _policy(request: PlanRequest, text: str | None) -> Policy:
     if text is None:
         method = (request.method or USUAL).removesuffix("_sim")
         if method not in METHODS:
@@ -84,7 +84,7 @@ def _policy(request: Request, text: str | None) -> Policy:
     return make(text, consolidated, knowledge)
 
 
-def _state(request: Request) -> State:
+def _state(request: PlanRequest) -> State:
     """The cluster as the request describes it."""
     state = State()
     for node in request.nodes:
@@ -116,7 +116,7 @@ def _decided(policy: Policy, state: State, notes: list[str]) -> Sequence[Action]
     return list(actions)
 
 
-def _placed(request: Request, state: State) -> list[Placed]:
+def _placed(request: PlanRequest, state: State) -> list[Placed]:
     placed = []
     for wanted in request.jobs:
         track = state.tracks.get(wanted.job.id)
@@ -128,7 +128,7 @@ def _placed(request: Request, state: State) -> list[Placed]:
     return placed
 
 
-def _told(request: Request, placed: Sequence[Placed]) -> Mapping[str, Any]:
+def _told(request: PlanRequest, placed: Sequence[Placed]) -> Mapping[str, Any]:
     """Costs and times in six digits each, as the service prints them before it adds them up."""
     first_s = min([one.seconds for one in placed], default=inf)
     busy: dict[str, int] = {}
@@ -154,14 +154,14 @@ def _told(request: Request, placed: Sequence[Placed]) -> Mapping[str, Any]:
     }
 
 
-def _cost(request: Request, one: Placed, busy: int, first_s: Seconds) -> float:
+def _cost(request: PlanRequest, one: Placed, busy: int, first_s: Seconds) -> float:
     """The job's part of its node until the first job ends, and what being late by then costs."""
     part = request.costs.per_hour(one.kind, busy) * one.gpus / busy
     late = request.costs.late_per_s(one.wanted.job) * _late_s(request, one, first_s)
     return part * first_s / HOUR_S + late
 
 
-def _late_s(request: Request, one: Placed, after_s: Seconds) -> Seconds:
+def _late_s(request: PlanRequest, one: Placed, after_s: Seconds) -> Seconds:
     deadline = one.wanted.job.deadline
     assert deadline is not None
     return max(0.0, request.now + after_s - deadline)

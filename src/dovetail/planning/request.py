@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PlanRequest:
     """Everything that the decision rests on. Time counts from the first submission."""
 
     now: Seconds
@@ -53,7 +53,7 @@ class Request:
     seed: int | None = None
 
 
-def read_request(data: object) -> Request:
+def read_request(data: object) -> PlanRequest:
     given = _object(data, "the request")
     given = _object(given.get("request", given), "the request")  # as in the recorded files
     jobs = _part(given, "jobs", NO_JOBS)
@@ -71,7 +71,7 @@ def read_request(data: object) -> Request:
     cluster = [_node(name, _object(node, f"node {name!r}")) for name, node in nodes.items()]
     running = _object(given.get("currentScheduling") or {}, "currentScheduling")
     by_node = {name: _number(node, "cost", f"node {name!r}", 0.0) for name, node in nodes.items()}
-    return Request(
+    return PlanRequest(
         (now - began).total_seconds(),
         began,
         [

@@ -16,7 +16,7 @@ from dovetail.core.entries import Action, Wake
 from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
 from dovetail.core.model import WHOLE_GPU, Shape
-from dovetail.core.orders import Key, Order, OrderBy, RunningRow, WaitingRow, heappop, heappush
+from dovetail.core.orders import Key, KeyOrder, OrderBy, RunningRow, WaitingRow, heappop, heappush
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
 from dovetail.core.track import Track
@@ -95,7 +95,7 @@ class ListScheduler:
         self._rising: Final = bool(getattr(key, "rising", False))
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
-        self._order: Order | None = None
+        self._order: KeyOrder | None = None
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
@@ -141,14 +141,14 @@ class ListScheduler:
         """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
         return self._order_in(view).rows()
 
-    def _order_in(self, view: View) -> Order:
+    def _order_in(self, view: View) -> KeyOrder:
         """The view's order for our key, looked up once per view and not at every decision."""
         order = view.index(self._spec)
-        assert isinstance(order, Order)
+        assert isinstance(order, KeyOrder)
         self._seen, self._order = view, order
         return order
 
-    def _could_preempt(self, view: View, order: Order, row: WaitingRow) -> bool:
+    def _could_preempt(self, view: View, order: KeyOrder, row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
         for pool in view.room.pools:
             if self._worst_that_gives_way(view, order, pool, row) is not None:
@@ -161,7 +161,7 @@ class ListScheduler:
             plan.start(track)
 
     def _start_by_preempting(
-        self, view: View, plan: Plan, order: Order, heads: list[WaitingRow], row: WaitingRow
+        self, view: View, plan: Plan, order: KeyOrder, heads: list[WaitingRow], row: WaitingRow
     ) -> bool:
         """Make room by stopping running jobs that stand behind this one, the worst first."""
         if view.room.tenants and not view.room.within_quota(row[3].shape):
@@ -176,7 +176,7 @@ class ListScheduler:
         return False
 
     def _take_over(
-        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
     ) -> list[RunningRow]:
         """Start the job on GPUs of the worst running ones; those that were stopped, none if in vain.
 
@@ -198,7 +198,7 @@ class ListScheduler:
         return found
 
     def _take_over_tried(
-        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop one after the other until there is a place; not before there may be one."""
         track, found, stopped = row[3], list[RunningRow](), 0
@@ -223,7 +223,7 @@ class ListScheduler:
         return []
 
     def _take_over_counted(
-        self, view: View, plan: Plan, order: Order, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop those that are needed once so many would be free that there may be a place."""
         track = row[3]
@@ -253,7 +253,7 @@ class ListScheduler:
         return []
 
     def _next_victim(
-        self, view: View, order: Order, pool: Pool, row: WaitingRow
+        self, view: View, order: KeyOrder, pool: Pool, row: WaitingRow
     ) -> RunningRow | None:
         """The worst running job if it gives way to this one; it is set aside."""
         worst = self._worst_that_gives_way(view, order, pool, row)
@@ -262,7 +262,7 @@ class ListScheduler:
         return worst
 
     def _worst_that_gives_way(
-        self, view: View, order: Order, pool: Pool, row: WaitingRow
+        self, view: View, order: KeyOrder, pool: Pool, row: WaitingRow
     ) -> RunningRow | None:
         worst = order.worst(pool)
         if worst is None or not self._gives_way(worst[5] * view.now - worst[0], worst, row):
@@ -281,7 +281,7 @@ class ListScheduler:
             return -running[2] - _AHEAD_OF_ALL_WAITING
         return running[4].sequence
 
-    def _with_wake(self, view: View, order: Order, plan: Plan) -> Sequence[Action]:
+    def _with_wake(self, view: View, order: KeyOrder, plan: Plan) -> Sequence[Action]:
         """Look again when a standing changes, if anyone will be waiting then."""
         if view.waiting_count + plan.net_stops <= 0:
             return plan.actions

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
 from dovetail.core.plan import Place
-from dovetail.core.room import ROUNDING, Pool, Room, Search
+from dovetail.core.room import ROUNDING, PlaceSearch, Pool, Room
 
 _Choose = Callable[[Room, Pool, int], Placement]
 
@@ -208,7 +208,7 @@ def _fewest_free(room: Room, pool: Pool, shape: Shape) -> tuple[int, int] | None
     return None
 
 
-def _first_with_host(room: Room, search: Search, shape: Shape, nodes: int) -> int:
+def _first_with_host(room: Room, search: PlaceSearch, shape: Shape, nodes: int) -> int:
     """The first of the nodes with CPUs and memory for all of the shape; -1: none of them. Those that
     have not are remembered."""
     nodes &= ~search.lacking
@@ -270,7 +270,9 @@ def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
     return placement
 
 
-def _spread_with_host(room: Room, pool: Pool, shape: Shape, search: Search) -> Placement | None:
+def _spread_with_host(
+    room: Room, pool: Pool, shape: Shape, search: PlaceSearch
+) -> Placement | None:
     """From the nodes with the most free GPUs, of each as many as its CPUs and memory allow."""
     slices: list[Slice] = []
     gpus, part, bit = shape.gpus, 1 / shape.gpus, room.bit

@@ -14,7 +14,7 @@ from dovetail.core.plan import Place
 from dovetail.models.cost import Costs
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
-from dovetail.predict.learned import Told, learns
+from dovetail.predict.learned import LearnedAnswer, learns
 from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.predict.speed import SpeedPredictor
 
@@ -104,7 +104,7 @@ class Knowledge:
             return self.predictors[text]
         predictor: Predictor = self._make(PREDICTORS, text)
         if self.told and learns(predictor):
-            return Told(self.told, partial(source_of, PREDICTORS, text))
+            return LearnedAnswer(self.told, partial(source_of, PREDICTORS, text))
         return predictor
 
     def speeds_named(self, text: str) -> SpeedPredictor:

@@ -57,7 +57,7 @@ MEANING: Final = {
 }
 
 
-class Known(NamedTuple):
+class KnownAtSubmission(NamedTuple):
     """What is known of a job at its submission. Logarithms are of seconds plus one."""
 
     levels: tuple[float, ...]  # in the order of LEVELS; not a number: unknown
@@ -104,7 +104,7 @@ class Chronicle:
         self._told += 1
         heappush(self._due, (at, self._told, job.id, job, seconds))
 
-    def submits(self, job: Job, at: Seconds) -> Known:
+    def submits(self, job: Job, at: Seconds) -> KnownAtSubmission:
         """What is known of it, from before that time; it is counted from now on."""
         known = self.of(job, at)
         command, named, users = _followed(job)
@@ -114,11 +114,11 @@ class Chronicle:
             self.lore.group(key).latest.comes(job.id)
         return known
 
-    def now_of(self, job: Job, at: Seconds) -> Known:
+    def now_of(self, job: Job, at: Seconds) -> KnownAtSubmission:
         """What is known of it if it came right after that time; it is not counted."""
         return self.of(job, nextafter(at, inf))
 
-    def of(self, job: Job, at: Seconds) -> Known:
+    def of(self, job: Job, at: Seconds) -> KnownAtSubmission:
         while self._due and self._due[0][0] < at:
             self._see(*heappop(self._due))
         finest, *_, sized, named, users, everyone = [
@@ -137,7 +137,7 @@ class Chronicle:
             log1p(len(like.running)), *opened,
         )  # fmt: skip
         mean, answer = self.lore.mean(job), self.lore.of(job)
-        return Known(
+        return KnownAtSubmission(
             levels,
             others,
             nan if mean is None else log1p(mean),

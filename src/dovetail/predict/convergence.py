@@ -25,7 +25,7 @@ _NOTHING_KNOWN = (0.0, 1.0, 1.0, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class LossForecast:
     """What a loss will be at some later step: a normal distribution."""
 
     mean: float
@@ -53,19 +53,19 @@ class Decay:
     shape: float = 1.0  # of the kernel: a
     scale: float = 1.0  # and b
 
-    def forecast(self, losses: Sequence[float], step: int) -> Forecast:
+    def forecast(self, losses: Sequence[float], step: int) -> LossForecast:
         """The loss at a later step of a curve with these losses so far."""
         return self.forecasts(losses, [step])[0]
 
-    def forecasts(self, losses: Sequence[float], steps: Sequence[int]) -> list[Forecast]:
+    def forecasts(self, losses: Sequence[float], steps: Sequence[int]) -> list[LossForecast]:
         told = _told(losses)
         if len(told) < len(losses) / 2:  # it diverges
-            hopeless = Forecast(self.asymptote + 10 * self.height + self.spread, self.noise)
+            hopeless = LossForecast(self.asymptote + 10 * self.height + self.spread, self.noise)
             return [hopeless] * len(steps)
         later = np.array(steps, float)
         alone = self.spread**2 + self.height**2 * self._decay(2 * later)
         if not told:
-            return [Forecast(self.asymptote, sqrt(variance)) for variance in alone.tolist()]
+            return [LossForecast(self.asymptote, sqrt(variance)) for variance in alone.tolist()]
         ages, values = _thinned(told)
         known = self._covariance(ages, ages) + self.noise**2 * np.eye(len(ages))
         ahead = self._covariance(later, ages)
@@ -74,7 +74,9 @@ class Decay:
         means = self.asymptote + ahead @ weights[:, 0]
         variances = np.maximum(alone - np.einsum("ij,ji->i", ahead, weights[:, 1:]), 0.0)
         deviations = np.sqrt(variances + self.noise**2)
-        return [Forecast(*pair) for pair in zip(means.tolist(), deviations.tolist(), strict=True)]
+        return [
+            LossForecast(*pair) for pair in zip(means.tolist(), deviations.tolist(), strict=True)
+        ]
 
     def evidence(self, losses: Sequence[float]) -> float:
         """The logarithm of how likely these losses were, but for a constant."""

@@ -14,7 +14,7 @@ from math import inf, log, log1p, sqrt
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job
-from dovetail.predict.group import Brief, Group
+from dovetail.predict.group import Brief, LikeJobs
 from dovetail.predict.identity import AMOUNT, FLAGS, NAME, NOBODY, USER
 
 # How far apart jobs of one identity are, as standard deviations of logarithms, before any have shown
@@ -67,13 +67,13 @@ class Scatter:
 
 
 @final
-class Scales:
+class ScatterScales:
     """What has been learned about scatters, by fineness; and about what users say, by user."""
 
     def __init__(self) -> None:
         self._apart: Final = [Scatter(deviation) for deviation in _APART]
         self._by_name: Final = [Scatter(deviation) for deviation in _APART_BY_NAME]
-        self._words: Final[dict[tuple[str, str], Group]] = {}
+        self._words: Final[dict[tuple[str, str], LikeJobs]] = {}
 
     def learn(self, job: Job, briefs: Sequence[Brief], logarithm: float) -> None:
         """A job has ended, of which that was known before it began. It tells how far those are off of
@@ -85,7 +85,7 @@ class Scales:
                 self._of(job)[fineness].learn(off * off * few / (few + 1.0))
                 break
         for key, said, _ in _words(job):
-            self._words.setdefault(key, Group()).adds(logarithm - said)
+            self._words.setdefault(key, LikeJobs()).adds(logarithm - said)
 
     def _of(self, job: Job) -> Sequence[Scatter]:
         return self._apart if job.alike and job.member is None else self._by_name
@@ -112,7 +112,7 @@ class Normal(NamedTuple):
     variance: float
 
 
-_NOBODYS: Final = Group()
+_NOBODYS: Final = LikeJobs()
 
 
 def offset(job: Job, fineness: int) -> float:
@@ -120,7 +120,7 @@ def offset(job: Job, fineness: int) -> float:
     return log(job.amount) if job.amount and fineness in (AMOUNT, FLAGS) else 0.0
 
 
-def weighed(job: Job, briefs: Sequence[Brief], scales: Scales) -> Opinion | None:
+def weighed(job: Job, briefs: Sequence[Brief], scales: ScatterScales) -> Opinion | None:
     """`briefs`: of each of its identities, the finest first. None: nothing is known of it."""
     told = [(fineness, brief) for fineness, brief in _by_fineness(briefs) if brief.number]
     words = [scales.word(*word) for word in _words(job)]
@@ -154,7 +154,7 @@ def _said_by(brief: Brief, job: Job, fineness: int) -> float:
     return brief.middle + offset(job, fineness)
 
 
-def _of_runs(job: Job, told: Sequence[tuple[int, Brief]], scales: Scales) -> Normal:
+def _of_runs(job: Job, told: Sequence[tuple[int, Brief]], scales: ScatterScales) -> Normal:
     """From the coarsest to the finest: each corrects what is believed so far. What each epoch takes is
     known from where epochs are counted, whatever others took as a whole."""
     middle, unsure, around = 0.0, inf, 0.0

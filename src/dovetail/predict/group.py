@@ -44,7 +44,7 @@ def _when(mark: _Mark) -> Seconds:
 
 
 @final
-class Group:
+class LikeJobs:
     """All of them together; logarithms are of seconds plus one."""
 
     __slots__ = (

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final, final
 
 from dovetail.predict.boosting import fitted
-from dovetail.predict.chronicle import NAMES, Known
+from dovetail.predict.chronicle import NAMES, KnownAtSubmission
 from dovetail.predict.memory import Lesson
 
 _GUESS = log1p(3600.0)
@@ -20,12 +20,12 @@ _PARTNERS = 20  # each compared with so many before it
 _CLEARLY_ORDERED = 0.05  # so many fewer pairs in order are trusted by a factor of e less
 
 
-def recent(known: Known) -> float:
+def recent(known: KnownAtSubmission) -> float:
     """What history says by itself, as a logarithm of seconds plus one."""
     return known.recent if known.recent == known.recent else _GUESS
 
 
-def mean(known: Known) -> float:
+def mean(known: KnownAtSubmission) -> float:
     return known.mean if known.mean == known.mean else _GUESS
 
 
@@ -47,19 +47,19 @@ class Grown:
         targets = [lesson.log_seconds - self._base(lesson.known) for lesson in lessons]
         self._trees: Final = fitted(rows, targets, quantile)
 
-    def of(self, known: Known) -> float:
+    def of(self, known: KnownAtSubmission) -> float:
         return self._base(known) + self._trees.of(self._row(known))
 
-    def _base(self, known: Known) -> float:
+    def _base(self, known: KnownAtSubmission) -> float:
         return recent(known) if self._relative else 0.0
 
-    def _row(self, known: Known) -> tuple[float, ...]:
+    def _row(self, known: KnownAtSubmission) -> tuple[float, ...]:
         if not self._relative:
             return known.levels + known.others
         base = recent(known)
         return (*[level - base for level in known.levels], *known.others)
 
-    def reasons(self, known: Known) -> Iterator[tuple[str, float]]:
+    def reasons(self, known: KnownAtSubmission) -> Iterator[tuple[str, float]]:
         """By how much each feature makes the answer longer than if it were as usual; a logarithm."""
         row, said = self._row(known), self._trees.of(self._row(known))
         columns = zip(*[self._row(lesson.known) for lesson in self._lessons], strict=True)

@@ -12,11 +12,11 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, RECALLS, RUNS, WAITS, View
 from dovetail.predict.boosting import missing
-from dovetail.predict.chronicle import Known
+from dovetail.predict.chronicle import KnownAtSubmission
 from dovetail.predict.duration import HistoryMean
 from dovetail.predict.intervals import Belief
 from dovetail.predict.learner import BOOSTED, MIXTURE, RECENT_MEAN, Learner
-from dovetail.predict.memory import Memory, Story
+from dovetail.predict.memory import JobMemory, Story
 from dovetail.predict.reasons import belief_of
 
 LEARNED: Final = (RECENT_MEAN, BOOSTED, MIXTURE)
@@ -61,7 +61,7 @@ class Learned:
         """Is that more than a guess?"""
         return not self._asked(job, view)[1].guessed
 
-    def _asked(self, job: Job, view: View) -> tuple[Followed, Known]:
+    def _asked(self, job: Job, view: View) -> tuple[Followed, KnownAtSubmission]:
         followed = view.index(self)
         assert isinstance(followed, Followed)
         return followed, followed.known(job, view)
@@ -116,7 +116,7 @@ def _need_trees() -> None:
 
 
 @final
-class Told:
+class LearnedAnswer:
     """What one that learns has said, where nothing is to be learned; of other jobs, what history
     says."""
 
@@ -140,7 +140,7 @@ class Followed:
 
     def __init__(self, way: str) -> None:
         self.watches = WAITS | RUNS | ENDS | RECALLS
-        self._memory: Final = Memory()
+        self._memory: Final = JobMemory()
         self.learner: Final = Learner(way, self._memory)
         self._news: Final[dict[int, Track]] = {}  # by sequence
         self._begun: Final[set[JobId]] = set()
@@ -163,7 +163,7 @@ class Followed:
         """Nothing is ever tried out."""
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> JobMemory:
         """Up to date."""
         if self._news:
             tracks = [self._news[sequence] for sequence in sorted(self._news)]
@@ -181,7 +181,7 @@ class Followed:
                     self._news[track.sequence] = track
             self._starting.clear()
 
-    def known(self, job: Job, view: View) -> Known:
+    def known(self, job: Job, view: View) -> KnownAtSubmission:
         """At its submission; of one that is not submitted, now."""
         self._look_for_starts(view.now)
         known = self.memory.known(job.id)

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Seconds
 from dovetail.predict.calibration import UNKNOWN, Band
-from dovetail.predict.chronicle import Known
+from dovetail.predict.chronicle import KnownAtSubmission
 from dovetail.predict.grown import Grown, Trust, mean, recent
-from dovetail.predict.memory import Memory
+from dovetail.predict.memory import JobMemory
 
 LEVEL: Final = 0.8
 HISTORY_MEAN, RECENT_MEAN, BOOSTED, MIXTURE = "history-mean", "recent-mean", "boosted", "mixture"
@@ -46,7 +46,7 @@ class Interval(NamedTuple):
 class Learner:
     """One way to answer. What time it is decides which trees are in force."""
 
-    def __init__(self, way: str, memory: Memory) -> None:
+    def __init__(self, way: str, memory: JobMemory) -> None:
         self._way: Final = way
         self._memory: Final = memory
         self._fit: Fit | None = None
@@ -75,7 +75,7 @@ def fitted_at(now: Seconds) -> Seconds:
 class Fit:
     """What is in force for one period; the trees of the interval are fitted when asked for."""
 
-    def __init__(self, way: str, memory: Memory, upto: int) -> None:
+    def __init__(self, way: str, memory: JobMemory, upto: int) -> None:
         self._way: Final = way
         self._memory: Final = memory
         self._first: Final = max(upto - _WINDOW, 0)
@@ -101,14 +101,14 @@ class Fit:
         """Lessons before this one are seen by trees that are held against the rest."""
         return self._first + int((self._upto - self._first) * _SEEN)
 
-    def middle(self, known: Known) -> float:
+    def middle(self, known: KnownAtSubmission) -> float:
         """The logarithm of its seconds plus one."""
         if not self._models:
             return self._plain(known)
         answers = self._answers(self._models, known)
         return sum([w * answer for w, answer in zip(self._weights(), answers, strict=True)])
 
-    def _answers(self, models: Sequence[Grown], known: Known) -> list[float]:
+    def _answers(self, models: Sequence[Grown], known: KnownAtSubmission) -> list[float]:
         """Of the parts: the trees, and what history says by itself."""
         return [*(grown.of(known) for grown in models), recent(known)]
 
@@ -128,23 +128,23 @@ class Fit:
         self._trusted_upto = len(lessons)
         return trust.weights()
 
-    def _plain(self, known: Known) -> float:
+    def _plain(self, known: KnownAtSubmission) -> float:
         return mean(known) if self._way == HISTORY_MEAN else recent(known)
 
-    def interval(self, known: Known) -> Interval:
+    def interval(self, known: KnownAtSubmission) -> Interval:
         middle = self.middle(known)
         low, high = self._by_trees(known) if self.lessons else self._by_evidence(known)
         if known.guessed:  # what has confirmed other answers confirms no guess
             low, high = min(low, middle - UNKNOWN), max(high, middle + UNKNOWN)
         return Interval(min(low, middle), middle, max(high, middle))
 
-    def _by_evidence(self, known: Known) -> tuple[float, float]:
+    def _by_evidence(self, known: KnownAtSubmission) -> tuple[float, float]:
         if known.opinion is None:
             return inf, -inf
         answer = self._memory.chronicle.lore.answer(known.opinion)
         return answer.low, answer.high
 
-    def _by_trees(self, known: Known) -> tuple[float, float]:
+    def _by_trees(self, known: KnownAtSubmission) -> tuple[float, float]:
         """Held against the jobs that the trees of the interval have not seen."""
         if self._judged_upto < 0:
             low, high = (self._grown(self._seen, tail) for tail in (_TAIL, 1 - _TAIL))
@@ -159,18 +159,18 @@ class Fit:
         under, over = self._believed(known)
         return under - below, over + above
 
-    def _believed(self, known: Known) -> tuple[float, float]:
+    def _believed(self, known: KnownAtSubmission) -> tuple[float, float]:
         assert self._edges is not None
         low, high = (edge.of(known) for edge in self._edges)
         return min(low, high), max(low, high)
 
-    def judged(self, known: Known) -> int:
+    def judged(self, known: KnownAtSubmission) -> int:
         """Jobs that the interval was held against."""
         if self.lessons:
             return self._band.judged
         return 0 if known.opinion is None else self._memory.chronicle.lore.judged(known.opinion)
 
-    def reasons(self, known: Known) -> list[tuple[str, float]]:
+    def reasons(self, known: KnownAtSubmission) -> list[tuple[str, float]]:
         """What made the answer longer or shorter than it would be if that were as usual: the names of
         features and logarithms of factors, the largest first."""
         found: dict[str, float] = {}

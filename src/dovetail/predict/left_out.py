@@ -73,7 +73,7 @@ def _pairs(table: SpeedTable, gpus: int, nodes: int) -> list[tuple[Hardware, Har
     return list(combinations(together, 2))
 
 
-class Choice(NamedTuple):
+class KindChoice(NamedTuple):
     """The GPU kind that a type was thought to be fastest on, its own measurements hidden."""
 
     model: ModelType
@@ -85,7 +85,7 @@ class Choice(NamedTuple):
         return self.regret == 0.0
 
 
-def choices(table: SpeedTable, hides: Hides, gpus: int = 1) -> Iterator[Choice]:
+def choices(table: SpeedTable, hides: Hides, gpus: int = 1) -> Iterator[KindChoice]:
     for model in table.speeds:
         others = table.without(partial(hides, model))
         usual = Hardware(table.reference, gpus)
@@ -97,4 +97,4 @@ def choices(table: SpeedTable, hides: Hides, gpus: int = 1) -> Iterator[Choice]:
                 truth[kind], predicted[kind] = known, found.ratio
         if truth:
             kind = max(predicted, key=lambda own: predicted[own])
-            yield Choice(model, kind, 1.0 - truth[kind] / max(truth.values()))
+            yield KindChoice(model, kind, 1.0 - truth[kind] / max(truth.values()))

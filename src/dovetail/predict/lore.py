@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job, Seconds
 from dovetail.predict.calibration import ENOUGH, Shown
-from dovetail.predict.evidence import Opinion, Scales, offset, weighed
-from dovetail.predict.group import NOTHING, Brief, Group
+from dovetail.predict.evidence import Opinion, ScatterScales, offset, weighed
+from dovetail.predict.group import NOTHING, Brief, LikeJobs
 from dovetail.predict.identity import COMMAND, EVERYONE, FLAGS, NAME, Identity, identities
 
 TAIL: Final = 0.1  # of the jobs end before the interval, and as many after it
@@ -38,17 +38,17 @@ class Lore:
 
     def __init__(self, *, looks_back: bool = False) -> None:
         self._looks_back: Final = looks_back
-        self._groups: Final[dict[Identity, Group]] = {}
-        self._scales: Final = Scales()
+        self._groups: Final[dict[Identity, LikeJobs]] = {}
+        self._scales: Final = ScatterScales()
         self._shown: Final = [Shown(TAIL) for _ in range(5)]
 
-    def group(self, key: Identity) -> Group:
+    def group(self, key: Identity) -> LikeJobs:
         found = self._groups.get(key)
         if found is None:
-            found = self._groups[key] = Group()
+            found = self._groups[key] = LikeJobs()
         return found
 
-    def at_hand(self, key: Identity) -> Group:
+    def at_hand(self, key: Identity) -> LikeJobs:
         """The same, without making one."""
         return self._groups.get(key, _NOBODY)
 
@@ -108,7 +108,7 @@ class Lore:
         """Answers of its sort that have been held against what came of them."""
         return self._shown[_sort_of(opinion)].judged
 
-    def finest(self, job: Job) -> tuple[Group, int]:
+    def finest(self, job: Job) -> tuple[LikeJobs, int]:
         """The most alike that have a past; fineness as in `identity`, or below 0."""
         keys = identities(job)
         for place, key in enumerate(keys):
@@ -150,7 +150,7 @@ class Lore:
         return [NOTHING if group is None else group.brief for group in groups]
 
 
-_NOBODY: Final = Group()
+_NOBODY: Final = LikeJobs()
 
 
 def _sort_of(opinion: Opinion) -> int:

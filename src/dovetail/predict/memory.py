@@ -8,13 +8,13 @@ from operator import itemgetter
 from typing import Final, NamedTuple, final
 
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.predict.chronicle import Chronicle, Known
+from dovetail.predict.chronicle import Chronicle, KnownAtSubmission
 
 
 class Lesson(NamedTuple):
     """A job that finished: the logarithm is of its seconds plus one."""
 
-    known: Known
+    known: KnownAtSubmission
     log_seconds: float
     submitted_at: Seconds
 
@@ -30,7 +30,7 @@ class Story(NamedTuple):
 
 
 @final
-class Memory:
+class JobMemory:
     """Told of jobs in order of submission and of their ends in order of time."""
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class Memory:
         self.finished = 0
         self.lessons: Final[list[Lesson]] = []  # jobs of which something was known beforehand
         self.ended: Final[list[Seconds]] = []  # when, for each lesson
-        self._open: Final[dict[JobId, tuple[Known, Seconds]]] = {}
+        self._open: Final[dict[JobId, tuple[KnownAtSubmission, Seconds]]] = {}
 
-    def known(self, job_id: JobId) -> Known | None:
+    def known(self, job_id: JobId) -> KnownAtSubmission | None:
         """At its submission; None: it has ended, or never was."""
         found = self._open.get(job_id)
         return None if found is None else found[0]
 
-    def submits(self, job: Job, at: Seconds) -> Known:
+    def submits(self, job: Job, at: Seconds) -> KnownAtSubmission:
         known = self.chronicle.submits(job, at)
         self._open[job.id] = known, at
         return known

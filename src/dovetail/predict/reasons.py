@@ -8,10 +8,10 @@ from math import exp, expm1
 
 from dovetail.core.model import Job, Seconds
 from dovetail.predict.calibration import ENOUGH
-from dovetail.predict.chronicle import MEANING, Known
+from dovetail.predict.chronicle import MEANING, KnownAtSubmission
 from dovetail.predict.intervals import Belief, at_most, rests_on
 from dovetail.predict.learner import LEVEL, Fit, Learner
-from dovetail.predict.memory import Memory
+from dovetail.predict.memory import JobMemory
 
 _SLIGHT = 0.05  # factors nearer to one are not worth a word
 _REASONS = 3  # at most
@@ -32,7 +32,7 @@ class Explained:
 
 
 def explained(
-    way: str, memory: Memory, job: Job, now: Seconds, span: Callable[[Seconds], str]
+    way: str, memory: JobMemory, job: Job, now: Seconds, span: Callable[[Seconds], str]
 ) -> Explained:
     """For a job that is submitted now; `span` writes durations."""
     known, fit = memory.chronicle.now_of(job, now), Learner(way, memory).afresh()
@@ -50,7 +50,7 @@ def explained(
     return Explained(way, belief.seconds, belief.low, belief.high, LEVEL, tuple(because))
 
 
-def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
+def belief_of(job: Job, known: KnownAtSubmission, fit: Fit) -> Belief:
     """How long it takes in all if nothing stops it."""
     low, middle, high = (max(expm1(log), 0.0) for log in fit.interval(known))
     rests = _rests(job, known)
@@ -58,13 +58,15 @@ def belief_of(job: Job, known: Known, fit: Fit) -> Belief:
     return Belief(middle, low, high, source)
 
 
-def _rests(job: Job, known: Known) -> str:
+def _rests(job: Job, known: KnownAtSubmission) -> str:
     if known.opinion is not None:
         return rests_on(job, known.opinion)
     return "a guess: no job like it has finished yet"
 
 
-def _because(job: Job, known: Known, fit: Fit, span: Callable[[Seconds], str]) -> list[str]:
+def _because(
+    job: Job, known: KnownAtSubmission, fit: Fit, span: Callable[[Seconds], str]
+) -> list[str]:
     lines = [_rests(job, known)]
     if known.number:
         lately, mean = span(expm1(known.recent)), span(expm1(known.mean))

@@ -25,7 +25,7 @@ from dovetail.predict.learner import (
     RECENT_MEAN,
     Learner,
 )
-from dovetail.predict.memory import Memory
+from dovetail.predict.memory import JobMemory
 
 Numbers: TypeAlias = NDArray[np.float64]
 Said: TypeAlias = Mapping[str, Numbers]  # by predictor: a row of low, middle, high for each job
@@ -125,7 +125,7 @@ def _said(
     progress: Callable[[int], object] | None,
 ) -> Said:
     """What each would have said at the submission of each job from the first on."""
-    memory = Memory()
+    memory = JobMemory()
     learners = [Learner(way, memory) for way in ways]
     said: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
     running: list[tuple[Seconds, int]] = []  # by end

@@ -13,13 +13,13 @@ from time import monotonic
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Node, Seconds
 from dovetail.jobfiles.profile_table import Timing
-from dovetail.profiling.paces import FEWEST_STEPS, Copy, enough, pace
+from dovetail.profiling.paces import FEWEST_STEPS, WatchedCopy, enough, pace
 from dovetail.text.counting import counted
 from dovetail.worlds.local import ladder
 from dovetail.worlds.local.endings import told as told_ending
 from dovetail.worlds.local.energy import Meter
-from dovetail.worlds.local.runs import Launch, Run
-from dovetail.worlds.local.watcher import Ended, Tells, Told, Watcher
+from dovetail.worlds.local.runs import Launch, ProcessRun
+from dovetail.worlds.local.watcher import JobTold, ProcessEnded, Tells, Watcher
 
 _LOOK_EVERY_S = 0.2
 
@@ -29,7 +29,7 @@ class NotCalibrated(DovetailError):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CalibrationWay:
     """So many GPUs of the node for each of so many copies at once."""
 
     node: Node
@@ -57,12 +57,12 @@ class Subject:
     pattern: str = ""  # of the lines it prints; "": the SDK, or lines of JSON
 
 
-def ways(node: Node, counts: Sequence[int] = (), alone: bool = False) -> list[Way]:
+def ways(node: Node, counts: Sequence[int] = (), alone: bool = False) -> list[CalibrationWay]:
     """One, two, four … GPUs, or those numbers; as many copies as fill the node, or one alone."""
     if not counts:
         counts = [2**power for power in range(node.gpus.bit_length())]
     return [
-        Way(node, count, 1 if alone else max(node.gpus // count, 1))
+        CalibrationWay(node, count, 1 if alone else max(node.gpus // count, 1))
         for count in counts
         if count <= node.gpus
     ]
@@ -70,14 +70,14 @@ def ways(node: Node, counts: Sequence[int] = (), alone: bool = False) -> list[Wa
 
 def calibrate(
     subject: Subject,
-    way: Way,
+    way: CalibrationWay,
     folder: Path,
     seconds: Seconds = 20.0,
     patience_s: Seconds = 300.0,
     tell: Callable[[str], object] = lambda _: None,
 ) -> Timing:
     """Until every copy has stepped for so many seconds. Nobody may report nothing for so long."""
-    copies = [Copy() for _ in range(way.copies)]
+    copies = [WatchedCopy() for _ in range(way.copies)]
     inbox: SimpleQueue[object] = SimpleQueue()
     uuids = [uuid for number in range(way.copies) for uuid in way.uuids(number)]
     began = monotonic()
@@ -118,15 +118,15 @@ def calibrate(
 @contextmanager
 def _running(
     subject: Subject,
-    way: Way,
+    way: CalibrationWay,
     folder: Path,
     inbox: SimpleQueue[object],
-    copies: Sequence[Copy],
+    copies: Sequence[WatchedCopy],
     began: float,
-) -> Iterator[list[Run]]:
+) -> Iterator[list[ProcessRun]]:
     watcher = Watcher(inbox.put, lambda: None)
     watcher.start()
-    runs: list[Run] = []
+    runs: list[ProcessRun] = []
     try:
         for number, copy in enumerate(copies):
             copy.launched_at = monotonic() - began
@@ -138,7 +138,9 @@ def _running(
         watcher.stop()
 
 
-def _launch(subject: Subject, way: Way, number: int, folder: Path, watcher: Watcher) -> Run:
+def _launch(
+    subject: Subject, way: CalibrationWay, number: int, folder: Path, watcher: Watcher
+) -> ProcessRun:
     own = folder / f"{way.node.kind}-{way.gpus}-{number}"
     (own / "checkpoints").mkdir(parents=True)
     environment, reports, log = own / "env.json", own / "reports.jsonl", own / "log"
@@ -154,7 +156,7 @@ def _launch(subject: Subject, way: Way, number: int, folder: Path, watcher: Watc
         "DOVETAIL_STOP": str(own / "run" / "stop"),
         "DOVETAIL_RESUMED": "0",
     }
-    run = Run(own / "run")
+    run = ProcessRun(own / "run")
     run.launch(Launch(subject.argv, subject.cwd, environment, log, variables))
     if not run.wait_until_begun():
         raise NotCalibrated(run.trouble() or "the system did not let the command begin")
@@ -162,7 +164,7 @@ def _launch(subject: Subject, way: Way, number: int, folder: Path, watcher: Watc
     return run
 
 
-def _listen(inbox: SimpleQueue[object], copies: Sequence[Copy], began: float) -> None:
+def _listen(inbox: SimpleQueue[object], copies: Sequence[WatchedCopy], began: float) -> None:
     """What was told until now; waits a moment if it is nothing."""
     timeout: float | None = _LOOK_EVERY_S
     while True:
@@ -172,14 +174,16 @@ def _listen(inbox: SimpleQueue[object], copies: Sequence[Copy], began: float) ->
             return
         timeout = None
         now = monotonic() - began
-        if isinstance(fact, Told):
+        if isinstance(fact, JobTold):
             for report in fact.reports:
                 copies[int(fact.job_id)].hear(now, report.step)
-        elif isinstance(fact, Ended):
+        elif isinstance(fact, ProcessEnded):
             copies[int(fact.job_id)].ended_at = now
 
 
-def _await_all_ended(inbox: SimpleQueue[object], copies: Sequence[Copy], began: float) -> None:
+def _await_all_ended(
+    inbox: SimpleQueue[object], copies: Sequence[WatchedCopy], began: float
+) -> None:
     """If they end by themselves, all about now: what ending takes belongs to their time."""
     until = monotonic() + 1.0
     while any(copy.ended_at is not None for copy in copies) and monotonic() < until:
@@ -188,7 +192,7 @@ def _await_all_ended(inbox: SimpleQueue[object], copies: Sequence[Copy], began: 
         _listen(inbox, copies, began)
 
 
-def _end_first(runs: Sequence[Run]) -> Seconds:
+def _end_first(runs: Sequence[ProcessRun]) -> Seconds:
     """What it takes one of them to be gone, beside the others: its GPU memory must be given back."""
     began = monotonic()
     ladder.end(runs[0], 0.0)
@@ -199,7 +203,7 @@ def _end_first(runs: Sequence[Run]) -> Seconds:
 
 
 def _watts(
-    copies: Sequence[Copy], drawn: Sequence[tuple[Seconds, float]], way: Way
+    copies: Sequence[WatchedCopy], drawn: Sequence[tuple[Seconds, float]], way: CalibrationWay
 ) -> float | None:
     """Of one copy's GPUs, while all were at work."""
     starts = [copy.reports[0][0] for copy in copies if copy.reports]
@@ -210,13 +214,13 @@ def _watts(
 
 
 def _startup_watts(
-    copies: Sequence[Copy], drawn: Sequence[tuple[Seconds, float]], way: Way
+    copies: Sequence[WatchedCopy], drawn: Sequence[tuple[Seconds, float]], way: CalibrationWay
 ) -> float | None:
     first = min(copy.reports[0][0] for copy in copies)
     return _mean_watts([(at, joules) for at, joules in drawn if at <= first], way)
 
 
-def _mean_watts(drawn: Sequence[tuple[Seconds, float]], way: Way) -> float | None:
+def _mean_watts(drawn: Sequence[tuple[Seconds, float]], way: CalibrationWay) -> float | None:
     if len(drawn) < 2 or drawn[-1][0] <= drawn[0][0]:
         return None
     return (drawn[-1][1] - drawn[0][1]) / (drawn[-1][0] - drawn[0][0]) / way.copies
@@ -225,7 +229,7 @@ def _mean_watts(drawn: Sequence[tuple[Seconds, float]], way: Way) -> float | Non
 # ---------------------------------------------------------------------------------------- words
 
 
-def _progress(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> str:
+def _progress(copies: Sequence[WatchedCopy], seconds: Seconds, now: Seconds) -> str:
     firsts = [copy.reports[0][0] for copy in copies if copy.reports]
     if len(firsts) < len(copies):
         return f"starting, {now:.0f} s"
@@ -235,7 +239,7 @@ def _progress(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> str:
 
 
 def _check_patience(
-    copies: Sequence[Copy], now: Seconds, patience_s: Seconds, subject: Subject
+    copies: Sequence[WatchedCopy], now: Seconds, patience_s: Seconds, subject: Subject
 ) -> None:
     heard = max([copy.reports[-1][0] for copy in copies if copy.reports], default=0.0)
     if now - heard < patience_s:
@@ -257,7 +261,7 @@ def _silent(when: str, subject: Subject) -> str:
     )
 
 
-def _why_not(copies: Sequence[Copy], runs: Sequence[Run], subject: Subject) -> str:
+def _why_not(copies: Sequence[WatchedCopy], runs: Sequence[ProcessRun], subject: Subject) -> str:
     for run in runs:
         ending = run.ending()
         if ending is not None and ending.code != 0 and ending.signal is None:

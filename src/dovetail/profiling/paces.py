@@ -12,7 +12,7 @@ FEWEST_STEPS = 3  # reports after the first: fewer say nothing of a speed
 
 
 @dataclass
-class Copy:
+class WatchedCopy:
     """One process of the job. Times are seconds since the first of them was launched."""
 
     launched_at: Seconds = 0.0
@@ -28,7 +28,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class MeasuredPace:
     """How fast copies of the job ran side by side, and what starting and ending them took."""
 
     steps_per_s: float
@@ -37,7 +37,7 @@ class Pace:
     reports: int
 
 
-def window(copies: Sequence[Copy]) -> tuple[Seconds, Seconds] | None:
+def window(copies: Sequence[WatchedCopy]) -> tuple[Seconds, Seconds] | None:
     """While all of them were at work: from the last first report until the first of them ended."""
     if not all(copy.reports for copy in copies):
         return None
@@ -46,7 +46,7 @@ def window(copies: Sequence[Copy]) -> tuple[Seconds, Seconds] | None:
     return start, min(ends, default=max(copy.reports[-1][0] for copy in copies))
 
 
-def enough(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> bool:
+def enough(copies: Sequence[WatchedCopy], seconds: Seconds, now: Seconds) -> bool:
     """Has each told enough, for long enough?"""
     span = window(copies)
     if span is None or now - span[0] < seconds:
@@ -54,7 +54,7 @@ def enough(copies: Sequence[Copy], seconds: Seconds, now: Seconds) -> bool:
     return all(len(copy.within(*span)) > FEWEST_STEPS for copy in copies)
 
 
-def pace(copies: Sequence[Copy]) -> Pace | None:
+def pace(copies: Sequence[WatchedCopy]) -> MeasuredPace | None:
     """The mean over the copies; None if they told too little."""
     span = window(copies)
     if span is None:
@@ -68,7 +68,7 @@ def pace(copies: Sequence[Copy]) -> Pace | None:
     shutdowns = [
         copy.ended_at - copy.reports[-1][0] for copy in copies if copy.ended_at is not None
     ]
-    return Pace(
+    return MeasuredPace(
         fmean(known), fmean(startups), fmean(shutdowns or [0.0]), sum(len(own) for own in heard)
     )
 
@@ -80,7 +80,7 @@ def _speed(heard: Sequence[tuple[Seconds, float]]) -> float | None:
     return (last - first) / (ended - began) if ended > began and last > first else None
 
 
-def _startup(copy: Copy, speed: float) -> Seconds:
+def _startup(copy: WatchedCopy, speed: float) -> Seconds:
     """The first report tells of steps that took their time, too: as many as lie between others."""
     (first_at, first), (_, last) = copy.reports[0], copy.reports[-1]
     between = (last - first) / (len(copy.reports) - 1)

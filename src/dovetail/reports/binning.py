@@ -9,10 +9,10 @@ from itertools import accumulate, pairwise
 from operator import itemgetter
 
 from dovetail.core.model import Seconds
-from dovetail.results.record import JobRow, RunRecord, Stint
+from dovetail.results.record import JobOutcome, RunRecord, Stint
 
 # A million rows are read by position: by name it takes three times as long.
-SUBMIT, END = (itemgetter(JobRow._fields.index(name)) for name in ("submit_s", "end_s"))
+SUBMIT, END = (itemgetter(JobOutcome._fields.index(name)) for name in ("submit_s", "end_s"))
 STINT_START, STINT_END = (itemgetter(Stint._fields.index(name)) for name in ("start_s", "end_s"))
 
 

@@ -8,7 +8,7 @@ from heapq import nlargest
 from itertools import chain
 
 from dovetail.core.model import Seconds
-from dovetail.results.record import JobRow, RunRecord
+from dovetail.results.record import JobOutcome, RunRecord
 
 SIZE_CLASSES = ("1 GPU", "2–4 GPUs", "5–8 GPUs", "> 8 GPUs")
 CDF_POINTS = 200
@@ -46,13 +46,13 @@ def _cdf(ordered: Sequence[Seconds]) -> Mapping[str, object]:
     return {"count": count, "at": [float(f"{ordered[rank]:.4g}") for rank in ranks]}
 
 
-def waited(row: JobRow) -> Seconds:
+def waited(row: JobOutcome) -> Seconds:
     """Until the first start; for a job that never started, until it gave up."""
     if row.wait_s is not None:
         return row.wait_s
     return 0.0 if row.outcome == "refused" else row.end_s - row.submit_s
 
 
-def slowest(run: RunRecord) -> list[JobRow]:
+def slowest(run: RunRecord) -> list[JobOutcome]:
     """Those who waited longest, the longest first."""
     return [row for row in nlargest(SLOWEST, run.jobs, key=waited) if waited(row) > 0]

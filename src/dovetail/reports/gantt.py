@@ -95,7 +95,7 @@ def tick_seconds(window: Window) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PageShare:
     """How much of the page one run may take."""
 
     rectangles: int
@@ -103,7 +103,7 @@ class Room:
 
 
 def drawing(
-    run: RunRecord, window: Window, held: Sequence[float], room: Room, texts: Texts
+    run: RunRecord, window: Window, held: Sequence[float], room: PageShare, texts: Texts
 ) -> Mapping[str, object]:
     """Everything the page needs to draw one run. `held` are the GPUs of each stint."""
     chosen = select(run, held, room.rectangles)

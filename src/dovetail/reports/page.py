@@ -16,7 +16,7 @@ from dovetail.reports.frame import asset, framed
 from dovetail.reports.series import gpus_held, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
 from dovetail.reports.verdict import verdict
-from dovetail.results.record import JobRow, RunRecord
+from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.text.counting import counted
 
 SCRIPTS = (
@@ -79,7 +79,7 @@ def _data(runs: Sequence[RunRecord]) -> Mapping[str, object]:
             clusters.append(run.nodes)
         shown.append(
             {
-                **_run(run, gantt.Room(budget, MAX_CELLS // len(runs)), texts),
+                **_run(run, gantt.PageShare(budget, MAX_CELLS // len(runs)), texts),
                 "cluster": clusters.index(run.nodes),
             }
         )
@@ -95,7 +95,7 @@ def _cluster(nodes: Sequence[Node], texts: gantt.Texts) -> list[tuple[int, int, 
     return [(texts.number(node.id), node.gpus, texts.number(node.kind)) for node in nodes]
 
 
-def _run(run: RunRecord, room: gantt.Room, texts: gantt.Texts) -> Mapping[str, object]:
+def _run(run: RunRecord, room: gantt.PageShare, texts: gantt.Texts) -> Mapping[str, object]:
     window = window_of(run)
     held = [gpus_held(stint[1]) for stint in run.stints]
     return {
@@ -127,7 +127,7 @@ def _finite(value: float | int | str | None) -> float | None:
     return float(value) if is_number and value is not None else None
 
 
-def _slow_row(row: JobRow) -> tuple[object, ...]:
+def _slow_row(row: JobOutcome) -> tuple[object, ...]:
     return (
         gantt.cut(row.job_id), gantt.cut(row.user), row.gpus, row.submit_s, waited(row),
         row.start_s, row.jct_s, row.preemptions, row.outcome,

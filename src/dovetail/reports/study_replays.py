@@ -224,12 +224,12 @@ def _sentence(error: Exception) -> str:
 
 
 def _replayed(found: Recorded, name: str) -> dict[str, Any]:
-    from dovetail.tune.replay import Drawn, replay
+    from dovetail.tune.replay import DrawnTrials, replay
     from dovetail.tune.rules.registry import make
 
     mean_s = fmean(found.step_s)
     durations = tuple((own / mean_s,) * len(found.curves[0]) for own in found.step_s)
-    drawn = Drawn(found.curves, durations, found.target)
+    drawn = DrawnTrials(found.curves, durations, found.target)
     run = replay(
         make(name), drawn, slots=found.slots, switch_cost=found.switch_s / mean_s,
         start_cost=found.start_s / mean_s,

@@ -14,7 +14,7 @@ Summary = Mapping[str, float | int | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SummaryColumn:
     """A key of the summary and how to show it."""
 
     key: str
@@ -28,7 +28,7 @@ class Column:
 class Scaled:
     """A column with its unit settled."""
 
-    column: Column
+    column: SummaryColumn
     unit: str
     divisor: float
     values: Sequence[float | None]
@@ -47,36 +47,36 @@ class Scaled:
 
 COST = "Cost"
 KNOWN = (
-    Column("finished", "Jobs", "finished", best="high"),
-    Column("failed", "Jobs", "failed"),
-    Column("cancelled", "Jobs", "cancelled"),
-    Column("refused", "Jobs", "refused", best="low"),
-    Column("mean_jct_s", "Completion time", "mean", "s", "low"),
-    Column("p50_jct_s", "Completion time", "p50", "s", "low"),
-    Column("p90_jct_s", "Completion time", "p90", "s", "low"),
-    Column("p99_jct_s", "Completion time", "p99", "s", "low"),
-    Column("mean_wait_s", "Waiting", "mean", "s", "low"),
-    Column("makespan_s", "Whole run", "makespan", "s", "low"),
-    Column("gpu_utilisation", "GPUs", "in use", "%", "high"),
-    Column("gpu_seconds_used", "GPUs", "used", "GPU-s"),
-    Column("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
-    Column("preemptions", "Interruption", "preemptions"),
-    Column("peak_suspended_jobs", "Interruption", "peak suspended"),
-    Column("migrations", "Interruption", "moves"),
-    Column("total_cost", COST, "total", best="low"),
-    Column("energy_cost", COST, "energy", best="low"),
-    Column("tardiness_cost", COST, "lateness", best="low"),
-    Column("move_cost", COST, "moves", best="low"),
-    Column("energy_kwh", COST, "energy", "kWh", "low"),
-    Column("co2_kg", COST, "CO2", "kg", "low"),
-    Column("switch_ons", COST, "nodes switched on"),
-    Column("deadline_misses", COST, "late jobs", best="low"),
-    Column("tardiness_s", COST, "lateness", "s", "low"),
-    Column("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
-    Column("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
-    Column("searches", "Scheduler", "searches"),
-    Column("search_passes", "Scheduler", "their passes"),
-    Column("searches_cut", "Scheduler", "cut short"),
+    SummaryColumn("finished", "Jobs", "finished", best="high"),
+    SummaryColumn("failed", "Jobs", "failed"),
+    SummaryColumn("cancelled", "Jobs", "cancelled"),
+    SummaryColumn("refused", "Jobs", "refused", best="low"),
+    SummaryColumn("mean_jct_s", "Completion time", "mean", "s", "low"),
+    SummaryColumn("p50_jct_s", "Completion time", "p50", "s", "low"),
+    SummaryColumn("p90_jct_s", "Completion time", "p90", "s", "low"),
+    SummaryColumn("p99_jct_s", "Completion time", "p99", "s", "low"),
+    SummaryColumn("mean_wait_s", "Waiting", "mean", "s", "low"),
+    SummaryColumn("makespan_s", "Whole run", "makespan", "s", "low"),
+    SummaryColumn("gpu_utilisation", "GPUs", "in use", "%", "high"),
+    SummaryColumn("gpu_seconds_used", "GPUs", "used", "GPU-s"),
+    SummaryColumn("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
+    SummaryColumn("preemptions", "Interruption", "preemptions"),
+    SummaryColumn("peak_suspended_jobs", "Interruption", "peak suspended"),
+    SummaryColumn("migrations", "Interruption", "moves"),
+    SummaryColumn("total_cost", COST, "total", best="low"),
+    SummaryColumn("energy_cost", COST, "energy", best="low"),
+    SummaryColumn("tardiness_cost", COST, "lateness", best="low"),
+    SummaryColumn("move_cost", COST, "moves", best="low"),
+    SummaryColumn("energy_kwh", COST, "energy", "kWh", "low"),
+    SummaryColumn("co2_kg", COST, "CO2", "kg", "low"),
+    SummaryColumn("switch_ons", COST, "nodes switched on"),
+    SummaryColumn("deadline_misses", COST, "late jobs", best="low"),
+    SummaryColumn("tardiness_s", COST, "lateness", "s", "low"),
+    SummaryColumn("cpu_seconds", "Scheduler", "CPU time", "s", "low"),
+    SummaryColumn("jobs_per_cpu_second", "Scheduler", "speed", "jobs/s", "high"),
+    SummaryColumn("searches", "Scheduler", "searches"),
+    SummaryColumn("search_passes", "Scheduler", "their passes"),
+    SummaryColumn("searches_cut", "Scheduler", "cut short"),
 )
 SAID_ELSEWHERE = frozenset({"policy", "jobs", "pareto"})
 
@@ -110,7 +110,7 @@ def table(summaries: Sequence[tuple[str, Summary]]) -> str:
     )
 
 
-def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[Column]:
+def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[SummaryColumn]:
     """The known ones that occur, then any others that hold numbers."""
     present = dict.fromkeys(
         key for _, summary in summaries for key in summary if _value(summary, key) is not None
@@ -140,9 +140,9 @@ def zeros_sentence(summaries: Sequence[tuple[str, Summary]]) -> str:
     return f"Zero throughout: {', '.join(names)}." if names else ""
 
 
-def _guessed(key: str) -> Column:
+def _guessed(key: str) -> SummaryColumn:
     stem = key.removesuffix("_s")
-    return Column(key, "Further", stem.replace("_", " "), "" if stem == key else "s")
+    return SummaryColumn(key, "Further", stem.replace("_", " "), "" if stem == key else "s")
 
 
 def _value(summary: Summary, key: str) -> float | None:
@@ -152,7 +152,7 @@ def _value(summary: Summary, key: str) -> float | None:
     return float(value)
 
 
-def _scaled(column: Column, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
+def _scaled(column: SummaryColumn, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
     """Columns of one group and quantity share the unit that suits the value in their middle: one
     that is far off should not set it for all."""
     values = [_value(summary, column.key) for _, summary in summaries]

@@ -10,7 +10,7 @@ from dovetail.core.track import FINISHED, Phase, Track
 from dovetail.core.view import ENDS, RUNS, WAITS, View
 from dovetail.quantiles import quantile
 from dovetail.results.charges import Charges
-from dovetail.results.record import JobRow, Stint
+from dovetail.results.record import JobOutcome, Stint
 
 _TELL_EVERY: Final = 256  # jobs
 _REFUSALS_SHOWN: Final = 3
@@ -35,7 +35,7 @@ class Outcomes:
         self.first_submission: Seconds = 0.0
         self.last_end: Seconds = 0.0
         self.refusals: Final[list[str]] = []
-        self.jobs: Final[list[JobRow]] = []
+        self.jobs: Final[list[JobOutcome]] = []
         self.stints: Final[list[Stint]] = []
         self._since: Final[dict[JobId, tuple[Placement, Seconds]]] = {}
         self._unplaced: Final[dict[JobId, list[tuple[Placement, Seconds, Seconds]]]] = {}
@@ -112,7 +112,7 @@ class Outcomes:
         number = len(self.jobs)
         started = track.first_start_at >= 0
         self.jobs.append(
-            JobRow(
+            JobOutcome(
                 job.id,
                 job.user,
                 job.tenant,

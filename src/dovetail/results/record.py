@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dovetail.core.model import Node, Placement, Seconds
 
 
-class JobRow(NamedTuple):
+class JobOutcome(NamedTuple):
     """One line of jobs.csv. A job that never started has no start and no waiting time."""
 
     job_id: str
@@ -43,6 +43,6 @@ class RunRecord:
     policy: str
     summary: Mapping[str, float | int | str]
     nodes: Sequence[Node]
-    jobs: Sequence[JobRow]
+    jobs: Sequence[JobOutcome]
     stints: Sequence[Stint]
     refusals: Sequence[str] = ()  # the first few, with their reasons

@@ -35,7 +35,7 @@ def stop_if_asked(save: Callable[[], object]) -> None:
         raise SystemExit(EXIT_REQUEUE)
 
 
-class Request:
+class StopRequest:
     """What this process knows of being asked to stop."""
 
     def __init__(self, path: str) -> None:
@@ -97,4 +97,4 @@ class Request:
         self._defer_no_more()
 
 
-_request = Request(os.environ.get("DOVETAIL_STOP", ""))
+_request = StopRequest(os.environ.get("DOVETAIL_STOP", ""))

@@ -1,17 +1,17 @@
 """The journal on disk: one SQLite file that survives kills, cuts and full disks."""
 
 from dovetail.store.errors import JournalDamaged, JournalFull, JournalLost, JournalUnusable
-from dovetail.store.history import Ended, Filter
-from dovetail.store.reader import Reader
+from dovetail.store.history import EndedJob, Filter
+from dovetail.store.reader import JournalReader
 from dovetail.store.writer import Store
 
 __all__ = [
-    "Ended",
+    "EndedJob",
     "Filter",
     "JournalDamaged",
     "JournalFull",
     "JournalLost",
+    "JournalReader",
     "JournalUnusable",
-    "Reader",
     "Store",
 ]

@@ -10,7 +10,7 @@ from dovetail.store.schema import checksum
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedJob:
     """`seq` is the entry that ended the job, `row` what `history` shows of it, as JSON."""
 
     job_id: str
@@ -40,7 +40,9 @@ class Filter:
     job_id: str | None = None
 
 
-def history(db: sqlite3.Connection, only: Filter, limit: int, before: Ended | None) -> list[Ended]:
+def history(
+    db: sqlite3.Connection, only: Filter, limit: int, before: EndedJob | None
+) -> list[EndedJob]:
     """At most `limit`, from the newest, or from the one that ended just before `before`."""
     conditions = _conditions(only)
     if before is not None:
@@ -56,8 +58,8 @@ def history(db: sqlite3.Connection, only: Filter, limit: int, before: Ended | No
 
 
 def described(
-    db: sqlite3.Connection, before: float, limit: int, after: Ended | None
-) -> list[Ended]:
+    db: sqlite3.Connection, before: float, limit: int, after: EndedJob | None
+) -> list[EndedJob]:
     """By way of the descriptions, which are few, not of the rows, which are kept for ever."""
     start = (after.ended_at, after.seq) if after is not None else (-1e300, 0)
     rows = db.execute(
@@ -83,8 +85,8 @@ def _is_pattern(text: str | None) -> bool:
     return text is not None and any(sign in text for sign in "*?[")
 
 
-def _checked(row: tuple[str, int, float, str, str, str, int]) -> Ended:
-    ended = Ended(*row[:6])
+def _checked(row: tuple[str, int, float, str, str, str, int]) -> EndedJob:
+    ended = EndedJob(*row[:6])
     if ended.crc != row[6]:
         raise BadRow(f"the record of job {ended.job_id!r}, which has ended, was altered")
     return ended

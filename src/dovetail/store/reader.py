@@ -10,14 +10,14 @@ from types import TracebackType
 from typing import Final, final
 
 from dovetail.store.errors import BadRow, noticing_damage
-from dovetail.store.history import Ended, Filter, described, history
+from dovetail.store.history import EndedJob, Filter, described, history
 from dovetail.store.schema import checksum, connect
 
 LINES_AT_ONCE = 1000
 
 
 @final
-class Reader:
+class JournalReader:
     """Sees what has been committed. Threads may share one; they then wait for each other.
 
     Every answer is read to its end at once: a transaction left open would keep the log from being
@@ -29,7 +29,7 @@ class Reader:
         self._db: Final = db or connect(path, "ro")
         self._lock: Final = Lock()
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> JournalReader:
         return self
 
     def __exit__(
@@ -100,14 +100,14 @@ class Reader:
             row = found.fetchone()
             return None if row is None else keyed_text(self._db, "meta", row[0])
 
-    def described(self, before: float, limit: int, after: Ended | None = None) -> list[Ended]:
+    def described(self, before: float, limit: int, after: EndedJob | None = None) -> list[EndedJob]:
         """Ended jobs whose description is still kept, and so their run folder, the oldest first."""
         with self._lock, noticing_damage(self._path):
             return described(self._db, before, limit, after)
 
     def history(
-        self, only: Filter | None = None, limit: int = 100, before: Ended | None = None
-    ) -> list[Ended]:
+        self, only: Filter | None = None, limit: int = 100, before: EndedJob | None = None
+    ) -> list[EndedJob]:
         with self._lock, noticing_damage(self._path):
             return history(self._db, only or Filter(), limit, before)
 

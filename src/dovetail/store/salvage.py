@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dovetail.store.errors import JournalUnusable, journal_full, suspect
-from dovetail.store.history import Ended
+from dovetail.store.history import EndedJob
 from dovetail.store.joining import apply, number_row
 from dovetail.store.pages import Value, rows
 from dovetail.store.reader import keyed_text
@@ -156,7 +156,7 @@ def _table_of(number: int, values: Sequence[Value]) -> str:
         case [str(key), str(text), int(crc)]:
             return _matching(("specs", "meta"), key, text, crc)
         case [str(job), int(seq), int(at) | float(at), str(user), str(name), str(row), int(crc)]:
-            return "ended" if Ended(job, seq, at, user, name, row).crc == crc else ""
+            return "ended" if EndedJob(job, seq, at, user, name, row).crc == crc else ""
     return ""
 
 

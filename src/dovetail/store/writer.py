@@ -20,7 +20,7 @@ from dovetail.store.errors import (
     may_be_full,
     noticing_damage,
 )
-from dovetail.store.history import Ended, Filter
+from dovetail.store.history import EndedJob, Filter
 from dovetail.store.joining import (
     FORGOTTEN,
     apply,
@@ -29,7 +29,7 @@ from dovetail.store.joining import (
     number_row,
     open_specs,
 )
-from dovetail.store.reader import Reader
+from dovetail.store.reader import JournalReader
 from dovetail.store.reserve import Reserve
 from dovetail.store.schema import checksum, remove_own_log, write_copy
 
@@ -59,7 +59,7 @@ class Store:
         self._tail: Final = opened.tail
         self._number = number_of(opened.db)
         self._file: Final = os.stat(opened.path).st_ino
-        self._reader: Final = Reader(opened.path, opened.db)
+        self._reader: Final = JournalReader(opened.path, opened.db)
         self._waiting: Final[dict[str, list[tuple[object, ...]]]] = {name: [] for name in _TABLES}
         self._bytes = 0
         self._is_full = not (opened.reserve.is_there() or opened.reserve.make())
@@ -99,7 +99,7 @@ class Store:
     def put_spec(self, job_id: str, text: str) -> None:
         self._add("specs", (job_id, text, checksum("specs", job_id, text)), text)
 
-    def add_ended(self, ended: Ended) -> None:
+    def add_ended(self, ended: EndedJob) -> None:
         if not isfinite(ended.ended_at):
             raise ValueError(f"job {ended.job_id!r} is said to have ended at {ended.ended_at}")
         self._add("ended", ended.columns(), ended.row)
@@ -281,6 +281,6 @@ class Store:
         return self._reader.meta(key)
 
     def history(
-        self, only: Filter | None = None, limit: int = 100, before: Ended | None = None
-    ) -> list[Ended]:
+        self, only: Filter | None = None, limit: int = 100, before: EndedJob | None = None
+    ) -> list[EndedJob]:
         return self._reader.history(only, limit, before)

@@ -10,10 +10,10 @@ from statistics import fmean
 from typing import Any
 
 from dovetail.tune.recorded import Task
-from dovetail.tune.replay import Drawn, Run, draw, replay
+from dovetail.tune.replay import DrawnTrials, ReplayRun, draw, replay
 from dovetail.tune.rules import Rule
 from dovetail.tune.rules.registry import make
-from dovetail.tune.rules.turns import Fifo
+from dovetail.tune.rules.turns import FifoRule
 
 _NO_TIME = 1e-9  # recorded steps may last nothing
 _RESAMPLES = 1000  # of the runs, for an interval
@@ -36,27 +36,27 @@ class Race:
     """One draw of configurations under every rule."""
 
     task: str
-    fifo: Run
-    clairvoyant: Run
-    runs: Mapping[str, Run]  # by the rule's text
+    fifo: ReplayRun
+    clairvoyant: ReplayRun
+    runs: Mapping[str, ReplayRun]  # by the rule's text
     failed: Mapping[str, str]  # by the rule's text: why it has no run
 
 
 def race(task: Task, seed: int, policies: Sequence[str], terms: Terms) -> Race:
     drawn = draw(task, terms.trials, seed, terms.use_seconds)
 
-    def run(rule: Rule, drawn: Drawn, deadline: float | None = None) -> Run:
+    def run(rule: Rule, drawn: DrawnTrials, deadline: float | None = None) -> ReplayRun:
         slots, cost = terms.slots, terms.switch_cost
         return replay(rule, drawn, slots=slots, switch_cost=cost, seed=seed, deadline=deadline)
 
-    runs: dict[str, Run] = {}
+    runs: dict[str, ReplayRun] = {}
     failed: dict[str, str] = {}
     for policy in policies:
         try:
             runs[policy] = run(make(policy), drawn, terms.deadline)
         except Exception as error:  # perhaps somebody else's rule: it spoils its own row alone
             failed[policy] = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
-    fifo, clairvoyant = run(Fifo(), drawn), run(Fifo(), drawn.in_order_of_their_ends())
+    fifo, clairvoyant = run(FifoRule(), drawn), run(FifoRule(), drawn.in_order_of_their_ends())
     return Race(task.name, fifo, clairvoyant, runs, failed)
 
 

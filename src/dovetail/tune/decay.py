@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from weakref import WeakKeyDictionary
 
-from dovetail.predict.convergence import Decay, Forecast, suggested_by
+from dovetail.predict.convergence import Decay, LossForecast, suggested_by
 from dovetail.tune.study import Study, Trial
 
 
@@ -34,7 +34,7 @@ class Forecasts:
     def __init__(self) -> None:
         self.learned_at: tuple[int, ...] | None = None
         self.prior = suggested_by(())
-        self.known: dict[tuple[int, int], tuple[int, Forecast]] = {}
+        self.known: dict[tuple[int, int], tuple[int, LossForecast]] = {}
 
     def of(self, study: Study) -> Forecasts:
         """Brought up to date."""
@@ -45,7 +45,7 @@ class Forecasts:
             self.known.clear()
         return self
 
-    def at(self, trial: Trial, step: int) -> Forecast:
+    def at(self, trial: Trial, step: int) -> LossForecast:
         """Of the trial's loss at a later step."""
         age = len(trial.losses)
         known = self.known.get((trial.number, step))

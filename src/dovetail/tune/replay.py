@@ -24,7 +24,7 @@ _SAME_INSTANT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnTrials:
     """The configurations of one run, in the order in which they arrive."""
 
     curves: tuple[Curve, ...]
@@ -36,7 +36,7 @@ class Drawn:
         """The one with the lowest value in the end; of equals the first drawn."""
         return min(range(len(self.curves)), key=lambda number: min(self.curves[number]))
 
-    def in_order_of_their_ends(self) -> Drawn:
+    def in_order_of_their_ends(self) -> DrawnTrials:
         """As somebody would order them who knew how they end."""
         order = sorted(range(len(self.curves)), key=lambda number: min(self.curves[number]))
         durations = self.durations and tuple(self.durations[number] for number in order)
@@ -45,7 +45,7 @@ class Drawn:
         )
 
 
-def draw(task: Task, trials: int, seed: int, use_seconds: bool = False) -> Drawn:
+def draw(task: Task, trials: int, seed: int, use_seconds: bool = False) -> DrawnTrials:
     """`trials` configurations of the task in random order; the same for every rule."""
     if len(task.curves) < trials:
         raise BadInput(
@@ -57,7 +57,7 @@ def draw(task: Task, trials: int, seed: int, use_seconds: bool = False) -> Drawn
     ends = [min(curve) for curve in curves]
     best = min(ends)
     durations = _in_mean_steps(task, chosen) if use_seconds else None
-    return Drawn(curves, durations, best + WITHIN * (median(ends) - best))
+    return DrawnTrials(curves, durations, best + WITHIN * (median(ends) - best))
 
 
 def _in_mean_steps(task: Task, chosen: Sequence[int]) -> tuple[Curve, ...]:
@@ -69,7 +69,7 @@ def _in_mean_steps(task: Task, chosen: Sequence[int]) -> tuple[Curve, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     """What a rule made of the trials drawn. Times in steps; infinite: never."""
 
     to_target: float
@@ -83,14 +83,14 @@ class Run:
 
 def replay(
     rule: Rule,
-    drawn: Drawn,
+    drawn: DrawnTrials,
     *,
     slots: int = 4,
     switch_cost: float = 0.25,
     start_cost: float | None = None,
     seed: int = 0,
     deadline: float | None = None,
-) -> Run:
+) -> ReplayRun:
     """Run the rule to the end: until every trial is done or given up, or the deadline has come.
 
     A first start costs what a switch does, unless `start_cost` says otherwise.
@@ -113,7 +113,7 @@ class _World:
     """The slots, who is in them, and the curves along which the trials go."""
 
     def __init__(
-        self, rule: Rule, drawn: Drawn, study: Study, start_cost: float | None = None
+        self, rule: Rule, drawn: DrawnTrials, study: Study, start_cost: float | None = None
     ) -> None:
         self.rule = rule
         self.start_cost = study.switch_cost if start_cost is None else start_cost
@@ -246,14 +246,14 @@ class _World:
         ahead = len(source.losses) - len(trial.losses)
         self.ahead[trial.number] = ahead + self.ahead[source.number]
 
-    def outcome(self) -> Run:
+    def outcome(self) -> ReplayRun:
         going_on = [
             trial
             for trial in self.study.trials
             if self.follows[trial.number] == self.best and trial.standing is not STOPPED
         ]
         killed = self.best_done == inf and not going_on  # given up, or overwritten by another
-        return Run(
+        return ReplayRun(
             self.to_target,
             self.best_done,
             killed,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from dovetail.worlds.printed_parts import PARTS, Part, parts_of, words_of
+from dovetail.worlds.printed_parts import PARTS, PrintedPart, parts_of, words_of
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]{0,30}[ -/]{0,5}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))")
 
@@ -102,7 +102,7 @@ def _value(line: str, match: re.Match[str], since: int = 0) -> float | None:
     return float(found.replace(",", ""))
 
 
-def _in_a_part(line: str, metric: str, parts: Sequence[Part], upto: int) -> float | None:
+def _in_a_part(line: str, metric: str, parts: Sequence[PrintedPart], upto: int) -> float | None:
     """`val_loss` where the line says that it is of `val`, and then `loss`; not if it says two."""
     found: set[float] = set()
     for part in parts:
@@ -115,7 +115,7 @@ def _in_a_part(line: str, metric: str, parts: Sequence[Part], upto: int) -> floa
     return found.pop() if len(found) == 1 else None
 
 
-def _innermost(parts: Sequence[Part], place: int) -> Part | None:
+def _innermost(parts: Sequence[PrintedPart], place: int) -> PrintedPart | None:
     holding = [own for own in parts if own.holds(place)]
     return min(holding, key=lambda own: own.end - own.start, default=None)
 

@@ -27,7 +27,7 @@ _COLUMN = re.compile(
 )
 
 
-class Part(NamedTuple):
+class PrintedPart(NamedTuple):
     name: str  # as a metric would begin with it
     start: int
     end: int
@@ -51,20 +51,20 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple([word.lower() for word in re.split(r"[\W_]+", text) if word])
 
 
-def parts_of(line: str) -> list[Part]:
+def parts_of(line: str) -> list[PrintedPart]:
     """None where the whole line is about one and the same."""
     if "{" in line:
         return list(_objects(line))
     columns = {_ALIKE[match[1].lower()]: match.end() for match in _COLUMN.finditer(line)}
     if len(columns) == 1:
-        return [Part(name, start, len(line)) for name, start in columns.items()]
+        return [PrintedPart(name, start, len(line)) for name, start in columns.items()]
     if columns:  # of which of them each number is cannot be told
-        return [Part("", 0, len(line))]
+        return [PrintedPart("", 0, len(line))]
     head = _HEAD.match(line)
-    return [] if head is None else [Part(head[1].lower(), head.end(), len(line))]
+    return [] if head is None else [PrintedPart(head[1].lower(), head.end(), len(line))]
 
 
-def _objects(line: str) -> Iterator[Part]:
+def _objects(line: str) -> Iterator[PrintedPart]:
     """Those in others, that have a key of their own which says of what they are."""
     open_: list[tuple[str, int]] = []
     for number, match in enumerate(_BRACES.finditer(line)):
@@ -75,7 +75,7 @@ def _objects(line: str) -> Iterator[Part]:
         elif open_:
             name, start = open_.pop()
             if open_ and name and _tells(name):
-                yield Part(name, start, match.start())
+                yield PrintedPart(name, start, match.start())
 
 
 def _tells(name: str) -> bool:

@@ -34,7 +34,7 @@ class TableDriver:
 
     def state(self, pid: int) -> cuda.State:
         if ("state", pid) in self.refused:
-            raise cuda.Refused(pid, "state", "by the table")
+            raise cuda.DriverRefused(pid, "state", "by the table")
         return self.states[pid]
 
     def lock(self, pid: int, timeout_ms: int) -> None:
@@ -55,7 +55,7 @@ class TableDriver:
         with self.guard:
             self.steps.append((step, pid))
             if (step, pid) in self.refused or self.states[pid] != before:
-                raise cuda.Refused(pid, step, "by the table")
+                raise cuda.DriverRefused(pid, step, "by the table")
             self.states[pid] = after
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from dovetail.worlds.local import keeper, processes
-from dovetail.worlds.local.keeper import Log
-from dovetail.worlds.local.runs import Ending, Launch, Run
+from dovetail.worlds.local.keeper import LogPages
+from dovetail.worlds.local.runs import Ending, Launch, ProcessRun
 from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -33,18 +33,18 @@ class Bench:
         self.env_file = folder / "env.json"
         self.env_file.write_text(json.dumps({"PATH": os.environ["PATH"]}))
         self.mark = {"DOVETAIL_JOB_ID": "1", "DOVETAIL_REPORT": str(folder / "1" / "reports.jsonl")}
-        self.runs: list[Run] = []
+        self.runs: list[ProcessRun] = []
         self.keepers: list[subprocess.Popen[bytes]] = []
 
-    def prepared(self, *argv: str, **changes: Any) -> Run:
-        run = Run(self.folder / str(len(self.runs) + 1))
+    def prepared(self, *argv: str, **changes: Any) -> ProcessRun:
+        run = ProcessRun(self.folder / str(len(self.runs) + 1))
         run.folder.mkdir()
         values = {"cwd": str(self.folder), "env_file": self.env_file, "log": self.log}
         (run.folder / keeper.LAUNCH).write_text(Launch(argv, **{**values, **changes}).to_json())
         self.runs.append(run)
         return run
 
-    def keep(self, run: Run, **options: Any) -> "subprocess.Popen[bytes]":
+    def keep(self, run: ProcessRun, **options: Any) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-I", "-S", str(keeper.__file__), str(run.folder)]
         self.keepers.append(subprocess.Popen(command, start_new_session=True, **options))
         return self.keepers[-1]
@@ -306,7 +306,7 @@ def test_a_job_goes_on_when_its_log_cannot_be_opened(bench: Bench) -> None:
 
 
 def test_what_could_not_be_written_is_noted_once_as_soon_as_it_can_be(tmp_path: Path) -> None:
-    log = Log(str(tmp_path / "log"), 1 << 20)
+    log = LogPages(str(tmp_path / "log"), 1 << 20)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
     try:
@@ -372,7 +372,7 @@ def test_orphans_that_end_while_the_job_runs_do_not_stay_zombies(bench: Bench) -
     until(lambda: len(keeper.descendants(run.keeper_pid() or 0, keeper.all_processes())) == 1)
 
 
-def _command_line(run: Run) -> bytes:
+def _command_line(run: ProcessRun) -> bytes:
     pid = run.main_pid()
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] if pid else b""
 
@@ -456,7 +456,7 @@ os.execve("/bin/sleep", ["sleep", "600"], {})
 """
 
 
-def hidden(bench: Bench, run: Run) -> int:
+def hidden(bench: Bench, run: ProcessRun) -> int:
     """The number of the process that hides, once it does."""
     note = bench.folder / "hidden"
     until(lambda: note.exists() and note.read_text() and b"sleep" in _command_line(run))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from dovetail.core.model import JobId, Placement, Slice
 from dovetail.worlds.agent import Work, WorkOutcome
 from dovetail.worlds.local.lives import AFTER, NEXT, Life, News, Place, Want
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 
 HERE, THERE = Placement((Slice(0, 1),)), Placement((Slice(0, 2),))
-RUN = Run(Path("/nowhere/1"))
+RUN = ProcessRun(Path("/nowhere/1"))
 # What may come of each kind of work; a job may also be over at any time.
 OUTCOMES = {
     Work.BRING_UP: (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dovetail.worlds.local import machine
-from dovetail.worlds.local.machine import Gpu, nodes_of, short_kind
+from dovetail.worlds.local.machine import GpuFound, nodes_of, short_kind
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_kinds_are_short(name: str, kind: str) -> None:
     assert short_kind(name) == kind
 
 
-def gpu(index: int, kind: str = "H200", memory_gb: float = 140.4) -> Gpu:
-    return Gpu(index, f"GPU-{index}", kind, memory_gb, power_limit_watts=700)
+def gpu(index: int, kind: str = "H200", memory_gb: float = 140.4) -> GpuFound:
+    return GpuFound(index, f"GPU-{index}", kind, memory_gb, power_limit_watts=700)
 
 
 def test_a_machine_without_gpus_offers_a_slot_for_each_core() -> None:

@@ -12,7 +12,7 @@ from dovetail.core.entries import Reported
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.job_model import read
 from dovetail.worlds.local import output
-from dovetail.worlds.local.keeper import Log, bytes_before
+from dovetail.worlds.local.keeper import LogPages, bytes_before
 from dovetail.worlds.local.output import Found, Matcher
 from live_box import ME, Box, box
 
@@ -238,7 +238,7 @@ def test_a_matcher_that_was_killed_is_made_anew(matcher: Matcher) -> None:
 
 def test_places_in_the_output_outlive_the_turning_of_pages(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(str(path), 200)
+    log = LogPages(str(path), 200)
     text = b"".join(b"line %d\n" % number for number in range(100))
     upto, heard = 0, b""
     for begin in range(0, len(text), 60):
@@ -254,7 +254,7 @@ def test_places_in_the_output_outlive_the_turning_of_pages(tmp_path: Path) -> No
 
 def test_what_was_rotated_away_is_skipped(tmp_path: Path) -> None:
     path, text = tmp_path / "log", bytes(range(250)) * 2
-    log = Log(str(path), 200)  # pages of 25, then of 87 bytes
+    log = LogPages(str(path), 200)  # pages of 25, then of 87 bytes
     log.write(text)
     assert output.read(path, 0, 1000) == (0, text[:25])
     for upto in (25, 100, 459):

@@ -18,7 +18,7 @@ from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.policies.packing.policies import Gandiva
-from dovetail.worlds.local.pacing import Paces
+from dovetail.worlds.local.pacing import PairPaces
 from live_box import Box, box
 
 ACTIONS = (Start, Preempt, Resize)
@@ -127,13 +127,13 @@ def test_speed_alone_is_the_best_that_was_seen_and_is_kept_for_the_next_daemon(
 ) -> None:
     job, nobody = JobId("1"), frozenset[JobId]()
     (tmp_path / "1").mkdir()
-    paces = Paces(tmp_path)
+    paces = PairPaces(tmp_path)
     for second in range(10):  # it warms up: a step a second, then two
         paces.reported(job, tmp_path, nobody, float(second), float(second))
     for second in range(10, 60):
         paces.reported(job, tmp_path, nobody, float(second), 2.0 * second - 10)
     assert paces.alone(job) == pytest.approx(2.0, rel=0.1)
-    again = Paces(tmp_path)
+    again = PairPaces(tmp_path)
     assert again.alone(job) == paces.alone(job)
     beside = frozenset({JobId("2")})
     parts = [again.reported(job, tmp_path, beside, 60.0 + s, 0.5 * s) for s in range(6)]

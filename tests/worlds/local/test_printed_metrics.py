@@ -7,7 +7,7 @@ from math import inf, isnan
 
 import pytest
 
-from dovetail.worlds.local.output import Found, Reader, drawn_lines
+from dovetail.worlds.local.output import Found, MetricReader, drawn_lines
 from dovetail.worlds.printed import Sought, step_in, value_in, without_colours
 
 
@@ -174,7 +174,7 @@ def test_what_is_no_finite_number_is_heard_too() -> None:
     assert value_in("val_loss: -inf", "val_loss") == -inf
     assert value_in("val_loss: Infinity", "val_loss") == inf
     assert value_in("val_loss: nano", "val_loss") is None
-    (found,) = Reader(Sought("val_loss")).found([("val_loss NaN", 9)])
+    (found,) = MetricReader(Sought("val_loss")).found([("val_loss NaN", 9)])
     assert found == Found(None, {"val_loss": "nan"}, 9)
 
 
@@ -210,21 +210,21 @@ def test_a_progress_bar_is_heard_whenever_its_value_changes() -> None:
     bar = "".join(f"\r {n}/9 [val_loss={n // 3}.5]" for n in range(9)) + "\nval_loss=2.5\n"
     lines, upto = drawn_lines(bar.encode(), 0, is_all=False)
     assert upto == len(bar)
-    found = Reader(Sought("val_loss")).found(lines)
+    found = MetricReader(Sought("val_loss")).found(lines)
     assert [one.metrics["val_loss"] for one in found] == [0.5, 1.5, 2.5, 2.5]
 
 
 def test_a_bar_over_batches_is_heard_when_it_is_full() -> None:
     bar = "Epoch {}/2\n\r 1/90 - loss: 2.5\r50/90 - loss: {}\r90/90 - loss: {} - val_loss: 0.4\n"
     lines, _ = drawn_lines((bar.format(1, 1.5, 0.5) + bar.format(2, 0.4, 0.4)).encode(), 0, False)
-    found = Reader(Sought("loss", 2)).found(lines)
+    found = MetricReader(Sought("loss", 2)).found(lines)
     assert [(one.step, one.metrics["loss"]) for one in found] == [(None, 0.5), (None, 0.4)]
 
 
 def test_a_bar_over_epochs_is_heard_as_it_goes() -> None:
     bar = "\r 1/3 [00:01<00:02, loss=0.5]\r 2/3 [00:02<00:01, loss=0.4]\r 3/3 [00:03<00:00, loss=0.3]\n"
     lines, _ = drawn_lines(bar.encode(), 0, False)
-    found = Reader(Sought("loss", 3)).found(lines)
+    found = MetricReader(Sought("loss", 3)).found(lines)
     assert [one.metrics["loss"] for one in found] == [0.5, 0.4, 0.3]
 
 
@@ -236,7 +236,7 @@ def test_a_bar_is_heard_before_its_line_ends() -> None:
 
 
 def test_objects_of_numbers_are_heard_whole() -> None:
-    reader = Reader(Sought("val_loss", 27))
+    reader = MetricReader(Sought("val_loss", 27))
     lines = [('{"epoch": 3, "val_loss": 0.31, "lr": 0.1}', 1), ('{"loss": 0.5}', 2)]
     assert reader.found(lines) == [
         Found(3, {"epoch": 3.0, "val_loss": 0.31, "lr": 0.1}, 1),
@@ -266,7 +266,7 @@ def test_objects_of_numbers_are_heard_whole() -> None:
     ],
 )
 def test_hostile_lines_take_no_longer_than_others(data: bytes) -> None:
-    reader = Reader(Sought("val_loss", 27))
+    reader = MetricReader(Sought("val_loss", 27))
     began = time.process_time()
     lines, _ = drawn_lines((data[:4000] + b"\n") * 65, 0, is_all=True)
     reader.found(lines)

@@ -14,7 +14,7 @@ import pytest
 
 from dovetail.worlds.local import keeper, processes
 from dovetail.worlds.local.processes import Process
-from dovetail.worlds.local.runs import Launch, Run
+from dovetail.worlds.local.runs import Launch, ProcessRun
 from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -28,14 +28,14 @@ class Bench:
         self.runs_folder = folder / "runs"
         self.env_file = folder / "env.json"
         self.env_file.write_text(json.dumps({"PATH": os.environ["PATH"]}))
-        self.runs: list[Run] = []
+        self.runs: list[ProcessRun] = []
 
-    def start(self, *argv: str) -> Run:
+    def start(self, *argv: str) -> ProcessRun:
         """Begun, and the command itself at work."""
         job_id = str(len(self.runs) + 1)
         folder = self.runs_folder / job_id
         env = {"DOVETAIL_JOB_ID": job_id, "DOVETAIL_REPORT": str(folder / "reports.jsonl")}
-        run = Run(folder / "1")
+        run = ProcessRun(folder / "1")
         run.launch(Launch(argv, str(self.folder), self.env_file, folder / "log", env))
         self.runs.append(run)
         assert run.wait_until_begun(30)
@@ -72,7 +72,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.clean_up()
 
 
-def keeper_of(run: Run) -> int:
+def keeper_of(run: ProcessRun) -> int:
     pid = run.keeper_pid()
     assert pid is not None
     return pid
@@ -92,7 +92,7 @@ time.sleep(600)
 """
 
 
-def family(bench: Bench) -> tuple[Run, dict[str, int]]:
+def family(bench: Bench) -> tuple[ProcessRun, dict[str, int]]:
     run = bench.start(*PYTHON, FAMILY)
     until(lambda: len(bench.lines()) == 3)
     return run, {name: int(pid) for name, pid in map(str.split, bench.lines())}
@@ -216,7 +216,7 @@ def test_freezing_stops_fifty_busy_children_and_thawing_changes_nothing_in_their
     assert len(bench.lines(1)) == 250
 
 
-def assert_at_rest(run: Run) -> None:
+def assert_at_rest(run: ProcessRun) -> None:
     before = processes.tree(keeper_of(run)), processes.cpu_seconds(keeper_of(run))
     time.sleep(0.05)
     assert (processes.tree(keeper_of(run)), processes.cpu_seconds(keeper_of(run))) == before
@@ -310,7 +310,7 @@ def test_a_cgroup_that_holds_strangers_too_is_left_alone(bench: Bench) -> None:
 
 
 class own_cgroup:  # noqa: N801  reads as a verb: with own_cgroup(run)
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ProcessRun) -> None:
         self.run = run
 
     def __enter__(self) -> Path:

@@ -15,7 +15,7 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.worlds.local import keeper, processes
-from dovetail.worlds.local.runs import Ending, Launch, Run
+from dovetail.worlds.local.runs import Ending, Launch, ProcessRun
 from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -29,17 +29,17 @@ class Bench:
         self.log = folder / "log"
         self.env_file = folder / "env.json"
         self.env_file.write_text(json.dumps({"PATH": os.environ["PATH"]}))
-        self.runs: list[Run] = []
+        self.runs: list[ProcessRun] = []
 
     def launch(self, *argv: str, **changes: Any) -> Launch:
         values = {"cwd": str(self.folder), "env_file": self.env_file, "log": self.log}
         return Launch(argv, **{**values, **changes})
 
-    def run(self) -> Run:
-        self.runs.append(Run(self.folder / "runs" / "7" / str(len(self.runs) + 1)))
+    def run(self) -> ProcessRun:
+        self.runs.append(ProcessRun(self.folder / "runs" / "7" / str(len(self.runs) + 1)))
         return self.runs[-1]
 
-    def started(self, *argv: str, **changes: Any) -> Run:
+    def started(self, *argv: str, **changes: Any) -> ProcessRun:
         run = self.run()
         run.launch(self.launch(*argv, **changes))
         assert run.wait_until_begun(30)
@@ -59,7 +59,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.clean_up()
 
 
-def ended(run: Run) -> Ending:
+def ended(run: ProcessRun) -> Ending:
     until(lambda: run.ending() is not None)
     ending = run.ending()
     assert ending is not None
@@ -144,7 +144,7 @@ def test_launching_again_at_any_time_runs_nothing_again(bench: Bench) -> None:
     for _ in range(3):
         run.launch(launch)
     assert run.wait_until_begun()
-    Run(run.folder).launch(launch)
+    ProcessRun(run.folder).launch(launch)
     (bench.folder / "go").touch()
     ended(run)
     run.launch(launch)
@@ -157,17 +157,17 @@ def test_a_launch_that_was_written_down_but_never_begun_runs_when_launched_again
 ) -> None:
     run = bench.run()
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_spawn", _die)
+        patch.setattr(ProcessRun, "_spawn", _die)
         with pytest.raises(KeyboardInterrupt):
             run.launch(bench.launch("echo", "once"))
     assert (run.folder / keeper.LAUNCH).exists()
     assert not run.begun()
-    Run(run.folder).launch(bench.launch("echo", "once"))
+    ProcessRun(run.folder).launch(bench.launch("echo", "once"))
     assert ended(run).code == 0
     assert bench.log.read_text() == "once\n"
 
 
-def _die(run: Run) -> None:
+def _die(run: ProcessRun) -> None:
     raise KeyboardInterrupt
 
 
@@ -183,7 +183,7 @@ time.sleep(600)
 """
 
 
-def daemon(bench: Bench, run: Run, command: str) -> "subprocess.Popen[bytes]":
+def daemon(bench: Bench, run: ProcessRun, command: str) -> "subprocess.Popen[bytes]":
     """Another process that launches, and which a test may kill."""
     arguments = [str(run.folder), str(bench.env_file), str(bench.log), command]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -205,7 +205,7 @@ def test_a_job_outlives_the_daemon_and_is_adopted_by_the_next(bench: Bench) -> N
     old = daemon(bench, run, f"while [ ! -e {bench.folder}/go ]; do sleep 0.01; done; exit 7")
     until(run.begun)
     end(old)
-    adopted = Run(run.folder)
+    adopted = ProcessRun(run.folder)
     assert adopted.is_alive()
     assert adopted.main_pid() is not None
     handle = adopted.pidfd()
@@ -260,7 +260,7 @@ def test_a_stranger_with_the_same_number_is_not_taken_for_the_keeper(
 ) -> None:
     run = bench.started("sleep", "600")
     known = json.loads((run.folder / keeper.KEEPER).read_text())
-    stranger = Run(bench.folder / "stranger")
+    stranger = ProcessRun(bench.folder / "stranger")
     stranger.folder.mkdir()
     (stranger.folder / keeper.KEEPER).write_text(json.dumps({**known, **change}))
     assert (stranger.begun(), stranger.is_alive(), stranger.is_lost()) == (True, False, True)

@@ -1,10 +1,19 @@
 from __future__ import annotations
 
-from dovetail.worlds.local.thinning import BURST_BYTES, BYTES_PER_S, MOST_NAMES, Report, Thinner
+from dovetail.worlds.local.thinning import (
+    BURST_BYTES,
+    BYTES_PER_S,
+    MOST_NAMES,
+    ThinnedReport,
+    Thinner,
+)
 
 
-def reports(first: int, number: int) -> list[Report]:
-    return [Report(step, {"loss": 1.0 / (step + 1)}, step) for step in range(first, first + number)]
+def reports(first: int, number: int) -> list[ThinnedReport]:
+    return [
+        ThinnedReport(step, {"loss": 1.0 / (step + 1)}, step)
+        for step in range(first, first + number)
+    ]
 
 
 def test_an_ordinary_job_keeps_every_report() -> None:
@@ -37,7 +46,7 @@ def test_what_waits_is_kept_when_there_are_bytes_for_it_again() -> None:
 def test_reports_that_are_put_together_keep_the_latest_of_each_metric() -> None:
     thinner = Thinner()
     list(thinner.kept(reports(0, 20_000), 0.0))
-    (late,) = thinner.kept([Report(None, {"accuracy": 0.5}, 7)], 10.0)
+    (late,) = thinner.kept([ThinnedReport(None, {"accuracy": 0.5}, 7)], 10.0)
     assert (late.step, late.metrics, late.upto) == (
         *(19_999, {"loss": 1.0 / 20_000, "accuracy": 0.5}, 7),
     )
@@ -45,6 +54,6 @@ def test_reports_that_are_put_together_keep_the_latest_of_each_metric() -> None:
 
 def test_a_job_has_so_many_metrics_and_no_more() -> None:
     thinner = Thinner()
-    many = [Report(i, {f"{i}-{j}": 0.0 for j in range(90)}, i) for i in range(50)]
+    many = [ThinnedReport(i, {f"{i}-{j}": 0.0 for j in range(90)}, i) for i in range(50)]
     names = {name for one in thinner.kept(many, 0.0) for name in one.metrics}
     assert len(names) == MOST_NAMES

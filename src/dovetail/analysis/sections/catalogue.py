@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from dovetail.analysis.sections.html import Cell, Column, paragraph, policy_link, section, table
-from dovetail.insight.catalogue import STATUSES, WITH_PREDICTOR, Catalogue, Item
+from dovetail.analysis.sections.html import Cell, PageColumn, paragraph, policy_link, section, table
+from dovetail.insight.catalogue import STATUSES, WITH_PREDICTOR, FeatureCatalogue, Item
 from dovetail.policies import registry
 
 GROUPS = (("J", "Features of jobs"), ("C", "Factors of the cluster"), ("D", "Factors of time"))
 COLUMNS = (
-    Column("Id"),
-    Column("Feature or factor", is_text=True),
-    Column("Here", is_text=True),
-    Column("What there is, or what recording it needs", is_text=True),
-    Column("What it decides", is_text=True),
-    Column("Our policies that use it", is_text=True),
-    Column("Systems in the literature", is_text=True),
+    PageColumn("Id"),
+    PageColumn("Feature or factor", is_text=True),
+    PageColumn("Here", is_text=True),
+    PageColumn("What there is, or what recording it needs", is_text=True),
+    PageColumn("What it decides", is_text=True),
+    PageColumn("Our policies that use it", is_text=True),
+    PageColumn("Systems in the literature", is_text=True),
 )
 LACKING = (
-    Column("Feature"),
-    Column("Here", is_text=True),
-    Column("Definition we propose", is_text=True),
-    Column("Why", is_text=True),
+    PageColumn("Feature"),
+    PageColumn("Here", is_text=True),
+    PageColumn("Definition we propose", is_text=True),
+    PageColumn("Why", is_text=True),
 )
 
 
-def catalogue_section(own: Catalogue) -> str:
+def catalogue_section(own: FeatureCatalogue) -> str:
     counts = ", ".join(f"{own.count(status)} {status}" for status in STATUSES)
     tables = "".join(
         f"<h3>{title}</h3>{table(title, COLUMNS, _rows(own.items, letter), 'catalogue')}"
@@ -86,7 +86,7 @@ def _policies(item: Item) -> str:
     return ", ".join(links) or "none yet"
 
 
-def _lacking(own: Catalogue) -> Iterable[tuple[Sequence[Cell], str]]:
+def _lacking(own: FeatureCatalogue) -> Iterable[tuple[Sequence[Cell], str]]:
     for row in own.lacking:
         about = f" ({', '.join(row.of)})" if row.of else ""
         cells = (Cell(row.name + about), _status(row.here), Cell(row.definition), Cell(row.why))

@@ -9,8 +9,8 @@ from dovetail.analysis.policy_choice import gain_text, percent
 from dovetail.analysis.policy_contest import Contest, Tried
 from dovetail.analysis.sections.html import (
     Cell,
-    Column,
-    Drawn,
+    ChartsDrawn,
+    PageColumn,
     at,
     charts,
     finding,
@@ -25,21 +25,21 @@ from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 
 COLUMNS = (
-    Column("Policy"),
-    Column("told durations by", is_text=True),
-    Column("mean completion time"),
-    Column("saved of fifo's", "95 % interval"),
-    Column("median"),
-    Column("p99"),
-    Column("mean wait"),
-    Column("preemptions"),
-    Column("GPU time lost to them"),
-    Column("refused"),
-    Column("best in", "of resamples"),
+    PageColumn("Policy"),
+    PageColumn("told durations by", is_text=True),
+    PageColumn("mean completion time"),
+    PageColumn("saved of fifo's", "95 % interval"),
+    PageColumn("median"),
+    PageColumn("p99"),
+    PageColumn("mean wait"),
+    PageColumn("preemptions"),
+    PageColumn("GPU time lost to them"),
+    PageColumn("refused"),
+    PageColumn("best in", "of resamples"),
 )
 
 
-def contest_section(own: Contest | None, verdict: Verdict, drawn: Drawn, problem: str) -> str:
+def contest_section(own: Contest | None, verdict: Verdict, drawn: ChartsDrawn, problem: str) -> str:
     title = "6. Policies on this trace"
     if own is None or not own.tried:
         return section("contest", title, unmeasured(own.not_measured if own else (problem,)))
@@ -67,7 +67,7 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: Drawn, problem
     )
 
 
-def _gains(own: Contest, drawn: Drawn) -> str:
+def _gains(own: Contest, drawn: ChartsDrawn) -> str:
     rows = [row for row in own.tried if row.policy != BASELINE]
     if not rows:
         return ""
@@ -120,13 +120,13 @@ def _cells(row: Tried) -> Sequence[Cell]:
 
 
 KEPT = (
-    Column("Policy"),
-    Column("Told durations by", is_text=True),
-    Column("Baseline", is_text=True),
-    Column("Mean completion time under it"),
-    Column("with predictions"),
-    Column("with the truth"),
-    Column("Kept of the oracle's gain", "95 % interval"),
+    PageColumn("Policy"),
+    PageColumn("Told durations by", is_text=True),
+    PageColumn("Baseline", is_text=True),
+    PageColumn("Mean completion time under it"),
+    PageColumn("with predictions"),
+    PageColumn("with the truth"),
+    PageColumn("Kept of the oracle's gain", "95 % interval"),
 )
 
 

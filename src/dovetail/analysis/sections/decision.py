@@ -7,20 +7,20 @@ from math import exp
 
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.sections.html import (
-    Drawn,
+    ChartsDrawn,
     at,
     charts,
     paragraph,
     section,
     unmeasured,
 )
-from dovetail.insight.decision import Decision
+from dovetail.insight.decision import DecisionWorth
 from dovetail.text.durations import duration_text
 
 NOTHING_S = 1e-6  # less is rounding
 
 
-def decision_section(own: Decision | None, drawn: Drawn, problem: str) -> str:
+def decision_section(own: DecisionWorth | None, drawn: ChartsDrawn, problem: str) -> str:
     title = "4. What knowing it is worth"
     if own is None:
         return section("decision", title, unmeasured((problem,)))
@@ -44,7 +44,7 @@ def decision_section(own: Decision | None, drawn: Drawn, problem: str) -> str:
     )
 
 
-def _outcomes(own: Decision, drawn: Drawn) -> Iterator[str]:
+def _outcomes(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.outcomes:
         return
     best = min(own.outcomes, key=lambda row: row.mean_jct_s)
@@ -69,7 +69,7 @@ def _outcomes(own: Decision, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _shapley(own: Decision, drawn: Drawn) -> Iterator[str]:
+def _shapley(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.shapley:
         return
     first = max(own.shapley, key=lambda row: row.seconds)
@@ -100,7 +100,7 @@ def _shapley(own: Decision, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
+def _noise(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.noise:
         return
     known = {row.name: row.mean_jct_s for row in own.outcomes}
@@ -138,7 +138,7 @@ def _noise(own: Decision, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _shuffled(own: Decision, drawn: Drawn) -> Iterator[str]:
+def _shuffled(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.shuffled:
         return
     sure = [row for row in own.shuffled if not row.low <= 1.0 <= row.high]

@@ -8,8 +8,8 @@ from math import exp
 from dovetail.analysis.leaders import either, unsure
 from dovetail.analysis.sections.html import (
     Cell,
-    Column,
-    Drawn,
+    ChartsDrawn,
+    PageColumn,
     at,
     charts,
     paragraph,
@@ -17,13 +17,13 @@ from dovetail.analysis.sections.html import (
     table,
     unmeasured,
 )
-from dovetail.insight.factors import MORRIS, SOBOL, Factors, Flip, Index, Screened
+from dovetail.insight.factors import MORRIS, SOBOL, Factors, Flip, Screened, SobolIndex
 from dovetail.reports.summary_html import number
 
 MOST_FLIPS = 4  # drawn; the table has them all
 
 
-def factors_section(own: Factors | None, drawn: Drawn, problem: str) -> str:
+def factors_section(own: Factors | None, drawn: ChartsDrawn, problem: str) -> str:
     title = "5. What moves the gain: factors"
     if own is None:
         return section("factors", title, unmeasured((problem,)))
@@ -45,7 +45,7 @@ def factors_section(own: Factors | None, drawn: Drawn, problem: str) -> str:
     )
 
 
-def _morris(own: Factors, drawn: Drawn) -> Iterator[str]:
+def _morris(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.morris:
         return
     names = _names(own)
@@ -70,7 +70,7 @@ def _screened(found: Mapping[tuple[str, str], Screened], policy: str, factor: st
     return None if row is None else at(row.mu_star, row.low, row.high)
 
 
-def _sobol(own: Factors, drawn: Drawn) -> Iterator[str]:
+def _sobol(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
     for policy in own.policies:
         rows = [row for row in own.sobol if row.policy == policy]
         if not rows:
@@ -99,12 +99,12 @@ def _sobol(own: Factors, drawn: Drawn) -> Iterator[str]:
         )
 
 
-def _share(row: Index) -> str:
+def _share(row: SobolIndex) -> str:
     low, high = (f"{100 * max(0.0, end):.0f}" for end in (row.total_low, row.total_high))
     return f"{row.factor} {low} to {high} %"
 
 
-def _along(own: Factors, drawn: Drawn) -> Iterator[str]:
+def _along(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
     """Where the best policy changes, how each does along the factor."""
     scales = {factor.name: factor for factor in own.factors}
     flips = sorted(
@@ -141,7 +141,12 @@ def _names(own: Factors) -> list[str]:
 
 
 def _ranges(own: Factors) -> str:
-    columns = (Column("Factor"), Column("Meaning", is_text=True), Column("From"), Column("To"))
+    columns = (
+        PageColumn("Factor"),
+        PageColumn("Meaning", is_text=True),
+        PageColumn("From"),
+        PageColumn("To"),
+    )
     rows = [
         (
             (
@@ -159,11 +164,11 @@ def _ranges(own: Factors) -> str:
 
 def _flips(flips: Sequence[Flip]) -> str:
     columns = (
-        Column("Factor"),
-        Column("Best first, from its low to its high end", is_text=True),
-        Column("Kendall's tau", "1: same order"),
-        Column("The best changes", is_text=True),
-        Column("Beyond chance", is_text=True),
+        PageColumn("Factor"),
+        PageColumn("Best first, from its low to its high end", is_text=True),
+        PageColumn("Kendall's tau", "1: same order"),
+        PageColumn("The best changes", is_text=True),
+        PageColumn("Beyond chance", is_text=True),
     )
     return (
         f"<h3>Where the ranking of policies flips</h3>{table('Flips', columns, _flip_rows(flips))}"

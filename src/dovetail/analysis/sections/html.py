@@ -17,7 +17,7 @@ def text(told: str) -> str:
 
 
 @dataclass
-class Drawn:
+class ChartsDrawn:
     """The charts of a page; the script draws each where its number stands."""
 
     charts: list[Mapping[str, Any]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     name: str
     unit: str = ""
     is_text: bool = False
@@ -86,7 +86,7 @@ class Column:
 
 def table(
     caption: str,
-    columns: Sequence[Column],
+    columns: Sequence[PageColumn],
     rows: Iterable[tuple[Sequence[Cell], str]],
     style: str = "",
 ) -> str:
@@ -100,12 +100,12 @@ def table(
     )
 
 
-def _head(column: Column) -> str:
+def _head(column: PageColumn) -> str:
     unit = f' <span class="unit">{escape(column.unit)}</span>' if column.unit else ""
     return f'<th scope="col"{_class("text" if column.is_text else "")}>{escape(column.name)}{unit}</th>'
 
 
-def _row(cells: Sequence[Cell], columns: Sequence[Column], kind: str) -> str:
+def _row(cells: Sequence[Cell], columns: Sequence[PageColumn], kind: str) -> str:
     first = f'<th scope="row"{_sorted_by(cells[0])}>{cells[0].text()}</th>'
     others = "".join(
         f"<td{_class('text' if column.is_text else '')}{_sorted_by(cell)}>{cell.text()}</td>"

@@ -8,8 +8,8 @@ from math import expm1
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.sections.html import (
     Cell,
-    Column,
-    Drawn,
+    ChartsDrawn,
+    PageColumn,
     at,
     charts,
     paragraph,
@@ -20,7 +20,7 @@ from dovetail.analysis.sections.html import (
 from dovetail.analysis.sections.rolling import predictors, weekly
 from dovetail.insight.features import LEVELS
 from dovetail.insight.past import GAP, RECENT
-from dovetail.insight.predictive import Importance, Predictive, Score, Shape
+from dovetail.insight.predictive import FeatureShape, Importance, Predictive, Score
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.summary_html import number
 from dovetail.text.durations import duration_text
@@ -45,7 +45,7 @@ SAID = {
 
 
 def predictive_section(
-    own: Predictive | None, rolling: Rolling | None, drawn: Drawn, problems: Sequence[str]
+    own: Predictive | None, rolling: Rolling | None, drawn: ChartsDrawn, problems: Sequence[str]
 ) -> str:
     figures = (
         *(_importance(own, drawn) if own else ()),
@@ -75,7 +75,7 @@ def predictive_section(
     )
 
 
-def _importance(own: Predictive, drawn: Drawn) -> Iterator[str]:
+def _importance(own: Predictive, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.importance:
         return
     first = own.importance[0]
@@ -128,7 +128,7 @@ def _rows(rows: Sequence[Importance], across: str) -> dict[str, object]:
     }
 
 
-def _dropped(own: Predictive, drawn: Drawn) -> Iterator[str]:
+def _dropped(own: Predictive, drawn: ChartsDrawn) -> Iterator[str]:
     if not own.dropped:
         return
     first = max(own.dropped, key=lambda row: row.mean)
@@ -145,7 +145,7 @@ def _dropped(own: Predictive, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _levels(own: Predictive, drawn: Drawn) -> Iterator[str]:
+def _levels(own: Predictive, drawn: ChartsDrawn) -> Iterator[str]:
     rows = sorted(own.by_level, key=lambda score: LEVELS.index(score.level))
     if not rows:
         return
@@ -173,7 +173,7 @@ def _levels(own: Predictive, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _shapes(shapes: Sequence[Shape], drawn: Drawn) -> Iterator[str]:
+def _shapes(shapes: Sequence[FeatureShape], drawn: ChartsDrawn) -> Iterator[str]:
     """Of the features that move predictions most."""
     for shape in shapes[:4]:
         if len(shape.values) < 2:
@@ -194,7 +194,7 @@ def _shapes(shapes: Sequence[Shape], drawn: Drawn) -> Iterator[str]:
         )
 
 
-def _labels(shape: Shape) -> tuple[list[str], str]:
+def _labels(shape: FeatureShape) -> tuple[list[str], str]:
     """What stands under each bar, and its unit. Logarithms of times are told as times."""
     if shape.feature.endswith((RECENT, GAP)):
         what = "mean duration of those that ended" if shape.feature.endswith(RECENT) else "time"
@@ -210,9 +210,17 @@ def _short(value: float | str) -> str:
 
 def _scores(scores: Sequence[Score]) -> str:
     columns = (
-        *(Column("Model"), Column("Knows", is_text=True), Column("Jobs"), Column("Periods")),
-        *(Column("Order accuracy", "95 % interval"), Column("Error of log(1 + s)", "mean")),
-        *(Column("Error", "median, of the truth"), Column("Longer or shorter", "than the median")),
+        *(
+            PageColumn("Model"),
+            PageColumn("Knows", is_text=True),
+            PageColumn("Jobs"),
+            PageColumn("Periods"),
+        ),
+        *(PageColumn("Order accuracy", "95 % interval"), PageColumn("Error of log(1 + s)", "mean")),
+        *(
+            PageColumn("Error", "median, of the truth"),
+            PageColumn("Longer or shorter", "than the median"),
+        ),
     )
     rows = [
         (

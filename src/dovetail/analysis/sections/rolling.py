@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from math import exp
 
 from dovetail.analysis.policy_choice import percent
-from dovetail.analysis.sections.html import Cell, Column, Drawn, table
+from dovetail.analysis.sections.html import Cell, ChartsDrawn, PageColumn, table
 from dovetail.predict.rolling import Gain, Rolling, Week
 
 
-def weekly(own: Rolling, drawn: Drawn) -> Iterator[str]:
+def weekly(own: Rolling, drawn: ChartsDrawn) -> Iterator[str]:
     whole = own.whole
     if whole is None or len(own.weeks) < 2:
         return
@@ -56,9 +56,13 @@ def _by_week(weeks: Sequence[Week], names: Sequence[str], field: str, up: str) -
 
 def predictors(own: Rolling, whole: Week) -> str:
     columns = (
-        *(Column("Predictor"), Column("Order accuracy"), Column("Typical error", "factor")),
-        *(Column("Interval covers"), Column("Its width", "high over low, typical")),
-        Column("The mixture orders more pairs by", "95 % interval"),
+        *(
+            PageColumn("Predictor"),
+            PageColumn("Order accuracy"),
+            PageColumn("Typical error", "factor"),
+        ),
+        *(PageColumn("Interval covers"), PageColumn("Its width", "high over low, typical")),
+        PageColumn("The mixture orders more pairs by", "95 % interval"),
     )
     gains = {gain.over: gain for gain in own.gains}
     rows = [(_predictor(name, whole, gains.get(name)), "") for name in whole.order]

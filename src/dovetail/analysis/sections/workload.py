@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.sections.html import (
     Cell,
-    Column,
-    Drawn,
+    ChartsDrawn,
+    PageColumn,
     at,
     charts,
     finding,
@@ -18,14 +18,14 @@ from dovetail.analysis.sections.html import (
 )
 from dovetail.insight.arriving import Arriving
 from dovetail.insight.loading import Loaded
-from dovetail.insight.tails import Tail
-from dovetail.insight.workload import ENDS, Share, Week, Workload
+from dovetail.insight.tails import TailFit
+from dovetail.insight.workload import ENDS, Share, SubmissionWeek, WorkloadFigures
 from dovetail.text.durations import duration_text
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def workload_section(work: Workload, drawn: Drawn) -> str:
+def workload_section(work: WorkloadFigures, drawn: ChartsDrawn) -> str:
     return section(
         "workload",
         "1. The workload in pictures",
@@ -44,7 +44,7 @@ def workload_section(work: Workload, drawn: Drawn) -> str:
     )
 
 
-def _arrivals(own: Arriving, drawn: Drawn) -> Iterator[str]:
+def _arrivals(own: Arriving, drawn: ChartsDrawn) -> Iterator[str]:
     hours = [f"{hour:02}" for hour in range(24)]
     seen = [value for value in own.by_hour if value >= 0]
     most, least = max(seen), min(seen)
@@ -99,7 +99,7 @@ def _bars(
     }
 
 
-def _load(own: Loaded, drawn: Drawn) -> Iterator[str]:
+def _load(own: Loaded, drawn: ChartsDrawn) -> Iterator[str]:
     points = [[own.bin_s * (place + 0.5), gpus] for place, gpus in enumerate(own.gpus)]
     yield drawn.figure(
         f"The load is {percent(own.overall)} of {own.cluster_gpus:,} GPUs overall; in "
@@ -115,7 +115,7 @@ def _load(own: Loaded, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _sizes(work: Workload, drawn: Drawn) -> Iterator[str]:
+def _sizes(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
     sizes = work.sizes
     if len(sizes) < 2:
         return
@@ -149,7 +149,7 @@ def _gpus(label: str) -> str:
     return "1 GPU" if label == "1" else f"{label} GPUs"
 
 
-def _durations(tail: Tail, drawn: Drawn) -> Iterator[str]:
+def _durations(tail: TailFit, drawn: ChartsDrawn) -> Iterator[str]:
     if len(tail.longer_than) < 2:
         return
     weight = (
@@ -176,7 +176,7 @@ def _durations(tail: Tail, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _weeks(weeks: Sequence[Week], drawn: Drawn) -> Iterator[str]:
+def _weeks(weeks: Sequence[SubmissionWeek], drawn: ChartsDrawn) -> Iterator[str]:
     shown = [week for week in weeks if week.median_s > 0]
     if len(shown) < 3:
         return
@@ -200,7 +200,7 @@ def _weeks(weeks: Sequence[Week], drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _owners(work: Workload, drawn: Drawn) -> Iterator[str]:
+def _owners(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
     if len(work.owners) < 2 or not work.gpu_hours:
         return
     first = work.owners[0]
@@ -224,7 +224,7 @@ def _name(share: Share) -> str:
     return f"{share.name if len(share.name) <= 16 else share.name[:15] + '…'} ({share.jobs:,})"
 
 
-def _ends(work: Workload, drawn: Drawn) -> Iterator[str]:
+def _ends(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
     if work.ends is None:
         return
     bad = sum(work.ends[1:])
@@ -246,11 +246,17 @@ def _ends(work: Workload, drawn: Drawn) -> Iterator[str]:
     )
 
 
-def _size_table(work: Workload) -> str:
-    ends = tuple(Column(kind.capitalize()) for kind in ENDS[1:]) if work.ends else ()
+def _size_table(work: WorkloadFigures) -> str:
+    ends = tuple(PageColumn(kind.capitalize()) for kind in ENDS[1:]) if work.ends else ()
     columns = (
-        *(Column("GPUs"), Column("Jobs"), Column("of all"), Column("GPU-hours"), Column("of all")),
-        *(Column("Median duration"), *ends),
+        *(
+            PageColumn("GPUs"),
+            PageColumn("Jobs"),
+            PageColumn("of all"),
+            PageColumn("GPU-hours"),
+            PageColumn("of all"),
+        ),
+        *(PageColumn("Median duration"), *ends),
     )
     hours = work.gpu_hours or 1.0
     rows = [

@@ -18,9 +18,9 @@ from dovetail.daemon.foresight.whatif import (
     PERHAPS,
     UNKNOWN,
     YES,
-    Outcome,
     Proposal,
     Prospect,
+    WhatIfOutcome,
 )
 from dovetail.daemon.users.limits import ALL, Allowed
 from dovetail.text.counting import counted
@@ -65,7 +65,7 @@ def whatif(
 class _Search:
     """Tries one change after the other on the prospect, for as long as it is worth it."""
 
-    def __init__(self, prospect: Prospect, asked: Outcome, allowed: Allowed) -> None:
+    def __init__(self, prospect: Prospect, asked: WhatIfOutcome, allowed: Allowed) -> None:
         self._allowed: Final = allowed
         self._prospect: Final = prospect
         self._asked: Final = asked
@@ -74,7 +74,7 @@ class _Search:
         self.tried = 0
         self.limited = ""
 
-    def found(self) -> list[Outcome]:
+    def found(self) -> list[WhatIfOutcome]:
         """Those that gain something, the best first, with their intervals."""
         gains = [outcome for outcome in self._outcomes() if self._gains(outcome)]
         if not any(outcome.in_time in (YES, None) for outcome in (self._asked, *gains)):
@@ -84,7 +84,7 @@ class _Search:
         gains = [outcome for outcome in gains if outcome not in paused[1:]]
         return sorted(self._with_intervals(gains[:MOST_TOLD]), key=self._order)
 
-    def _with_intervals(self, outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+    def _with_intervals(self, outcomes: Sequence[WhatIfOutcome]) -> Iterator[WhatIfOutcome]:
         """The best ones, as many as there is time for."""
         until = thread_time() + _MOST_SECONDS
         for number, outcome in enumerate(outcomes):
@@ -93,7 +93,7 @@ class _Search:
                 return
             yield self._prospect.with_intervals(outcome)
 
-    def _outcomes(self) -> Iterator[Outcome]:
+    def _outcomes(self) -> Iterator[WhatIfOutcome]:
         for kind in (
             self._sizes, self._kinds, self._deadline, self._priority, self._later, self._paused,
         ):  # fmt: skip
@@ -103,7 +103,7 @@ class _Search:
                     return
                 yield self._try(proposal)
 
-    def _together(self) -> Iterator[Outcome]:
+    def _together(self) -> Iterator[WhatIfOutcome]:
         """No one change is enough: another size or kind before everybody else."""
         first = max([*self._passing(), self._job.priority])
         for proposal in (*self._sizes(), *self._kinds()):
@@ -115,18 +115,18 @@ class _Search:
             job = replace(proposal.job, priority=first)
             yield self._try(Proposal(Change(text, f"{change.field},priority", value), job))
 
-    def _try(self, proposal: Proposal) -> Outcome:
+    def _try(self, proposal: Proposal) -> WhatIfOutcome:
         self.tried += 1
         return self._prospect.outcome(proposal, scenarios=0)
 
     # ------------------------------------------------------------------------------ what is better
 
-    def _order(self, outcome: Outcome) -> tuple[float, ...]:
+    def _order(self, outcome: WhatIfOutcome) -> tuple[float, ...]:
         cost = 0.0 if outcome.cost is None else outcome.cost.row()["total"]
         end = inf if outcome.end is None else outcome.end.expected
         return _RANK[outcome.in_time], cost if self._prospect.by is not None else 0.0, end
 
-    def _gains(self, outcome: Outcome) -> bool:
+    def _gains(self, outcome: WhatIfOutcome) -> bool:
         """Judged by what is expected, since intervals are worked out for the best ones only."""
         asked = self._asked
         if outcome.end is None or asked.end is None:
@@ -144,7 +144,7 @@ class _Search:
         )
         return cheaper or outcome.others.jobs < asked.others.jobs
 
-    def _is_in_time(self, outcome: Outcome) -> bool:
+    def _is_in_time(self, outcome: WhatIfOutcome) -> bool:
         return outcome.in_time in (YES, LIKELY, None)
 
     # ---------------------------------------------------------------------------- what it asks for

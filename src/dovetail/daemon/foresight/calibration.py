@@ -31,7 +31,7 @@ _FAR = 30.0  # as a logarithm of seconds: for ever
 _AT_ONCE_S = 0.1  # who starts so soon does not wait
 
 
-class Promise(NamedTuple):
+class TimePromise(NamedTuple):
     """The first that was told of a job that waits."""
 
     job_id: JobId
@@ -41,7 +41,7 @@ class Promise(NamedTuple):
     end: Drawn | None
 
     @classmethod
-    def of_row(cls, row: Sequence[Any]) -> Promise:
+    def of_row(cls, row: Sequence[Any]) -> TimePromise:
         job_id, known, at, start, end = row
         ends = None if end is None else Drawn(*end)
         return cls(JobId(job_id), bool(known), at, Drawn(*start), ends)
@@ -51,12 +51,12 @@ class Promise(NamedTuple):
         return self.start, self.end
 
 
-class Keeper(Protocol):
+class PromiseKeeper(Protocol):
     """Who remembers promises when the daemon is gone."""
 
-    def keep(self, policy: str, promises: Sequence[Promise]) -> None: ...
+    def keep(self, policy: str, promises: Sequence[TimePromise]) -> None: ...
 
-    def kept(self) -> tuple[str, Sequence[Promise]]: ...
+    def kept(self) -> tuple[str, Sequence[TimePromise]]: ...
 
 
 _Kind: TypeAlias = tuple[int, bool]  # of what, and of a job that is known?
@@ -67,7 +67,7 @@ _Truth: TypeAlias = tuple[Seconds, _Kind, float]  # when, of which kind, how far
 class Record:
     """What was told first of jobs that waited, under one policy, and how far off it was."""
 
-    def __init__(self, keeper: Keeper | None = None) -> None:
+    def __init__(self, keeper: PromiseKeeper | None = None) -> None:
         self._lock: Final = Lock()
         self._keeper: Final = keeper
         self._policy, kept = ("", ()) if keeper is None else keeper.kept()
@@ -123,7 +123,7 @@ class Record:
         at = round(state.now, 3)
         with self._lock:
             new = [
-                Promise(job_id, job_id in known, at, start, _closed(ends.get(job_id)))
+                TimePromise(job_id, job_id in known, at, start, _closed(ends.get(job_id)))
                 for job_id in starts.keys() - self._promises.keys()
                 if (start := _closed(starts[job_id])) is not None
                 and start.centre > state.now + _AT_ONCE_S

@@ -49,7 +49,7 @@ _NOTHING_TOLD: Beliefs = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class QueueForecast:
     """What is expected of the jobs that have not ended. Times are seconds since 1970."""
 
     made_at: float
@@ -104,7 +104,7 @@ class _Kept:
         self.made_at = -inf
         self.fresh_s = 0.0
         self.key: tuple[object, ...] = ()
-        self.forecast: Forecast | None = None
+        self.forecast: QueueForecast | None = None
 
     def serves(self, policy: str, age: Seconds, ids: Iterable[str]) -> bool:
         """Is it new enough, of that policy, and does it know of these jobs?"""
@@ -117,17 +117,17 @@ _kept: WeakKeyDictionary[Any, _Kept] = WeakKeyDictionary()
 _kept_lock = Lock()
 
 
-def forecast(service: Asked, ids: Iterable[str] = ()) -> Forecast:
+def forecast(service: Asked, ids: Iterable[str] = ()) -> QueueForecast:
     """Of the jobs as they are now, or were a moment ago; these must be among them."""
     return _keeping(service, lambda: likenesses.take(service), ids)
 
 
-def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> Forecast:
+def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> QueueForecast:
     """The same, where somebody has taken a likeness already."""
     return _keeping(service, lambda: likeness, (job_id,))
 
 
-def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -> Forecast:
+def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -> QueueForecast:
     with _kept_lock:
         kept = _kept.setdefault(service, _Kept())
     with kept.lock:
@@ -145,7 +145,7 @@ def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -
         return kept.forecast
 
 
-def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> Forecast:
+def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> QueueForecast:
     """Made, and held against what comes of it."""
     record, state = likeness.record, likeness.state()
     if record is None:
@@ -161,7 +161,7 @@ def made_of(
     scenarios: int | None = None,
     costs: Costs | None = None,
     notes: bool = False,
-) -> Forecast:
+) -> QueueForecast:
     """Simulate; the beliefs are those of experience unless others are given."""
     state = likeness.state()
     if beliefs is None:
@@ -183,7 +183,7 @@ def made_of(
     for job_id, track in state.running.items():
         starts[job_id] = Span(track.started_at, track.started_at, track.started_at)
     epoch = unix(0.0)
-    return Forecast(
+    return QueueForecast(
         made_at=unix(likeness.now),
         starts={job_id: span.moved(epoch) for job_id, span in starts.items()},
         ends={job_id: span.moved(epoch) for job_id, span in ends.items() if job_id not in unknown},

@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Final, Protocol, final
 
 from dovetail.daemon.errors import Unavailable
-from dovetail.daemon.foresight.calibration import MOST_KEPT, Promise
+from dovetail.daemon.foresight.calibration import MOST_KEPT, TimePromise
 
 _PREFIX = "foretold "
 
 
-class Journal(Protocol):
+class PromiseRows(Protocol):
     """What is needed of a service."""
 
     def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None: ...
@@ -25,23 +25,23 @@ class Journal(Protocol):
 class Promises:
     """As a `Keeper`: one row for whatever was told at one time."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: PromiseRows) -> None:
         self._journal: Final = journal
         self._rows: Final[dict[int, int]] = {}  # how many promises each has, the oldest first
         self._policy = ""
         self._last = 0
 
-    def kept(self) -> tuple[str, Sequence[Promise]]:
-        found: list[Promise] = []
+    def kept(self) -> tuple[str, Sequence[TimePromise]]:
+        found: list[TimePromise] = []
         while (text := self._journal.meta_after(_key(self._last), _PREFIX)) is not None:
             self._last, policy, rows = json.loads(text)
             if policy != self._policy:
                 self._policy, found = policy, []
             self._rows[self._last] = len(rows)
-            found += [Promise.of_row(row) for row in rows]
+            found += [TimePromise.of_row(row) for row in rows]
         return self._policy, found
 
-    def keep(self, policy: str, promises: Sequence[Promise]) -> None:
+    def keep(self, policy: str, promises: Sequence[TimePromise]) -> None:
         """Not at any price: where there is no room, forecasts go on without."""
         number, old = self._last + 1, self._outdated(policy, len(promises))
         text = json.dumps([number, policy, promises])

@@ -10,7 +10,7 @@ from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Likeness, said
-from dovetail.daemon.foresight.forecast import Forecast
+from dovetail.daemon.foresight.forecast import QueueForecast
 from dovetail.policies.fairness import study_of
 from dovetail.policies.precedence import Ahead
 from dovetail.text.counting import counted
@@ -19,7 +19,7 @@ _EXPECTED = "that the policy is expected to start before"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlaceInLine:
     """`ahead`: those that go first, the next one first; `because`: why they do."""
 
     ahead: tuple[JobId, ...]
@@ -28,8 +28,8 @@ class Standing:
 
 
 def standing(
-    likeness: Likeness, state: State, policy: Policy, track: Track, forecast: Forecast
-) -> Standing:
+    likeness: Likeness, state: State, policy: Policy, track: Track, forecast: QueueForecast
+) -> PlaceInLine:
     waiting = _entities(state, track)
     found: Sequence[Ahead] | None = said(policy, "ahead", state, track, waiting)
     if found is None:
@@ -41,7 +41,7 @@ def standing(
         ahead = _as_entities(likeness.line[: likeness.line.index(track.job.id)], state)
         why = f", {groups[0].why}" if groups else ""
         because = f"{counted(len(ahead), 'job')}{why}" if ahead else ""
-    return Standing(ahead, because, bool(getattr(policy, "blocks", False)))
+    return PlaceInLine(ahead, because, bool(getattr(policy, "blocks", False)))
 
 
 def _entities(state: State, track: Track) -> list[Track]:
@@ -82,7 +82,7 @@ def _counted(tracks: Sequence[Track]) -> str:
     return " and ".join(told)
 
 
-def _by_forecast(track: Track, waiting: Sequence[Track], forecast: Forecast) -> Ahead:
+def _by_forecast(track: Track, waiting: Sequence[Track], forecast: QueueForecast) -> Ahead:
     """A policy that does not say: those that it starts before this one, if left to itself."""
     own = forecast.start(track.job.id)
     rows = [(forecast.start(t.job.id), t) for t in waiting if t is not track]

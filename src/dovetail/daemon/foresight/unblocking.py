@@ -36,7 +36,7 @@ class Change:
 
 
 @final
-class Trial:
+class ChangeTrial:
     """Tries changes on copies. `track` is of the state that was made of the likeness unchanged."""
 
     def __init__(

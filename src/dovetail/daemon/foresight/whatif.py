@@ -16,7 +16,7 @@ from dovetail.core.state import State
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.copy import Asked, Likeness
-from dovetail.daemon.foresight.forecast import Forecast
+from dovetail.daemon.foresight.forecast import QueueForecast
 from dovetail.daemon.foresight.intervals import Span
 from dovetail.daemon.foresight.unblocking import Change
 from dovetail.models.cost import FREE, Costs
@@ -64,7 +64,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WhatIfOutcome:
     proposal: Proposal
     start: Span | None
     end: Span | None
@@ -114,14 +114,14 @@ class Prospect:
         self._unsaid: Final = missing_costs(self.costs, self.state)
         self.without: Final = self._ahead(self.likeness, self._beliefs, 0)
 
-    def outcome(self, proposal: Proposal, scenarios: int | None = None) -> Outcome:
+    def outcome(self, proposal: Proposal, scenarios: int | None = None) -> WhatIfOutcome:
         """Looked ahead once with the middle of every belief, and with so many drawn ones."""
         job, belief = proposal.job, self._belief(proposal.job)
         beliefs = self._beliefs_with(job)
         likeness = self._with(proposal, beliefs)
         found = self._ahead(likeness, beliefs, scenarios)
         end = found.end(job.id)
-        return Outcome(
+        return WhatIfOutcome(
             proposal,
             found.start(job.id),
             end,
@@ -134,7 +134,7 @@ class Prospect:
             self._unsaid or self.without.uncosted or found.uncosted,
         )
 
-    def with_intervals(self, outcome: Outcome) -> Outcome:
+    def with_intervals(self, outcome: WhatIfOutcome) -> WhatIfOutcome:
         """The same, of which only the middle was looked at so far."""
         job = outcome.proposal.job
         beliefs = self._beliefs_with(job)
@@ -145,7 +145,7 @@ class Prospect:
 
     def _ahead(
         self, likeness: Likeness, beliefs: Mapping[JobId, Belief], scenarios: int | None
-    ) -> Forecast:
+    ) -> QueueForecast:
         costs = None if self._unsaid else self.costs
         return forecasts.made_of(likeness, self.unix, beliefs, scenarios, costs)
 
@@ -199,7 +199,7 @@ class Prospect:
             return YES
         return LIKELY if end.expected <= by else PERHAPS
 
-    def _delay(self, found: Forecast) -> Delay:
+    def _delay(self, found: QueueForecast) -> Delay:
         later = []
         for job_id, before in self.without.ends.items():
             after = found.ends.get(job_id)
@@ -210,7 +210,7 @@ class Prospect:
 
     # ------------------------------------------------------------------------------ what it costs
 
-    def _cost(self, job: Job, end: Span | None, found: Forecast) -> Cost | None:
+    def _cost(self, job: Job, end: Span | None, found: QueueForecast) -> Cost | None:
         before, spent = self.without.spent, found.spent
         if self._unsaid or self.without.uncosted or found.uncosted or end is None:
             return None

@@ -17,11 +17,11 @@ from dovetail.core.track import Phase, Track
 from dovetail.daemon.errors import NotFound
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness
-from dovetail.daemon.foresight.forecast import Forecast, forecast_with
+from dovetail.daemon.foresight.forecast import QueueForecast, forecast_with
 from dovetail.daemon.foresight.intervals import Span
-from dovetail.daemon.foresight.queue_order import Standing, standing
+from dovetail.daemon.foresight.queue_order import PlaceInLine, standing
 from dovetail.daemon.foresight.trial_turns import turn_text
-from dovetail.daemon.foresight.unblocking import Trial
+from dovetail.daemon.foresight.unblocking import ChangeTrial
 from dovetail.daemon.foresight.wording import folded, labelled, shortened, span_text
 from dovetail.daemon.history.job_rows import phase_of
 from dovetail.daemon.holds import LIMITED
@@ -82,7 +82,7 @@ class _Case:
         likeness: Likeness,
         state: State,
         track: Track,
-        forecast: Forecast,
+        forecast: QueueForecast,
         allowed: Allowed,
     ) -> None:
         self._allowed: Final = allowed
@@ -99,7 +99,7 @@ class _Case:
     def waits(self) -> dict[str, Any]:
         track, state = self._track, self._state
         line = standing(self._likeness, state, self._policy, track, self._forecast)
-        trial = Trial(self._likeness, state, track, self._allowed)
+        trial = ChangeTrial(self._likeness, state, track, self._allowed)
         study = studies_of(state).of(track)
         about_to = study is None and not track.barred and trial.starts()
         reason = Reason(SOON, "it is about to be started") if about_to else self._reason(line)
@@ -138,7 +138,7 @@ class _Case:
             "limited": self._forecast.limited,
         }
 
-    def _reason(self, line: Standing) -> Reason:
+    def _reason(self, line: PlaceInLine) -> Reason:
         """The first that applies, the most fundamental first."""
         track, state = self._track, self._state
         room, shape = state.room, track.shape
@@ -164,7 +164,7 @@ class _Case:
             )
         return self._reason_of_room(line)
 
-    def _reason_of_room(self, line: Standing) -> Reason:
+    def _reason_of_room(self, line: PlaceInLine) -> Reason:
         room, shape = self._state.room, self._track.shape
         pools = room.eligible(shape)
         usable = max([_usable(room, pool) for pool in pools], default=0)
@@ -255,7 +255,7 @@ class _Case:
         }
 
     def _waiting_lines(
-        self, found: Mapping[str, Any], line: Standing, start: Span | None
+        self, found: Mapping[str, Any], line: PlaceInLine, start: Span | None
     ) -> Iterator[str]:
         track, now = self._track, self._now
         yield from folded(f"{self._who(track.job.id)} waits: {found['because']}.")

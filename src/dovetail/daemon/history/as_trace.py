@@ -12,7 +12,7 @@ from dovetail.daemon.service import Service
 from dovetail.jobfiles import jobs
 from dovetail.jobfiles.job_model import read
 from dovetail.models.workload import Arrival
-from dovetail.store import Ended, Filter
+from dovetail.store import EndedJob, Filter
 from dovetail.traces.writing import write_text
 
 _AT_ONCE = 1000
@@ -32,7 +32,7 @@ def trace(service: Service, only: Filter, form: str) -> str:
 
 
 def _rows(service: Service, only: Filter) -> Iterator[dict[str, Any]]:
-    before: Ended | None = None
+    before: EndedJob | None = None
     while page := service.reader.history(only, _AT_ONCE, before):
         for ended in page:
             yield service.row_of_ended(ended)

@@ -12,7 +12,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import ENDS, WAITS, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.history.job_rows import row_of
-from dovetail.store import Ended, Store
+from dovetail.store import EndedJob, Store
 
 
 def _key(track: Track) -> str:
@@ -65,5 +65,5 @@ class Ledger:
         row = json.dumps(told)
         # The entry that ends it is added to the journal right after this.
         seq = self._store.last_seq + 1
-        self._store.add_ended(Ended(job.id, seq, at, job.user, job.name, row))
+        self._store.add_ended(EndedJob(job.id, seq, at, job.user, job.name, row))
         self._on_end(track)

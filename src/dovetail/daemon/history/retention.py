@@ -24,7 +24,7 @@ from dovetail.daemon.history.retention_settings import Keep
 from dovetail.daemon.history.submission_records import array_of
 from dovetail.daemon.service import Parts, Service
 from dovetail.home import Home
-from dovetail.store import Ended
+from dovetail.store import EndedJob
 from dovetail.workloads.study.kind import studies_of
 
 DAY_S = 86400.0
@@ -128,14 +128,14 @@ class Retention:
                 removed += self._remove([own])
         return removed
 
-    def _ended_with_folders(self, before: float) -> Iterator[list[Ended]]:
+    def _ended_with_folders(self, before: float) -> Iterator[list[EndedJob]]:
         """The oldest first, some at a time; those that must stay are passed over."""
-        after: Ended | None = None
+        after: EndedJob | None = None
         while page := self._parts.reader.described(before, _FOLDERS_AT_ONCE, after):
             after = page[-1]
             yield page
 
-    def _remove(self, jobs: Sequence[Ended]) -> int:
+    def _remove(self, jobs: Sequence[EndedJob]) -> int:
         """First the folders, then what the journal says they were: a kill in between is made up for."""
         needed = self._service.look(lambda view, now: {*studies_of(view).open, *view.tracks})
         gone = [own for own in jobs if self._may_go(own, needed)]
@@ -155,7 +155,7 @@ class Retention:
         self._archive(f"jobs-{_month(gone[-1].ended_at)}.jsonl.gz", texts, forget)
         return len(gone)
 
-    def _may_go(self, own: Ended, needed: set[str]) -> bool:
+    def _may_go(self, own: EndedJob, needed: set[str]) -> bool:
         if own.job_id in needed or self._parts.world.has_processes(JobId(own.job_id)):
             return False
         return str(json.loads(own.row).get("group", "")) not in needed

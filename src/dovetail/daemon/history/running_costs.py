@@ -24,7 +24,7 @@ from dovetail.daemon.history.costs import charged
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S
 from dovetail.results.charges import Charges
-from dovetail.store import Reader
+from dovetail.store import JournalReader
 
 Figures: TypeAlias = Mapping[str, float | int]
 
@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptCosts:
     """A snapshot as of an entry, and what is to be kept in meta with it."""
 
     seq: int
@@ -46,10 +46,10 @@ class Kept:
     value: str
 
 
-class Account:
+class RunningCosts:
     """Any thread may ask; they wait for each other."""
 
-    def __init__(self, reader: Reader, costs: Costs) -> None:
+    def __init__(self, reader: JournalReader, costs: Costs) -> None:
         self._reader: Final = reader
         self._costs: Final = costs
         self._lock: Final = Lock()
@@ -64,7 +64,7 @@ class Account:
         before = self._at(since, now, after)
         return {name: value - before.get(name, 0) for name, value in after.items()}
 
-    def snapshot(self) -> Kept:
+    def snapshot(self) -> KeptCosts:
         """Of the state that all committed entries lead to. It may take seconds; others go on."""
         with self._lock:
             books = self._up_to_date()
@@ -74,7 +74,7 @@ class Account:
             *json.loads(self._reader.meta(_KEPT) or "[]"),
             {"seq": books.seq, "figures": figures},
         ]
-        return Kept(books.seq, text, _KEPT, json.dumps(rows[-2:]))
+        return KeptCosts(books.seq, text, _KEPT, json.dumps(rows[-2:]))
 
     def mark(self, now: Seconds) -> tuple[str, str] | None:
         """The key and value of meta for this hour, if it has none yet."""
@@ -136,7 +136,7 @@ class _Books:
         begun = self._charges.figures()
         self._before: Final = {name: before.get(name, 0) - begun[name] for name in begun}
 
-    def follow(self, reader: Reader) -> None:
+    def follow(self, reader: JournalReader) -> None:
         """Take up what was committed since."""
         for seq, line in _giving_way(reader.lines_after(self.seq)):
             self.state.record(decode(line))

@@ -20,7 +20,7 @@ from dovetail.daemon.http import machine as api_machine
 from dovetail.daemon.http import plan as api_plan
 from dovetail.daemon.http import studies as api_studies
 from dovetail.daemon.http.access import Access
-from dovetail.daemon.http.connections import Limits
+from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.error_answers import explain_errors
 from dovetail.daemon.http.gate import Gate
 from dovetail.version import version
@@ -34,7 +34,7 @@ _ABOUT = (
 )
 
 
-def make_app(daemon: Daemon, access: Access, limits: Limits) -> FastAPI:
+def make_app(daemon: Daemon, access: Access, limits: ConnectionLimits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
     app.add_middleware(Gate, access=access, limits=limits)

@@ -28,7 +28,7 @@ log = logging.getLogger("dovetail.daemon")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """By the number of descriptors that the daemon may have."""
 
     files: int
@@ -58,7 +58,7 @@ class Limits:
 class Doors:
     """Counts who is in. Administrators may come as long as anybody can, and have the last places."""
 
-    def __init__(self, limits: Limits, is_admin: Callable[[int], bool]) -> None:
+    def __init__(self, limits: ConnectionLimits, is_admin: Callable[[int], bool]) -> None:
         self.limits: Final = limits
         self._is_admin: Final = is_admin
         self._inside: Counter[str] = Counter()

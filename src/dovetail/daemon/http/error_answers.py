@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
-from dovetail.daemon.http.schema import Problem
+from dovetail.daemon.http.schema import ProblemTold
 from dovetail.jobfiles.complaint import shown
 from dovetail.jobfiles.explain import told
 from dovetail.store import JournalDamaged, JournalFull, JournalUnusable
@@ -36,7 +36,7 @@ _SENTENCES = {
 }
 
 
-class Answer(JSONResponse):
+class JsonAnswer(JSONResponse):
     """ASCII, so that no text that a user has found a way to hand in cannot be told."""
 
     def render(self, content: Any) -> bytes:
@@ -45,7 +45,7 @@ class Answer(JSONResponse):
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For the schema: what an endpoint may answer instead."""
-    return {status: {"model": Problem} for status in (401, 403, 413, 422, *statuses)}
+    return {status: {"model": ProblemTold} for status in (401, 403, 413, 422, *statuses)}
 
 
 def explain_errors(app: FastAPI) -> None:
@@ -55,20 +55,20 @@ def explain_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _bug)
 
 
-async def _could_not(request: Request, error: Exception) -> Answer:
+async def _could_not(request: Request, error: Exception) -> JsonAnswer:
     for kind in type(error).__mro__:
         if kind in STATUS:
-            return Answer({"error": _one_line(str(error))}, STATUS[kind])
+            return JsonAnswer({"error": _one_line(str(error))}, STATUS[kind])
     raise error
 
 
-async def _not_understood(request: Request, error: Exception) -> Answer:
+async def _not_understood(request: Request, error: Exception) -> JsonAnswer:
     assert isinstance(error, RequestValidationError)
     try:
         sentence = _sentence(error)
     except Exception:  # raised further, it would take what was sent, secrets and all, into the log
         sentence = "the request is not one that /openapi.json describes"
-    return Answer({"error": _one_line(sentence)}, 422)
+    return JsonAnswer({"error": _one_line(sentence)}, 422)
 
 
 def _sentence(error: RequestValidationError) -> str:
@@ -85,16 +85,16 @@ def _sentence(error: RequestValidationError) -> str:
     return told([{**first, "loc": tuple(path[start:])}], source)
 
 
-async def _no_such_page(request: Request, error: Exception) -> Answer:
+async def _no_such_page(request: Request, error: Exception) -> JsonAnswer:
     assert isinstance(error, HTTPException)
     sentence = _SENTENCES.get(error.status_code, str(error.detail))
     headers = dict(error.headers) if error.headers else None
-    return Answer({"error": _one_line(sentence)}, error.status_code, headers)
+    return JsonAnswer({"error": _one_line(sentence)}, error.status_code, headers)
 
 
-async def _bug(request: Request, error: Exception) -> Answer:
+async def _bug(request: Request, error: Exception) -> JsonAnswer:
     """The server logs it with its traceback."""
-    return Answer({"error": "a mistake in Dovetail: its log, daemon.log, says more"}, 500)
+    return JsonAnswer({"error": "a mistake in Dovetail: its log, daemon.log, says more"}, 500)
 
 
 def _one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from dovetail.daemon.http.visibility import Sight
-from dovetail.store import Reader
+from dovetail.store import JournalReader
 
 _LOOK_EVERY_S = 0.1
 _HEARTBEAT_EVERY_S = 15.0
@@ -18,7 +18,7 @@ _THREADS = CapacityLimiter(2)  # for all streams: who asks something else must n
 
 
 async def stream(
-    reader: Reader, sight: Sight, last_seq: Callable[[], int], seq: int
+    reader: JournalReader, sight: Sight, last_seq: Callable[[], int], seq: int
 ) -> AsyncIterator[str]:
     """`last_seq` says cheaply whether there is anything to read. A heartbeat is a comment; it lets
     both sides notice that the other is gone."""
@@ -39,5 +39,5 @@ async def stream(
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _next(reader: Reader, sight: Sight, seq: int) -> list[tuple[int, str]]:
+def _next(reader: JournalReader, sight: Sight, seq: int) -> list[tuple[int, str]]:
     return [(number, sight.line(line)) for number, line in reader.some_lines_after(seq)]

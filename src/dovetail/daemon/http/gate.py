@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import HTTPException
 
 from dovetail.daemon.http.access import Access
-from dovetail.daemon.http.connections import Limits
+from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.users.callers import Caller
 
 MOST_BODY_BYTES = 16 << 20
@@ -29,7 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Gate:
-    def __init__(self, app: App, access: Access, limits: Limits) -> None:
+    def __init__(self, app: App, access: Access, limits: ConnectionLimits) -> None:
         self._app = app
         self._access = access
         self._limits = limits

@@ -8,7 +8,7 @@ from fastapi import Header, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.daemon.http import event_stream as events
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.jobs import MOST_ROWS, Text
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import LARGEST_NUMBER, CostsTold, Past
@@ -32,7 +32,7 @@ def history(
 ) -> Response:
     """Jobs that have ended, the newest first."""
     rows = daemon.service.history(Filter(user, name, since, until), limit)
-    return Answer({"jobs": [row_for(caller, row) for row in rows]})
+    return JsonAnswer({"jobs": [row_for(caller, row) for row in rows]})
 
 
 @routes.get(
@@ -65,7 +65,7 @@ def costs(daemon: AskedDaemon, since: Time = None) -> Response:
     By the prices and watts that the daemon knew at the time; of a short journal, that it knows now."""
     clock = daemon.service.clock
     found = daemon.account.since(max((since or 0.0) - clock.epoch, 0.0), clock())
-    return Answer({**found, "since": max(since or 0.0, clock.epoch), "file": daemon.costs_file})
+    return JsonAnswer({**found, "since": max(since or 0.0, clock.epoch), "file": daemon.costs_file})
 
 
 @routes.get(

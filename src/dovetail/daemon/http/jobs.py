@@ -12,7 +12,7 @@ from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
 from dovetail.daemon import logs
 from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import (
     Forecast,
@@ -52,7 +52,7 @@ def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Resp
         Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
         for one in asked.jobs
     ]
-    return Answer({"ids": daemon.service.submit(submissions, caller)}, 201)
+    return JsonAnswer({"ids": daemon.service.submit(submissions, caller)}, 201)
 
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))
@@ -65,7 +65,7 @@ def list_jobs(
 ) -> Response:
     """Those that have not ended: first what runs, then the queue. `name` may be a pattern."""
     found = daemon.service.jobs(user, limit, name)
-    return Answer({**found, "jobs": [row_for(caller, row) for row in found["jobs"]]})
+    return JsonAnswer({**found, "jobs": [row_for(caller, row) for row in found["jobs"]]})
 
 
 @routes.get("/v1/jobs/{job_id}", response_model=JobDetails, responses=problems(404, 503))
@@ -73,7 +73,7 @@ def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     """What it was told to do is for its owner's eyes, and administrators'."""
     found = daemon.service.job(job_id)
     log = None if _is_removed(daemon, found) else daemon.world.shelf.log(job_id).place
-    return Answer(row_for(caller, {**found, "log": log}))
+    return JsonAnswer(row_for(caller, {**found, "log": log}))
 
 
 @routes.get("/v1/jobs/{job_id}/why", response_model=Why, responses=problems(404, 503))
@@ -83,7 +83,7 @@ def why_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
     caller.check_owns(daemon.service.job(job_id)["user"], job_id, "ask what keeps")
     from dovetail.daemon.foresight.why import why  # when first asked: the daemon starts without it
 
-    return Answer(why(daemon.service, job_id, daemon.service.allowed(caller)))
+    return JsonAnswer(why(daemon.service, job_id, daemon.service.allowed(caller)))
 
 
 @routes.post("/v1/whatif", response_model=WhatIf, responses=problems(400, 404, 409, 503))
@@ -97,7 +97,7 @@ def whatif_job(asked: WhatIfAsked, daemon: AskedDaemon, caller: Asking) -> Respo
     by = still_due(asked.by, epoch + now, "by")
     job = service.proposed(asked.spec, caller)
     allowed = service.allowed(caller)
-    return Answer(whatif(service, job, None if by is None else by - epoch, allowed))
+    return JsonAnswer(whatif(service, job, None if by is None else by - epoch, allowed))
 
 
 @routes.get("/v1/forecast", response_model=Forecast, responses=problems(400, 503))
@@ -108,7 +108,7 @@ def forecast_jobs(
     from dovetail.daemon.foresight.forecast import forecast
 
     wanted = [own for own in ids.split(",") if own]
-    return Answer(forecast(daemon.service, wanted).rows(wanted))
+    return JsonAnswer(forecast(daemon.service, wanted).rows(wanted))
 
 
 def _is_removed(daemon: AskedDaemon, row: Mapping[str, Any]) -> bool:
@@ -183,11 +183,11 @@ def send_stdin(
     row = daemon.service.job(job_id)
     caller.check_owns(row["user"], job_id, "send to")
     if row["ended_at"] is not None:
-        return Answer({"taken": at, "open": False})
+        return JsonAnswer({"taken": at, "open": False})
     if not (daemon.service.record(job_id) or {}).get("stdin"):
         raise Conflict(f"job {job_id} was submitted without a standard input")
     stdin, has_started = daemon.world.shelf.stdin(job_id), row["started_at"] is not None
-    return Answer(take(stdin, at, data, end, has_started, row["user"])._asdict())
+    return JsonAnswer(take(stdin, at, data, end, has_started, row["user"])._asdict())
 
 
 def _check_apart(daemon: AskedDaemon, job_id: str) -> None:
@@ -239,12 +239,12 @@ Changing = Callable[[Sequence[str], Caller], list[str]]
 def _changed(asked: JobsAsked, daemon: AskedDaemon, caller: Caller, change: Changing) -> Response:
     wanted = _wanted(asked, daemon, caller)
     if not asked.partly:
-        return Answer({"ids": change(wanted, caller)})
+        return JsonAnswer({"ids": change(wanted, caller)})
     problems: list[DovetailError] = []
     done = list(dict.fromkeys(_what_can_be(wanted, caller, change, problems)))
     if not done and problems:
         raise type(problems[0])("; ".join(dict.fromkeys(map(str, problems))))
-    return Answer({"ids": done, "problems": list(dict.fromkeys(map(str, problems)))})
+    return JsonAnswer({"ids": done, "problems": list(dict.fromkeys(map(str, problems)))})
 
 
 def _what_can_be(

@@ -10,7 +10,7 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from dovetail.core.model import EVERYBODY
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import LARGEST_NUMBER, UserName
 from dovetail.daemon.users import system_accounts as accounts
@@ -78,7 +78,7 @@ def limits(daemon: AskedDaemon, caller: Asking) -> Response:
 def _told(daemon: AskedDaemon, caller: Asking, unknown: Sequence[str]) -> Response:
     told, rows = daemon.limits_of_users, daemon.service.limits(caller)
     found = {"limits": rows, "shared": told.shared, "ask": told.ask}
-    return Answer({**found, "unknown": list(unknown)})
+    return JsonAnswer({**found, "unknown": list(unknown)})
 
 
 @routes.put("/v1/limits", response_model=LimitsTold, responses=problems(400, 503, 507))

@@ -14,7 +14,7 @@ from dovetail.core.model import WHOLE_GPU, Seconds, Tenant
 from dovetail.core.view import View
 from dovetail.daemon import metrics
 from dovetail.daemon.errors import NotAllowed
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import (
     Acknowledged,
@@ -36,7 +36,7 @@ routes = router("machine")
 async def health(daemon: AskedDaemon) -> Response:
     """Answered without asking the loop: it must tell also when that one cannot go on."""
     state = daemon.state
-    return Answer(
+    return JsonAnswer(
         {
             "version": daemon.version,
             "uptime_s": daemon.uptime_s,
@@ -60,14 +60,14 @@ async def health(daemon: AskedDaemon) -> Response:
 
 @routes.get("/v1/policy", response_model=PolicyTold, responses=problems())
 async def policy(daemon: AskedDaemon) -> Response:
-    return Answer(daemon.service.policy())
+    return JsonAnswer(daemon.service.policy())
 
 
 @routes.put("/v1/policy", response_model=PolicyTold, responses=problems(400, 503, 507))
 def set_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """Decides from now on. No job is stopped for it."""
     daemon.service.set_policy(asked.policy, caller)
-    return Answer(daemon.service.policy())
+    return JsonAnswer(daemon.service.policy())
 
 
 # ------------------------------------------------------------------------------------------- nodes
@@ -76,7 +76,7 @@ def set_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Respo
 @routes.get("/v1/nodes", response_model=Nodes, responses=problems(503))
 def nodes(daemon: AskedDaemon) -> Response:
     """Every GPU or slot, who has it, and whether strangers use it."""
-    return Answer({"nodes": daemon.service.look(_nodes)})
+    return JsonAnswer({"nodes": daemon.service.look(_nodes)})
 
 
 def _nodes(view: View, now: Seconds) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def _finite(value: float) -> float | None:
 @routes.get("/v1/findings", response_model=Findings, responses=problems())
 def findings(daemon: AskedDaemon) -> Response:
     """What the machines can do for jobs, and what they lack."""
-    return Answer({"findings": [own._asdict() for own in daemon.world.findings()]})
+    return JsonAnswer({"findings": [own._asdict() for own in daemon.world.findings()]})
 
 
 # ----------------------------------------------------------------------------------------- tenants
@@ -145,7 +145,7 @@ def tenants(daemon: AskedDaemon) -> Response:
 
 
 def _tenants_told(daemon: AskedDaemon, unknown: Sequence[str]) -> Response:
-    return Answer({"tenants": daemon.service.look(_tenants), "unknown": list(unknown)})
+    return JsonAnswer({"tenants": daemon.service.look(_tenants), "unknown": list(unknown)})
 
 
 @routes.put("/v1/tenants", response_model=Tenants, responses=problems(400, 503, 507))
@@ -191,7 +191,7 @@ def acknowledge(daemon: AskedDaemon, caller: Asking) -> Response:
     if not caller.admin:
         raise NotAllowed("only an administrator may acknowledge notices")
     known = daemon.service.change(lambda view, now: ((), daemon.notices.acknowledge()))
-    return Answer({"notices": list(known)})
+    return JsonAnswer({"notices": list(known)})
 
 
 @routes.post("/v1/stop", response_model=Stopping, responses=problems())
@@ -199,4 +199,4 @@ async def stop(daemon: AskedDaemon, caller: Asking) -> Response:
     """The daemon stops; the jobs go on."""
     if not caller.admin:
         raise NotAllowed("only an administrator may stop the daemon")
-    return Answer({"stopping": True}, background=BackgroundTask(daemon.stop))
+    return JsonAnswer({"stopping": True}, background=BackgroundTask(daemon.stop))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Body, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.requests import router
 
 LONGEST_S = 5.0  # for a search; then the best so far is told
@@ -23,7 +23,7 @@ class JobPlanned(BaseModel):
     node: str
 
 
-class Plan(BaseModel):
+class PlanAnswer(BaseModel):
     """The answer of the ANDREAS optimiser."""
 
     estimated_cost: float = Field(description="Until the first job ends.")
@@ -40,7 +40,9 @@ class PlanProblem(BaseModel):
     error: str
 
 
-@routes.post("/plan", response_model=Plan, responses={**problems(), 400: {"model": PlanProblem}})
+@routes.post(
+    "/plan", response_model=PlanAnswer, responses={**problems(), 400: {"model": PlanProblem}}
+)
 def plan(
     request: Annotated[dict[str, Any], Body(description=_TAKEN)],
     policy: Annotated[str | None, Query(description="Instead of the request's method.")] = None,
@@ -53,6 +55,6 @@ def plan(
     try:
         found = planned(read_request(request), policy, LONGEST_S)
     except BadRequest as error:
-        return Answer({"ERROR CODE": error.code, "error": str(error)}, 400)
+        return JsonAnswer({"ERROR CODE": error.code, "error": str(error)}, 400)
     note = "; ".join(found.notes).encode("ascii", "backslashreplace").decode()
-    return Answer(found.answer, headers={"Dovetail-Note": note})
+    return JsonAnswer(found.answer, headers={"Dovetail-Note": note})

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from dovetail.daemon.http.error_answers import Answer
+from dovetail.daemon.http.error_answers import JsonAnswer
 from dovetail.daemon.users.callers import Caller
 
 if TYPE_CHECKING:
@@ -82,4 +82,4 @@ async def _answered(
 
 
 def router(tag: str) -> APIRouter:
-    return APIRouter(route_class=StrictRoute, default_response_class=Answer, tags=[tag])
+    return APIRouter(route_class=StrictRoute, default_response_class=JsonAnswer, tags=[tag])

@@ -183,7 +183,7 @@ class StudyAsked(_Asked):
 # ----------------------------------------------------------------------------------------- answers
 
 
-class Problem(BaseModel):
+class ProblemTold(BaseModel):
     error: str = Field(description="One line: what could not be done, why, and the way out.")
 
 
@@ -192,7 +192,7 @@ class Ids(BaseModel):
     problems: list[str] = Field(default=[], description="What could not be done, and why.")
 
 
-class Held(BaseModel):
+class GpusHeld(BaseModel):
     """GPUs of one node."""
 
     node: int
@@ -237,7 +237,7 @@ class JobRow(BaseModel):
     ended_at: float | None
     run_s: float
     lost_gpu_s: float
-    placement: list[Held]
+    placement: list[GpusHeld]
     last_report: Report | None
     preemption: GivingWay | None
     reason: str
@@ -327,7 +327,7 @@ class Why(BaseModel):
     text: str
 
 
-class Span(BaseModel):
+class SpanTold(BaseModel):
     expected: float | None
     low: float | None
     high: float | None
@@ -336,8 +336,8 @@ class Span(BaseModel):
 class Forecast(BaseModel):
     made_at: float
     limited: str = Field(description="What it does not take into account.")
-    starts: dict[str, Span | None] = Field(description="null: unknown.")
-    ends: dict[str, Span | None] = Field(description="null: unknown.")
+    starts: dict[str, SpanTold | None] = Field(description="null: unknown.")
+    ends: dict[str, SpanTold | None] = Field(description="null: unknown.")
 
 
 class CostTold(BaseModel):
@@ -361,8 +361,8 @@ class OutcomeTold(BaseModel):
         description="Of the job, or two; or at (handed in then), or pause (another job)."
     )
     value: Any
-    start: Span | None = Field(description="null: it cannot be told.")
-    end: Span | None
+    start: SpanTold | None = Field(description="null: it cannot be told.")
+    end: SpanTold | None
     late_s: float | None = Field(description="After its deadline, else after `by`.")
     in_time: Literal["yes", "likely", "perhaps", "no", "unknown"] | None = Field(
         description="For `by`: the whole interval, the expected end, its beginning, nothing of it, "
@@ -532,7 +532,7 @@ class SwitchCost(BaseModel):
     rung: str
 
 
-class Budget(BaseModel):
+class BudgetTold(BaseModel):
     time: float | None = Field(description="Seconds.")
     gpu_hours: float | None
 
@@ -548,7 +548,7 @@ class StudyPage(_StudyHead):
     seed: int
     at_once: int | None
     deadline: float | None
-    budget: Budget | None
+    budget: BudgetTold | None
     opened_at: float
     switch: SwitchCost
     suspended_bytes: int

@@ -13,7 +13,7 @@ from uvicorn import Config, Server
 
 from dovetail.daemon.http.access import Access, listen_on, peer_of, token_in
 from dovetail.daemon.http.app import make_app
-from dovetail.daemon.http.connections import Doors, Limits
+from dovetail.daemon.http.connections import ConnectionLimits, Doors
 from dovetail.daemon.http.raw_answers import refused
 from dovetail.daemon.http.time_limits import Timed
 from dovetail.daemon.http.tls import Network
@@ -34,7 +34,7 @@ def serve(daemon: Daemon, network: Network | None, announce: Callable[[], None])
     token = token_in(home.token) if network else None
     admins = group_called(daemon.admins, "--admins") if daemon.admins else None
     access = Access(os.geteuid(), home.system, token, admins)
-    doors = Doors(Limits(raise_limit()), access.is_admin)
+    doors = Doors(ConnectionLimits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([network.listener] if network else [])]
     config = Config(
         make_app(daemon, access, doors.limits),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from dovetail.daemon.http.error_answers import Answer, problems
+from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.jobs import MOST_ROWS
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.schema import (
@@ -33,7 +33,7 @@ Name = Annotated[str, Path(min_length=1, max_length=LONGEST_NAME, examples=["dig
 def open_study(asked: StudyAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """Its trials are taken on as jobs of the group with its id, all of them or none."""
     opening = Opening(asked.spec, asked.environment, asked.workdir, asked.umask)
-    return Answer(daemon.studies.open(opening, caller), 201)
+    return JsonAnswer(daemon.studies.open(opening, caller), 201)
 
 
 @routes.get("/v1/studies", response_model=StudiesTold, responses=problems(503))
@@ -45,13 +45,13 @@ def list_studies(
     ] = MOST_CLOSED,
 ) -> Response:
     """The open ones, then those that are closed, the last first."""
-    return Answer(daemon.studies.all(caller, limit))
+    return JsonAnswer(daemon.studies.all(caller, limit))
 
 
 @routes.get("/v1/studies/{name}", response_model=StudyPage, responses=problems(404, 503))
 def show_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     """By its id or name, with the curve of every trial and who ran when on which GPU."""
-    return Answer(daemon.studies.one(name, caller))
+    return JsonAnswer(daemon.studies.one(name, caller))
 
 
 _CHANGED: dict[str, Any] = {
@@ -63,15 +63,15 @@ _CHANGED: dict[str, Any] = {
 @routes.post("/v1/studies/{name}/stop", **_CHANGED)
 def stop_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     """Its trials give way, their progress kept, until it is resumed."""
-    return Answer(daemon.studies.stop(name, caller))
+    return JsonAnswer(daemon.studies.stop(name, caller))
 
 
 @routes.post("/v1/studies/{name}/resume", **_CHANGED)
 def resume_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
-    return Answer(daemon.studies.resume(name, caller))
+    return JsonAnswer(daemon.studies.resume(name, caller))
 
 
 @routes.post("/v1/studies/{name}/cancel", **_CHANGED)
 def cancel_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
     """It is closed for good: its trials end, what they have told is kept."""
-    return Answer(daemon.studies.cancel(name, caller))
+    return JsonAnswer(daemon.studies.cancel(name, caller))

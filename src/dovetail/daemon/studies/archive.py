@@ -11,7 +11,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.rows import look_at, page_of_study
-from dovetail.store import Reader, Store
+from dovetail.store import JournalReader, Store
 from dovetail.tune.board import Board
 from dovetail.workloads.study.track import FAILED, UNREPORTED, StudyTrack
 from dovetail.worlds.world import Shelf
@@ -25,10 +25,10 @@ def _name_key(name: str, user: str = "") -> str:
     return f"study called {name} by {user}" if user else f"study called {name}"
 
 
-class Past:
+class ClosedStudies:
     """All closed studies, as they were kept."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: JournalReader) -> None:
         self._reader: Final = reader
 
     def page(self, study_id: str) -> dict[str, Any] | None:

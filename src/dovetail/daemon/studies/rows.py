@@ -23,7 +23,7 @@ OPEN, STOPPED, CLOSED = "open", "stopped", "closed"
 
 
 @dataclass(frozen=True)
-class Look:
+class StudyLook:
     """What is taken from the state in a moment; the rest is put together at leisure."""
 
     study: StudyTrack
@@ -36,11 +36,13 @@ class Look:
     told: Mapping[int, Sequence[str]] = field(default_factory=dict)  # metrics, by trial that runs
 
 
-def look_at(study: StudyTrack, view: View, now: Seconds, board: Board, trouble: str = "") -> Look:
+def look_at(
+    study: StudyTrack, view: View, now: Seconds, board: Board, trouble: str = ""
+) -> StudyLook:
     view.index(board)
     tracks = [view.tracks[t.job] for t in study.trials.values() if t.job in view.tracks]
     nodes = view.room.nodes
-    return Look(
+    return StudyLook(
         study=copy_of(study),
         now=now,
         nodes=tuple([node.id for node in nodes]) if len(nodes) > 1 else ("",),
@@ -61,7 +63,7 @@ def _other_metrics(study: StudyTrack, view: View) -> dict[int, Sequence[str]]:
     }
 
 
-def row_of_study(look: Look, ended: str | None = None) -> dict[str, Any]:
+def row_of_study(look: StudyLook, ended: str | None = None) -> dict[str, Any]:
     """`ended`: why it is over, if it is."""
     study, design = look.study, look.study.design
     standings = Counter(trial.standing for trial in study.trials.values())
@@ -98,7 +100,7 @@ def best_of(study: StudyTrack) -> dict[str, Any] | None:
     }
 
 
-def page_of_study(look: Look, clock: Clock, ended: str | None = None) -> dict[str, Any]:
+def page_of_study(look: StudyLook, clock: Clock, ended: str | None = None) -> dict[str, Any]:
     study, design = look.study, look.study.design
     budget = {"time": design.budget_s, "gpu_hours": _hours(design.budget_gpu_s)}
     return {
@@ -133,7 +135,7 @@ _ROW = (
 )
 
 
-def _trial(look: Look, trial: TrialTrack) -> dict[str, Any]:
+def _trial(look: StudyLook, trial: TrialTrack) -> dict[str, Any]:
     design, opened = look.study.design, look.study.opened_at
     values = [point.value for point in trial.points if isfinite(point.value)]
     best = (min if design.direction == "min" else max)(values, default=None)
@@ -154,7 +156,7 @@ def _trial(look: Look, trial: TrialTrack) -> dict[str, Any]:
     }
 
 
-def _place(look: Look, placement: Placement) -> str:
+def _place(look: StudyLook, placement: Placement) -> str:
     word = "slot" if look.slots else "gpu"
     parts = []
     for n, mask in placement.slices:

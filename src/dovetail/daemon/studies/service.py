@@ -24,8 +24,8 @@ from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.daemon.holds import STUDY_STOPPED
 from dovetail.daemon.http.visibility import study_for
 from dovetail.daemon.service import Parts, Service
-from dovetail.daemon.studies.archive import Past
-from dovetail.daemon.studies.rows import Look, look_at, page_of_study, row_in, row_of_study
+from dovetail.daemon.studies.archive import ClosedStudies
+from dovetail.daemon.studies.rows import StudyLook, look_at, page_of_study, row_in, row_of_study
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.workdir import check_folder
@@ -59,7 +59,7 @@ class Studies:
         self._parts: Final = parts
         self._service: Final = service
         self._exchange: Final = exchange
-        self._past: Final = Past(parts.reader)
+        self._past: Final = ClosedStudies(parts.reader)
         self.on_resume: Callable[[str, str], None] = lambda study_id, user: None
 
     # ------------------------------------------------------------------------------------- opening
@@ -132,7 +132,7 @@ class Studies:
         """The open ones first, then as many of the closed ones, the last first; how many more of
         those there are."""
 
-        def look(view: View, now: Seconds) -> tuple[list[Look], list[str]]:
+        def look(view: View, now: Seconds) -> tuple[list[StudyLook], list[str]]:
             looks = [self._look(study, view, now) for study in studies_of(view).open.values()]
             return looks, [closed.id for closed in reversed(studies_of(view).closed)]
 
@@ -148,7 +148,7 @@ class Studies:
         """By its id or name; of several that had the name, the caller's own before others', the open
         one, else the last."""
 
-        def look(view: View, now: Seconds) -> Look | str | None:
+        def look(view: View, now: Seconds) -> StudyLook | str | None:
             study = _open(name, caller, view)
             if study is not None:
                 return self._look(study, view, now)
@@ -156,8 +156,8 @@ class Studies:
             return closed.id if closed else None
 
         own = self._service.look(look)
-        found = own if isinstance(own, Look) else self._past.find(name, caller.name) or own
-        if isinstance(found, Look):
+        found = own if isinstance(own, StudyLook) else self._past.find(name, caller.name) or own
+        if isinstance(found, StudyLook):
             page: dict[str, Any] | None = self._with_hint(
                 page_of_study(found, self._parts.clock), found.study.design.metric
             )
@@ -177,7 +177,7 @@ class Studies:
             found = str(page["user"])
         return found
 
-    def _look(self, study: StudyTrack, view: View, now: Seconds) -> Look:
+    def _look(self, study: StudyTrack, view: View, now: Seconds) -> StudyLook:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
 

@@ -20,7 +20,7 @@ from dovetail.core.view import View
 from dovetail.daemon.desk import Desk
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import HOURS_WITHIN_S, Bounds, Limits, most_gpus
-from dovetail.store import Filter, Reader
+from dovetail.store import Filter, JournalReader
 from dovetail.text.counting import counted
 from dovetail.workloads.study.kind import studies_of
 
@@ -30,7 +30,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
-class Unit:
+class AdmittedUnit:
     """A job, or a study with its trials that have not ended."""
 
     tracks: list[Track] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Unit:
 class Admission:
     """Looks at it after every change that may matter, on the thread of the loop."""
 
-    def __init__(self, limits: Limits, desk: Desk, reader: Reader, epoch: float) -> None:
+    def __init__(self, limits: Limits, desk: Desk, reader: JournalReader, epoch: float) -> None:
         self._limits: Final = limits
         self._desk: Final = desk
         self._hours: Final = Hours(reader, epoch)
@@ -116,7 +116,7 @@ class Admission:
 class Hours:
     """GPU-seconds of jobs that have ended, by user; read from the history when first asked for."""
 
-    def __init__(self, reader: Reader, epoch: float) -> None:
+    def __init__(self, reader: JournalReader, epoch: float) -> None:
         self._reader: Final = reader
         self._epoch: Final = epoch
         self._known: Final[dict[str, list[tuple[float, float]]]] = {}
@@ -142,29 +142,34 @@ class Hours:
             yield ended.ended_at, row["run_s"] * row["gpus"] * row["share"]
 
 
-def units_of(view: View) -> Mapping[str, list[Unit]]:
+def units_of(view: View) -> Mapping[str, list[AdmittedUnit]]:
     """What each user has that is in line, or waits for nothing but a limit."""
-    found: dict[str, list[Unit]] = {}
-    studies: dict[str, Unit] = {}
+    found: dict[str, list[AdmittedUnit]] = {}
+    studies: dict[str, AdmittedUnit] = {}
     for track in view.tracks.values():
         limited = track.held.startswith(LIMITED)
         if track.placement is None and (track.awaits or (track.held and not limited)):
             continue  # paused, or not yet due: it takes nobody's place
         study = studies_of(view).of(track)
         if study is None:
-            found.setdefault(track.job.user, []).append(Unit([track]))
+            found.setdefault(track.job.user, []).append(AdmittedUnit([track]))
             continue
         unit = studies.get(study.id)
         if unit is None:
             at_once = study.design.at_once
-            unit = studies[study.id] = Unit(most=inf if at_once is None else at_once)
+            unit = studies[study.id] = AdmittedUnit(most=inf if at_once is None else at_once)
             found.setdefault(track.job.user, []).append(unit)
         unit.tracks.append(track)
     return found
 
 
 def turns(
-    user: str, units: Iterable[Unit], bounds: Bounds, used_hours: float, now: Seconds, ask: str
+    user: str,
+    units: Iterable[AdmittedUnit],
+    bounds: Bounds,
+    used_hours: float,
+    now: Seconds,
+    ask: str,
 ) -> Iterator[Event]:
     """Who goes into the line, and who is held, and why. Nobody passes one who waits for a limit."""
     number = gpus = 0.0
@@ -178,7 +183,7 @@ def turns(
 
 
 def _over(
-    user: str, bounds: Bounds, number: float, gpus: float, used_hours: float, unit: Unit
+    user: str, bounds: Bounds, number: float, gpus: float, used_hours: float, unit: AdmittedUnit
 ) -> str:
     """Which limit it would break; "" if none, or if it is at work already."""
     if not unit.rank[0]:

@@ -11,7 +11,7 @@ from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
-from dovetail.policies.andreas.drafting import Books, BooksSpec, Draft, actions_of
+from dovetail.policies.andreas.drafting import Books, BooksSpec, ProblemDraft, actions_of
 from dovetail.policies.andreas.filling import filled
 from dovetail.policies.andreas.problem import Demand, NodePool, Problem
 from dovetail.policies.placement import consolidated
@@ -38,7 +38,7 @@ class Baseline:
         if not view.waiting_count:
             return []
         books = self.books.of(view)
-        draft = Draft(view, books, movable=False)
+        draft = ProblemDraft(view, books, movable=False)
         problem = draft.problem
         pools = [
             in_order_of_use(view, books, number, pool) for number, pool in enumerate(problem.pools)

@@ -14,7 +14,7 @@ from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
 from dovetail.models.power import HASTE, UNLIMITED, Limited
-from dovetail.policies.andreas.paces import Paces
+from dovetail.policies.andreas.paces import SeenPaces
 from dovetail.policies.andreas.problem import Assignment, Demand, Menu, NodePool, Problem, Spot, Way
 from dovetail.predict.duration import Predictor
 
@@ -38,7 +38,7 @@ class Books:
         self._changes = (-1, -1)
         self.left_at: Final[dict[int, Seconds]] = {}  # by pool: when a job last gave its GPUs back
         self.changed_at = view.now  # when a job last came or ended, or we were made
-        self.paces: Final = Paces(view)
+        self.paces: Final = SeenPaces(view)
 
     def waits(self, track: Track) -> None:
         if track.left is None:
@@ -157,7 +157,7 @@ class BooksSpec:
 
 
 @final
-class Draft:
+class ProblemDraft:
     """A problem, and the tracks behind its demands."""
 
     def __init__(
@@ -256,14 +256,14 @@ def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequ
     """Plan everything anew when a job has come or ended; at other times only fill what is free."""
     books = spec.of(view)
     anew = not view.running or books.changed_at == view.now
-    draft = Draft(view, books, movable=anew)
+    draft = ProblemDraft(view, books, movable=anew)
     if draft.about_to_end:
         return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
     return actions_of(draft, method(draft.problem), Plan(view, place))
 
 
 def actions_of(
-    draft: Draft,
+    draft: ProblemDraft,
     assignment: Assignment,
     plan: Plan,
     patient: Container[int] = (),

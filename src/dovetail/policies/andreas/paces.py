@@ -12,7 +12,7 @@ WEIGHT: Final = 0.2  # of the latest of several
 
 
 @final
-class Paces:
+class SeenPaces:
     """By model and kind, on one node or several, else without the model: how much work of a second at
     speed 1 the last jobs did in a second."""
 

@@ -14,11 +14,11 @@ from dovetail.core.model import Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.view import View
 from dovetail.models.cost import Costs
-from dovetail.policies.andreas.drafting import BooksSpec, Draft, actions_of, replanned
+from dovetail.policies.andreas.drafting import BooksSpec, ProblemDraft, actions_of, replanned
 from dovetail.policies.andreas.filling import greedy
 from dovetail.policies.andreas.improving import local_search, path_relinking
 from dovetail.policies.andreas.problem import Assignment, Problem
-from dovetail.policies.andreas.random_greedy import MOST_PASSES, Search, random_greedy
+from dovetail.policies.andreas.random_greedy import MOST_PASSES, SearchResult, random_greedy
 from dovetail.policies.andreas.search_passes import Counting
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor, UserEstimate
@@ -68,7 +68,7 @@ class AndreasRandomGreedy(Replanning):
 
     def decide_and_tell(self, view: View) -> tuple[Sequence[Action], str]:
         """Once, all anew; and how much was searched, in a sentence."""
-        draft = Draft(view, self.books.of(view), movable=True)
+        draft = ProblemDraft(view, self.books.of(view), movable=True)
         found = self.search(draft.problem)
         return actions_of(draft, found.best, Plan(view, self.place)), str(found)
 
@@ -83,11 +83,11 @@ class AndreasRandomGreedy(Replanning):
     def solve(self, problem: Problem) -> Assignment:
         return self.search(problem).best
 
-    def search(self, problem: Problem) -> Search:
+    def search(self, problem: Problem) -> SearchResult:
         """What it found, and the passes that it made."""
         return self._searched(problem, elite=1)
 
-    def _searched(self, problem: Problem, elite: int) -> Search:
+    def _searched(self, problem: Problem, elite: int) -> SearchResult:
         chance = Random(f"{self.seed} {problem.now!r}")  # the same question, the same answer
         return random_greedy(
             problem,
@@ -105,7 +105,7 @@ class AndreasLocalSearch(AndreasRandomGreedy):
 
     elite: int = 10
 
-    def search(self, problem: Problem) -> Search:
+    def search(self, problem: Problem) -> SearchResult:
         found = self._searched(problem, self.elite)
         return replace(found, elite=[local_search(problem, found.elite)])
 
@@ -116,6 +116,6 @@ class AndreasPathRelinking(AndreasRandomGreedy):
 
     elite: int = 10
 
-    def search(self, problem: Problem) -> Search:
+    def search(self, problem: Problem) -> SearchResult:
         found = self._searched(problem, self.elite)
         return replace(found, elite=[path_relinking(problem, found.elite)])

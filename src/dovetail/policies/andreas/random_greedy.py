@@ -34,7 +34,7 @@ class Solution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchResult:
     """What a search found: the best solutions, the very best first; how many passes it made, and how
     many it would have made with more time."""
 
@@ -60,7 +60,7 @@ def random_greedy(
     passes: int = MOST_PASSES,
     limit_s: Seconds = inf,
     elite: int = 1,
-) -> Search:
+) -> SearchResult:
     """The best of greedy and of as many passes with chance as there is time for."""
     tries = Tries(problem, chance, repaired)
     order = problem.by_pressure()
@@ -75,7 +75,7 @@ def random_greedy(
             found = _with(found, solution, elite)
         if perf_counter() > until:
             break
-    return Search(found, made, wanted)
+    return SearchResult(found, made, wanted)
 
 
 def _with(found: list[Solution], solution: Solution, elite: int) -> list[Solution]:

@@ -41,7 +41,7 @@ class _Block:
 
 
 @final
-class Profile:
+class FreeOverTime:
     """A step function of time, from now on. Only ever taken from: what is free can but shrink.
 
     The steps lie in blocks that know the most and the least that is free in them: most of them are
@@ -204,7 +204,7 @@ class Profile:
 
 
 def earliest_in_all(
-    profiles: Sequence[Profile], amount: int, length_s: Seconds, not_before: Seconds
+    profiles: Sequence[FreeOverTime], amount: int, length_s: Seconds, not_before: Seconds
 ) -> Seconds:
     """The first time from which as much is free in each of these."""
     at = profiles[0].earliest(amount, length_s, not_before)

@@ -17,7 +17,7 @@ from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape
 from dovetail.core.room import Pool, Room
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
-from dovetail.policies.backfill.free_over_time import Profile, earliest_in_all
+from dovetail.policies.backfill.free_over_time import FreeOverTime, earliest_in_all
 from dovetail.policies.narrowing import Narrowed
 from dovetail.policies.outlook import Outlook, pool_of
 from dovetail.predict.duration import Predictor
@@ -44,8 +44,8 @@ class Reservations:
         self._made: Final[dict[int, Reservation]] = {}  # by sequence
         self._starts: Final[list[tuple[Seconds, int]]] = []  # a heap: start, sequence
         self._due: list[int] = []  # sequences of those whose start has come
-        self._pools: list[Profile] = []
-        self._quotas: dict[str, Profile] = {}  # by tenant
+        self._pools: list[FreeOverTime] = []
+        self._quotas: dict[str, FreeOverTime] = {}  # by tenant
         self._narrowed: Final = Narrowed()
 
     # ------------------------------------------------------------------------- kept by the state
@@ -160,10 +160,10 @@ class Reservations:
         self._starts.clear()
         self._due.clear()
         self._pools = [
-            Profile(now, free_in(room, pool), self._releases(pool)) for pool in room.pools
+            FreeOverTime(now, free_in(room, pool), self._releases(pool)) for pool in room.pools
         ]
         self._quotas = {
-            tenant.name: Profile(
+            tenant.name: FreeOverTime(
                 now,
                 round((tenant.gpu_quota - room.held[tenant.name]) * WHOLE_GPU),
                 self._quota_releases(tenant.name),

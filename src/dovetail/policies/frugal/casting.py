@@ -14,7 +14,7 @@ from dovetail.core.view import View
 from dovetail.policies.andreas.drafting import SAME_PART, Books
 from dovetail.policies.frugal.draft import BLINK_S
 from dovetail.policies.frugal.ladder import AGES_S, BRIEF_S, Rates, ladder
-from dovetail.policies.frugal.rehearsal import Course, Part, Scene, Seat, Stand
+from dovetail.policies.frugal.rehearsal import Course, Part, RehearsalScene, RehearsalSeat, Stand
 from dovetail.policies.outlook import begins_at
 from dovetail.predict.duration import Predictor
 
@@ -59,7 +59,7 @@ class Cast:
         self._others: Final[list[Track]] = []  # waiting, and no matter of GPUs
         for track in view.tracks.values():
             self._add(track)
-        self.scene: Final = Scene(
+        self.scene: Final = RehearsalScene(
             view.now, self._parts, self._stands(), rates, move, self._quotas(), margin
         )
 
@@ -80,7 +80,11 @@ class Cast:
         self._parts.append(self._part(track, courses, whole_s, seat))
 
     def _part(
-        self, track: Track, courses: tuple[Course, ...], whole_s: Seconds, seat: Seat | None
+        self,
+        track: Track,
+        courses: tuple[Course, ...],
+        whole_s: Seconds,
+        seat: RehearsalSeat | None,
     ) -> Part:
         now, job = self._view.now, track.job
         dearest = max([course.per_hour for course in courses])
@@ -138,7 +142,7 @@ class Cast:
 
     def _seat(
         self, placement: Placement, courses: Iterable[Course], otherwise_s: Seconds
-    ) -> Seat | None:
+    ) -> RehearsalSeat | None:
         """What a placement is in a rehearsal; `otherwise_s`: what all of the job takes there if it is
         none of its courses."""
         pieces = [(n, mask.bit_count() * placement.share) for n, mask in placement.slices]
@@ -149,7 +153,7 @@ class Cast:
         course = next((c for c in courses if (c.pool, c.need, c.apart, c.limit) == like), None)
         if course is None:
             course = self._course(pool, like[1], otherwise_s, apart)
-        return Seat(course, tuple([(self._numbers[n], need) for n, need in pieces]))
+        return RehearsalSeat(course, tuple([(self._numbers[n], need) for n, need in pieces]))
 
     def _stands(self) -> list[Stand]:
         """Nodes with what is free and what those have who are rehearsed."""
@@ -179,7 +183,7 @@ class Cast:
 
     # ------------------------------------------------------------------------------------ actions
 
-    def seats_after(self, actions: Iterable[Action]) -> list[Seat | None]:
+    def seats_after(self, actions: Iterable[Action]) -> list[RehearsalSeat | None]:
         """Where the actions leave everybody."""
         to: dict[JobId, Placement | None] = {}
         for action in actions:
@@ -197,7 +201,9 @@ class Cast:
             seats.append(seat)
         return seats
 
-    def actions_for(self, seats: Sequence[Seat | None], place: Place) -> Sequence[Action] | None:
+    def actions_for(
+        self, seats: Sequence[RehearsalSeat | None], place: Place
+    ) -> Sequence[Action] | None:
         """What leads to these seats; None if something stands against it that was not rehearsed."""
         plan = Plan(self._view, place)
         changed = [
@@ -215,7 +221,7 @@ class Cast:
             plan.start(track)
         return plan.actions
 
-    def _started(self, plan: Plan, track: Track, seat: Seat) -> bool:
+    def _started(self, plan: Plan, track: Track, seat: RehearsalSeat) -> bool:
         room = plan.room
         pieces = [(self._nodes[number], need // WHOLE_GPU) for number, need in seat.nodes]
         if not track.shape.plain or any([room.count[n] < gpus for n, gpus in pieces]):
@@ -225,7 +231,7 @@ class Cast:
         plan.start_at(track, placement.limited_to(seat.course.limit))
         return True
 
-    def wake_for(self, seats: Sequence[Seat | None]) -> Seconds:
+    def wake_for(self, seats: Sequence[RehearsalSeat | None]) -> Seconds:
         """When the first of those that wait has no slack any more."""
         scene, wake = self.scene, inf
         for part, seat in zip(scene.parts, seats, strict=True):

@@ -11,7 +11,7 @@ from typing import Final, final
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal.floor import Floor, Seats
-from dovetail.policies.frugal.ladder import Ladder, Rates
+from dovetail.policies.frugal.ladder import PriceLadder, Rates
 from dovetail.policies.frugal.seating import Seat, Seating, settled
 
 BLINK_S: Final = 1.0  # slack below this is none
@@ -22,7 +22,7 @@ MUCH: Final = 50.0  # an exponent that is enough for anything
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlannedJob:
     """A job as the plan sees it.
 
     `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
@@ -30,7 +30,7 @@ class Task:
     `cheaper` times as much. Moving it takes `restart` seconds. `tenant`: whose quota it counts against.
     """
 
-    ladder: Ladder
+    ladder: PriceLadder
     left: float  # part of the work
     deadline: Seconds
     late_per_s: float
@@ -60,13 +60,13 @@ class Task:
 
 
 @final
-class Draft:
+class PlanDraft:
     """The plan while it is made."""
 
     def __init__(
         self,
         now: Seconds,
-        tasks: Sequence[Task],
+        tasks: Sequence[PlannedJob],
         nodes: Sequence[Seats],
         rates: Rates,
         margin: float,
@@ -90,20 +90,20 @@ class Draft:
     def anew(
         self,
         now: Seconds | None = None,
-        tasks: Sequence[Task] | None = None,
+        tasks: Sequence[PlannedJob] | None = None,
         nodes: Sequence[Seats] | None = None,
-    ) -> Draft:
+    ) -> PlanDraft:
         """An empty one, at another time, of other tasks and for other nodes if need be."""
         when, whose = self.now if now is None else now, self.tasks if tasks is None else tasks
-        return Draft(when, whose, self.floor.nodes if nodes is None else nodes, *self._spec)
+        return PlanDraft(when, whose, self.floor.nodes if nodes is None else nodes, *self._spec)
 
-    def _slack(self, task: Task) -> Seconds:
+    def _slack(self, task: PlannedJob) -> Seconds:
         until = task.deadline - self.now
         if not task.dear:
             until = min(until, task.window)
         return until - task.usual * self.margin - self.restart(task, task.ladder.thrifty)
 
-    def restart(self, task: Task, way: int) -> Seconds:
+    def restart(self, task: PlannedJob, way: int) -> Seconds:
         """Time lost before it makes progress that way; none if it just goes on."""
         return 0.0 if task.goes_on(way) else task.restart
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dovetail.core.model import Seconds
-from dovetail.policies.frugal.draft import Draft, Task
+from dovetail.policies.frugal.draft import PlanDraft, PlannedJob
 from dovetail.policies.frugal.hurry import by_worth, just_in_time
 
-Share: TypeAlias = Callable[[Draft, Iterable[int]], None]
+Share: TypeAlias = Callable[[PlanDraft, Iterable[int]], None]
 AT_STAKE: Final = (
     40  # jobs, and nodes: with more of them both ways differ little, and it would take long
 )
@@ -24,7 +24,7 @@ EVENTS: Final = 24  # nobody looks further ahead
 NOTHING: Final = 1e-9  # part of a job that is as good as done
 
 
-class Release(NamedTuple):
+class GpusComingBack(NamedTuple):
     """GPUs of a node that will come back from hands that keep them now."""
 
     at: Seconds
@@ -32,7 +32,9 @@ class Release(NamedTuple):
     gpus: int
 
 
-def patience_pays(draft: Draft, line: list[int], releases: Sequence[Release] = ()) -> bool:
+def patience_pays(
+    draft: PlanDraft, line: list[int], releases: Sequence[GpusComingBack] = ()
+) -> bool:
     """Is less lost if GPUs go to the least time left, instead of the most worth?"""
     if len(line) > AT_STAKE or len(draft.floor.nodes) > AT_STAKE:
         return False
@@ -43,7 +45,7 @@ def patience_pays(draft: Draft, line: list[int], releases: Sequence[Release] = (
 
 
 def _lateness(
-    draft: Draft, tasks: list[Task], share: Share, releases: Sequence[Release] = ()
+    draft: PlanDraft, tasks: list[PlannedJob], share: Share, releases: Sequence[GpusComingBack] = ()
 ) -> float:
     """Money that being late will cost."""
     now, total, nodes = draft.now, 0.0, list(draft.floor.nodes)
@@ -68,12 +70,12 @@ def _lateness(
     return total + sum([_late(task, now + task.quickest) for task in tasks])
 
 
-def _needs(trial: Draft, i: int) -> float:
+def _needs(trial: PlanDraft, i: int) -> float:
     task, (way, _) = trial.tasks[i], trial.seats[i]
     return task.needs(way) + trial.restart(task, way)
 
 
-def _later(trial: Draft, i: int, lasts: float) -> Task:
+def _later(trial: PlanDraft, i: int, lasts: float) -> PlannedJob:
     """The task as it will be then."""
     task, seat = trial.tasks[i], trial.seats.get(i)
     if seat is None:
@@ -83,5 +85,5 @@ def _later(trial: Draft, i: int, lasts: float) -> Task:
     return replace(task, left=max(left, 0.0), at=seat)
 
 
-def _late(task: Task, at: float) -> float:
+def _late(task: PlannedJob, at: float) -> float:
     return task.late_per_s * max(at - task.deadline, 0.0)

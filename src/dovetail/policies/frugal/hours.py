@@ -13,7 +13,7 @@ NEARLY_AS_CHEAP: Final = 0.02  # of the usual price: too little to wait for
 WEEK_S: Final = 168 * HOUR_S  # nobody looks further ahead
 
 
-class Outlook(NamedTuple):
+class CheapHours(NamedTuple):
     """For one job: the time until its deadline in which energy is cheap enough, whether it is now,
     how much dearer now is than the dearest of those hours, as a part of the usual price, and the
     price then over that now."""
@@ -43,7 +43,7 @@ def signal(costs: Costs, per_kg: float) -> Hourly | None:
 
 
 @final
-class Forecast:
+class PriceForecast:
     """The hours to come, the cheapest first."""
 
     def __init__(self, table: Hourly, now: Seconds) -> None:
@@ -57,7 +57,7 @@ class Forecast:
             now = then
         self._hours: Final = sorted(hours)
 
-    def outlook(self, deadline: Seconds, needs: Seconds) -> Outlook:
+    def outlook(self, deadline: Seconds, needs: Seconds) -> CheapHours:
         """Which hours a job needs if it takes the cheapest ones before its deadline."""
         window, limit, allowed = 0.0, self._present, inf
         for price, start, end in self._hours:
@@ -72,4 +72,4 @@ class Forecast:
                     allowed = price + NEARLY_AS_CHEAP * self._usual
         excess = (self._present - limit) / self._usual if self._usual else 0.0
         cheaper = max(limit / self._present, 0.0) if self._present > 0 else 1.0
-        return Outlook(window, self._present > allowed, excess, cheaper)
+        return CheapHours(window, self._present > allowed, excess, cheaper)

@@ -8,12 +8,12 @@ from math import exp, inf
 from typing import Final, NamedTuple
 
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal.draft import BLINK_S, URGENCY, Draft
+from dovetail.policies.frugal.draft import BLINK_S, URGENCY, PlanDraft
 
 FEWEST_GPUS: Final = 0.5  # what a faster way without more GPUs is counted as
 
 
-def start(draft: Draft, line: Iterable[int]) -> None:
+def start(draft: PlanDraft, line: Iterable[int]) -> None:
     for i in line:
         first = draft.tasks[i].ladder.thrifty
         if not draft.try_to_put(i, first):
@@ -22,7 +22,7 @@ def start(draft: Draft, line: Iterable[int]) -> None:
                     break
 
 
-class Step(NamedTuple):
+class HurryStep(NamedTuple):
     """Something to give a task GPUs for, ordered by what it is worth: to start, or to go faster."""
 
     worth: float  # per GPU; negative, so that the best comes first
@@ -32,7 +32,7 @@ class Step(NamedTuple):
     origin: int = -1  # the way it has before
 
 
-def take_steps(draft: Draft, steps: Iterable[Step]) -> None:
+def take_steps(draft: PlanDraft, steps: Iterable[HurryStep]) -> None:
     """As long as there are GPUs for them; more power takes none. Whoever is late even so may climb
     on from where it is."""
     heap = list(steps)
@@ -50,29 +50,29 @@ def take_steps(draft: Draft, steps: Iterable[Step]) -> None:
             heappush(heap, further)
 
 
-def _is_of_power(draft: Draft, step: Step) -> bool:
+def _is_of_power(draft: PlanDraft, step: HurryStep) -> bool:
     seat = draft.seats.get(step.task)
     return seat is not None and draft.tasks[step.task].ladder.alike(seat[0], step.way)
 
 
-def starts(draft: Draft, line: Iterable[int]) -> Iterator[Step]:
+def starts(draft: PlanDraft, line: Iterable[int]) -> Iterator[HurryStep]:
     for i in line:
         task = draft.tasks[i]
         spare = max(0.0, task.deadline - draft.now - task.quickest)
         can_wait = exp(-spare / (URGENCY * task.usual))
         gpus = task.ladder.ways[task.ladder.thrifty].gpus
         worth = task.late_per_s / (gpus * max(task.usual, BLINK_S)) * can_wait * draft.hold(i)
-        yield Step(-worth, -task.late_per_s, i, task.ladder.thrifty)
+        yield HurryStep(-worth, -task.late_per_s, i, task.ladder.thrifty)
 
 
-def hurries(draft: Draft, risky: Iterable[int]) -> Iterator[Step]:
+def hurries(draft: PlanDraft, risky: Iterable[int]) -> Iterator[HurryStep]:
     """Faster ways for those that would be late."""
     for i in risky:
         if i in draft.seats and draft.late(i, draft.seats[i][0]) > BLINK_S:
             yield from _climbs(draft, i)
 
 
-def _climbs(draft: Draft, i: int) -> Iterator[Step]:
+def _climbs(draft: PlanDraft, i: int) -> Iterator[HurryStep]:
     task, current = draft.tasks[i], draft.seats[i][0]
     ways, shares = task.ladder.ways, task.ladder.shares
     usual, late = ways[task.ladder.thrifty].seconds, draft.late(i, current)
@@ -88,10 +88,10 @@ def _climbs(draft: Draft, i: int) -> Iterator[Step]:
         worth = (
             gain / (more * max(task.usual, BLINK_S)) * can_wait * (draft.hold(i) if there else 1.0)
         )
-        yield Step(-worth, -gain, i, way, current)
+        yield HurryStep(-worth, -gain, i, way, current)
 
 
-def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
+def _next_ways(draft: PlanDraft, i: int, current: int) -> Iterator[int]:
     """Of each pool the slowest way that is in time, else the fastest."""
     ladder = draft.tasks[i].ladder
     for climb in ladder.climbs:
@@ -100,7 +100,7 @@ def _next_ways(draft: Draft, i: int, current: int) -> Iterator[int]:
             yield next((way for way in faster if draft.late(i, way) <= 0), faster[-1])
 
 
-def _try_to_climb(draft: Draft, climb: Step) -> bool:
+def _try_to_climb(draft: PlanDraft, climb: HurryStep) -> bool:
     of_power = _is_of_power(draft, climb)
     before, home = draft.take(climb.task)
     n = home if of_power else draft.room(climb.task, climb.way)
@@ -114,7 +114,7 @@ def _try_to_climb(draft: Draft, climb: Step) -> bool:
     return True
 
 
-def _cleared(draft: Draft, climb: Step) -> int | None:
+def _cleared(draft: PlanDraft, climb: HurryStep) -> int | None:
     """A node made free for the task by moving others, if they lose less than it gains."""
     option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
     n = floor.emptiest(option.pool, option.gpus)
@@ -139,7 +139,7 @@ def _cleared(draft: Draft, climb: Step) -> int | None:
     return None
 
 
-def _moved(draft: Draft, guest: int, n: int) -> float:
+def _moved(draft: PlanDraft, guest: int, n: int) -> float:
     """Moves the guest of a node elsewhere and says what it loses a second; inf if it cannot go."""
     task, current = draft.tasks[guest], draft.seats[guest][0]
     if guest in draft.before:
@@ -154,13 +154,13 @@ def _moved(draft: Draft, guest: int, n: int) -> float:
     return inf
 
 
-def by_worth(draft: Draft, line: Iterable[int]) -> None:
+def by_worth(draft: PlanDraft, line: Iterable[int]) -> None:
     """The most lateness avoided per GPU-second first, as in Smith's rule: right when not all can be in
     time."""
     take_steps(draft, starts(draft, line))
 
 
-def just_in_time(draft: Draft, line: Iterable[int]) -> None:
+def just_in_time(draft: PlanDraft, line: Iterable[int]) -> None:
     """The least time to lose first, each in the cheapest way that is in time: right when all can be."""
     tasks = draft.tasks
     for i in sorted(line, key=lambda i: tasks[i].deadline - tasks[i].quickest):
@@ -169,7 +169,7 @@ def just_in_time(draft: Draft, line: Iterable[int]) -> None:
             draft.before[i] = tasks[i].ladder.thrifty
 
 
-def _in_time_first(draft: Draft, i: int) -> list[int]:
+def _in_time_first(draft: PlanDraft, i: int) -> list[int]:
     """The ways that are in time, the cheapest first; then the others, the fastest first."""
     ladder = draft.tasks[i].ladder
     ways = [(way, ladder.ways[way].seconds) for climb in ladder.climbs for way in climb]

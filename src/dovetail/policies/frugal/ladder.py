@@ -18,7 +18,7 @@ AS_GOOD_AS_FULL: Final = 1.01  # rounding in a table of rates is no reason to wa
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class PriceLadder:
     """A job's ways at given rates. Ways are told by their place in `ways`.
 
     `thrifty` is the one that costs least when nodes are full; `climbs` has for every pool, the
@@ -45,13 +45,13 @@ class Ladder:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def ladder(ways: tuple[Way, ...], rates: Rates) -> Ladder:
+def ladder(ways: tuple[Way, ...], rates: Rates) -> PriceLadder:
     ways = tuple([way._replace(seconds=min(max(way.seconds, BRIEF_S), AGES_S)) for way in ways])
     shares = tuple([share(rates[way.pool], way.gpus) + way.extra for way in ways])
     by_cost = sorted(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
     thrifty, pools = by_cost[0], dict.fromkeys([ways[k].pool for k in by_cost])
     climbs = tuple([_climb(ways, shares, pool) for pool in pools])
-    return Ladder(ways, shares, thrifty, climbs, min([way.seconds for way in ways]))
+    return PriceLadder(ways, shares, thrifty, climbs, min([way.seconds for way in ways]))
 
 
 def share(rate: Sequence[float], gpus: int) -> float:

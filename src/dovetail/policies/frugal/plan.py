@@ -16,21 +16,21 @@ from typing import NamedTuple
 
 from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.frugal.draft import BLINK_S, Draft, Task
+from dovetail.policies.frugal.draft import BLINK_S, PlanDraft, PlannedJob
 from dovetail.policies.frugal.floor import Seats
-from dovetail.policies.frugal.foresight import Release, patience_pays
+from dovetail.policies.frugal.foresight import GpusComingBack, patience_pays
 from dovetail.policies.frugal.hurry import by_worth, just_in_time
 from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates, share
 
 
-class Decision(NamedTuple):
+class FrugalDecision(NamedTuple):
     seats: Mapping[int, tuple[int, int]]  # by task: its way and its node
     wake: Seconds  # when to look again though nothing has happened; inf: no need
 
 
 def decide(
     now: Seconds,
-    tasks: Sequence[Task],
+    tasks: Sequence[PlannedJob],
     nodes: Sequence[Seats],
     rates: Rates,
     *,
@@ -39,12 +39,12 @@ def decide(
     switch_on: float = 0.0,
     inflow: float = 0.0,
     quotas: Mapping[str, float] = MappingProxyType({}),
-    releases: Sequence[Release] = (),
-) -> Decision:
+    releases: Sequence[GpusComingBack] = (),
+) -> FrugalDecision:
     """`margin`: part of its time by which a job is begun early; `move` and `switch_on`: money for
     moving a job, and for switching a node on; `inflow`: GPUs that the jobs that keep coming need;
     `quotas`: by tenant, GPUs that its jobs may have; `releases`: those that will come back."""
-    draft = Draft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
+    draft = PlanDraft(now, tasks, nodes, rates, margin, move, switch_on, quotas)
     risky, crowded, easy = _by_slack(draft, inflow)
     by_worth(draft, [*risky, *crowded])
     if _in_trouble(draft, risky) and patience_pays(draft, [*risky, *crowded], releases):
@@ -53,16 +53,16 @@ def decide(
     _fill_nodes(draft, _ride(draft, easy))
     _hitch(draft)
     _speed_up_the_lonely(draft)
-    return Decision(draft.settled(), _wake(draft))
+    return FrugalDecision(draft.settled(), _wake(draft))
 
 
-def _in_trouble(draft: Draft, risky: Iterable[int]) -> bool:
+def _in_trouble(draft: PlanDraft, risky: Iterable[int]) -> bool:
     """Will one of them be late, unless something changes?"""
     seats = draft.seats
     return any([i not in seats or draft.late(i, seats[i][0]) > BLINK_S for i in risky])
 
 
-def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[int]]:
+def _by_slack(draft: PlanDraft, inflow: float) -> tuple[list[int], list[int], list[int]]:
     """Those that must run now, the most value per GPU-second first; those that had better, as many
     stand before them; and those that need not, the running ones and the least slack first. Whoever
     waits for a cheaper hour is in none of them."""
@@ -79,7 +79,7 @@ def _by_slack(draft: Draft, inflow: float) -> tuple[list[int], list[int], list[i
     return risky, crowded, easy
 
 
-def _crowded(draft: Draft, inflow: float) -> set[int]:
+def _crowded(draft: PlanDraft, inflow: float) -> set[int]:
     """Jobs with slack behind so many others that it may not be enough: of their pool, of their tenant,
     or of all if more keep coming as they do."""
     most, crowded = draft.floor.most, set()
@@ -102,14 +102,14 @@ def _crowded(draft: Draft, inflow: float) -> set[int]:
     return crowded
 
 
-def _ride(draft: Draft, easy: Iterable[int]) -> list[int]:
+def _ride(draft: PlanDraft, easy: Iterable[int]) -> list[int]:
     """Puts jobs with slack on nodes that are on anyway; returns the others."""
     return [
         i for i in easy if not draft.try_to_put(i, draft.tasks[i].ladder.thrifty, opening=False)
     ]
 
 
-def _hitch(draft: Draft) -> None:
+def _hitch(draft: PlanDraft) -> None:
     """A dear hour on a node that is on anyway may cost less than a cheap one later, when the job has
     to pay for its part of a node that it shares with those that are there now."""
     dear = [i for i, task in enumerate(draft.tasks) if task.dear and i not in draft.seats]
@@ -127,7 +127,7 @@ def _hitch(draft: Draft) -> None:
             draft.put(i, way, n)
 
 
-def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
+def _fill_nodes(draft: PlanDraft, waiting: Iterable[int]) -> None:
     """Opens nodes for jobs with slack that fill them: cheaper it will never be."""
     lines: dict[int, dict[int, None]] = {}
     for i in waiting:
@@ -144,7 +144,7 @@ def _fill_nodes(draft: Draft, waiting: Iterable[int]) -> None:
                     draft.put(i, draft.tasks[i].ladder.thrifty, n)
 
 
-def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
+def _party(draft: PlanDraft, line: Iterable[int], n: int) -> list[int]:
     """The most of the line that are worth switching the node on for."""
     node = draft.floor.nodes[n]
     rate = draft.rates[node.pool]
@@ -166,28 +166,28 @@ def _party(draft: Draft, line: Iterable[int], n: int) -> list[int]:
     return party[:enough]
 
 
-def _worth_of_staying(draft: Draft, i: int) -> float:
+def _worth_of_staying(draft: PlanDraft, i: int) -> float:
     """Money per hour, for as long as the task has to run."""
     task = draft.tasks[i]
     return 0.0 if task.at is None else draft.moving(i) * HOUR_S / max(task.usual, BLINK_S)
 
 
-def _pool(task: Task) -> int:
+def _pool(task: PlannedJob) -> int:
     return task.ladder.ways[task.ladder.thrifty].pool
 
 
-def _gpus(task: Task) -> int:
+def _gpus(task: PlannedJob) -> int:
     return task.ladder.ways[task.ladder.thrifty].gpus
 
 
-def _speed_up_the_lonely(draft: Draft) -> None:
+def _speed_up_the_lonely(draft: PlanDraft) -> None:
     """A job alone on its node pays for all of it: faster may be cheaper."""
     for n, guests in enumerate(draft.floor.guests):
         if len(guests) == 1 and not draft.floor.nodes[n].taken:
             _speed_up(draft, next(iter(guests)), n)
 
 
-def _speed_up(draft: Draft, i: int, n: int) -> None:
+def _speed_up(draft: PlanDraft, i: int, n: int) -> None:
     task, node = draft.tasks[i], draft.floor.nodes[n]
     rate, ways = draft.rates[node.pool], task.ladder.ways
     costs = {
@@ -203,7 +203,7 @@ def _speed_up(draft: Draft, i: int, n: int) -> None:
         draft.put(i, best, n)
 
 
-def _wake(draft: Draft) -> Seconds:
+def _wake(draft: PlanDraft) -> Seconds:
     """When a waiting job's slack is used up, or a hurried one has caught up."""
     wake = inf
     for i, slack in enumerate(draft.slack):

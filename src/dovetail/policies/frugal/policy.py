@@ -16,14 +16,14 @@ from dovetail.core.view import View
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import HASTE
-from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, Draft, actions_of
+from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, ProblemDraft, actions_of
 from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
 from dovetail.policies.frugal.casting import Cast, is_small
-from dovetail.policies.frugal.draft import BLINK_S, KEEP, Task
+from dovetail.policies.frugal.draft import BLINK_S, KEEP, PlannedJob
 from dovetail.policies.frugal.floor import Seats
-from dovetail.policies.frugal.foresight import Release
-from dovetail.policies.frugal.hours import Forecast, signal
-from dovetail.policies.frugal.ladder import Ladder, Rates, ladder
+from dovetail.policies.frugal.foresight import GpusComingBack
+from dovetail.policies.frugal.hours import PriceForecast, signal
+from dovetail.policies.frugal.ladder import PriceLadder, Rates, ladder
 from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.portfolio import cheaper
 from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
@@ -94,7 +94,7 @@ class Frugal:
         held: list[Seconds] = []  # until when jobs may not be moved
         may_go = partial(self._has_settled_in, view, held, cache(partial(self._is_pressed, view)))
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
-        draft = Draft(view, books, True, may_go)
+        draft = ProblemDraft(view, books, True, may_go)
         if draft.about_to_end:
             return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
         strange = self._strange_guests(view, may_go)
@@ -103,18 +103,18 @@ class Frugal:
             specials = [self._special(view, track) for track in draft.others]
             wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
             decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
-            draft = Draft(view, books, True, may_go, decided)
+            draft = ProblemDraft(view, books, True, may_go, decided)
         apart = spread(plan, self._wide(view, draft), self._rates(view))
         if apart:
             decided |= apart
-            draft = Draft(view, books, True, may_go, decided)
+            draft = ProblemDraft(view, books, True, may_go, decided)
         spots, patient, again = self._spots(view, draft)
         waiting = {i for i, track in enumerate(draft.tracks) if track.placement is None}
         left_out = waiting - spots.keys() - patient if strange else set()
         if left_out:  # perhaps for want of GPUs that a gang has and could do without
             urgent = [self._special(view, draft.tracks[i], keeps=False) for i in sorted(left_out)]
             left = [guest for guest in strange if guest.track.job.id not in decided]
-            draft = Draft(view, books, True, may_go, decided | make_room(plan, urgent, left))
+            draft = ProblemDraft(view, books, True, may_go, decided | make_room(plan, urgent, left))
             spots, patient, again = self._spots(view, draft)
         actions = actions_of(draft, spots, plan, patient)
         view.room.rollback_to(mark)
@@ -138,7 +138,7 @@ class Frugal:
             return own, inf
         return actions, cast.wake_for(seats)
 
-    def _spots(self, view: View, draft: Draft) -> tuple[Assignment, set[int], Seconds]:
+    def _spots(self, view: View, draft: ProblemDraft) -> tuple[Assignment, set[int], Seconds]:
         """Who runs where, who is not to start though there might be room, and when to look again."""
         pools, rates = draft.problem.pools, self._rates(view)
         nodes, numbers = _seats(pools), [n for pool in pools for n in pool.nodes]
@@ -165,12 +165,14 @@ class Frugal:
         }
         return spots, patient, wake
 
-    def _releases(self, view: View, draft: Draft, numbers: Sequence[int]) -> list[Release]:
+    def _releases(
+        self, view: View, draft: ProblemDraft, numbers: Sequence[int]
+    ) -> list[GpusComingBack]:
         """When those that are not for the plan to move should have ended."""
         places = {n: place for place, n in enumerate(numbers)}
         movable = {track.job.id for track in draft.tracks}
         return [
-            Release(self._ends_at(view, track), places[n], mask.bit_count())
+            GpusComingBack(self._ends_at(view, track), places[n], mask.bit_count())
             for job_id, track in view.running.items()
             if job_id not in movable and track.placement is not None
             for n, mask in track.placement.slices
@@ -196,7 +198,7 @@ class Frugal:
         lead = slack - LEAD * usual if keeps else slack
         return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
 
-    def _wide(self, view: View, draft: Draft) -> Iterator[Wide]:
+    def _wide(self, view: View, draft: ProblemDraft) -> Iterator[Wide]:
         """Waiting jobs that were never timed on one node alone, and are wider than some."""
         if self.hours is not None:
             return  # they may be waiting for a cheap one
@@ -219,7 +221,7 @@ class Frugal:
             soon = {pool: there for pool, there in seconds.items() if there <= most}
             yield Wide(track, slack, usual * share, soon)
 
-    def _guests(self, view: View, draft: Draft) -> list[Guest]:
+    def _guests(self, view: View, draft: ProblemDraft) -> list[Guest]:
         rates = self._rates(view)
         guests = []
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
@@ -332,10 +334,10 @@ class Frugal:
         return tuple(rates)
 
     def _tasks(
-        self, draft: Draft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
-    ) -> list[Task]:
+        self, draft: ProblemDraft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
+    ) -> list[PlannedJob]:
         places = {n: place for place, n in enumerate(numbers)}
-        hours = None if self.hours is None else Forecast(self.hours, draft.problem.now)
+        hours = None if self.hours is None else PriceForecast(self.hours, draft.problem.now)
         tasks = []
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
             steps = ladder(demand.menu.ways, rates)
@@ -347,17 +349,19 @@ class Frugal:
 
     def _task(
         self,
-        hours: Forecast | None,
+        hours: PriceForecast | None,
         demand: Demand,
         track: Track,
-        steps: Ladder,
+        steps: PriceLadder,
         at: tuple[int, int] | None,
-    ) -> Task:
+    ) -> PlannedJob:
         usual = steps.ways[steps.thrifty].seconds
         deadline, late_per_s = self._due(track, usual, max(steps.shares))
         restart = track.restore_s if track.resumed else 0.0
         tenant = track.shape.tenant
-        task = Task(steps, demand.left, deadline, late_per_s, at, restart=restart, tenant=tenant)
+        task = PlannedJob(
+            steps, demand.left, deadline, late_per_s, at, restart=restart, tenant=tenant
+        )
         if hours is None:
             return task
         view = hours.outlook(deadline, task.usual * (1.0 + self.margin))
@@ -367,7 +371,7 @@ class Frugal:
         return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
 
 
-def _way_now(steps: Ladder, demand: Demand, node: Seats) -> int:
+def _way_now(steps: PriceLadder, demand: Demand, node: Seats) -> int:
     """Which of its ways the job has now; -1 if it is none of them."""
     for k, way in enumerate(steps.ways):
         if (way.pool, way.gpus, way.limit) == (node.pool, demand.gpus, demand.limit):
@@ -383,7 +387,7 @@ def _seats(pools: Sequence[NodePool]) -> list[Seats]:
     ]
 
 
-def _quotas(view: View, draft: Draft) -> dict[str, float]:
+def _quotas(view: View, draft: ProblemDraft) -> dict[str, float]:
     """By tenant, the GPUs that its jobs in the draft may have together."""
     room = view.room
     left = {name: own.gpu_quota - room.held[name] for name, own in room.tenants.items()}

@@ -12,7 +12,7 @@ from math import exp, inf
 from typing import Final
 
 from dovetail.policies.frugal.draft import BLINK_S
-from dovetail.policies.frugal.rehearsal import Order, Part, Rehearsal, Scene, Seat
+from dovetail.policies.frugal.rehearsal import Order, Part, Rehearsal, RehearsalScene, RehearsalSeat
 
 LATE: Final = 1e-3  # lateness of such a part of what is spent is none
 BETTER: Final = 0.999  # a rival must cost less than so many times what the plan does
@@ -40,7 +40,9 @@ def by_urgent_worth(stage: Rehearsal, i: int) -> float:
 ORDERS: Final[Sequence[Order]] = (by_deadline, by_worth, by_urgent_worth)
 
 
-def cheaper(scene: Scene, own: Sequence[Seat | None]) -> Sequence[Seat | None] | None:
+def cheaper(
+    scene: RehearsalScene, own: Sequence[RehearsalSeat | None]
+) -> Sequence[RehearsalSeat | None] | None:
     """Seats that cost less in the end than our own plan's; None if there are none, or all is well."""
     dearly = _stops_dearly(scene, own)
     if not (dearly or None in own) or _is_fluid(scene):
@@ -61,7 +63,7 @@ def cheaper(scene: Scene, own: Sequence[Seat | None]) -> Sequence[Seat | None] |
     return best
 
 
-def _cost_of(scene: Scene, own: Sequence[Seat | None]) -> tuple[float, bool]:
+def _cost_of(scene: RehearsalScene, own: Sequence[RehearsalSeat | None]) -> tuple[float, bool]:
     """What our plan costs if we go on by the best order, nobody displaced any more; and is anybody
     late?"""
     costs, late = list[float](), list[bool]()
@@ -75,7 +77,7 @@ def _cost_of(scene: Scene, own: Sequence[Seat | None]) -> tuple[float, bool]:
     return min(costs), late[0]
 
 
-def _stops_dearly(scene: Scene, own: Sequence[Seat | None]) -> bool:
+def _stops_dearly(scene: RehearsalScene, own: Sequence[RehearsalSeat | None]) -> bool:
     """Does the plan stop a job whose interruption costs something?"""
     return any(
         part.seat is not None
@@ -85,7 +87,7 @@ def _stops_dearly(scene: Scene, own: Sequence[Seat | None]) -> bool:
     )
 
 
-def _is_fluid(scene: Scene) -> bool:
+def _is_fluid(scene: RehearsalScene) -> bool:
     """Are there jobs to be made wider and narrower for nothing? Then the plan does so at every event,
     which no rehearsal does."""
     parts = scene.parts
@@ -99,7 +101,7 @@ def _single(part: Part) -> int:
     return sum([not course.apart for course in part.courses])
 
 
-def _patient(stage: Rehearsal, own: Sequence[Seat | None]) -> set[int]:
+def _patient(stage: Rehearsal, own: Sequence[RehearsalSeat | None]) -> set[int]:
     """Those that can wait, and that our plan lets wait."""
     return {
         i

@@ -33,7 +33,7 @@ class Course(NamedTuple):
     extra: float = 0.0
 
 
-class Seat(NamedTuple):
+class RehearsalSeat(NamedTuple):
     course: Course
     nodes: tuple[tuple[int, int], ...]  # the node, and thousandths of GPUs there
 
@@ -51,7 +51,7 @@ class Part(NamedTuple):
     begun: bool = False
     held: bool = False
     delay: Seconds = 0.0
-    seat: Seat | None = None
+    seat: RehearsalSeat | None = None
     tenant: str = ""
 
 
@@ -63,7 +63,7 @@ class Stand(NamedTuple):
     ours: int
 
 
-class Scene(NamedTuple):
+class RehearsalScene(NamedTuple):
     """All that is the same in every rehearsal. `move`: money for each job that is stopped; `quotas`:
     by tenant, thousandths of GPUs that its jobs may have; `margin`: as in the policy."""
 
@@ -85,14 +85,14 @@ class Rehearsal:
     if `displacing` those of jobs that stand behind it; if `lazy`, whoever can wait only rides on nodes
     that are on, or fills one together with others."""
 
-    def __init__(self, scene: Scene, order: Order, displacing: bool, lazy: bool) -> None:
+    def __init__(self, scene: RehearsalScene, order: Order, displacing: bool, lazy: bool) -> None:
         self.now = scene.now
         self.spent = 0.0  # on energy and moves
         self.late = 0.0  # money as well
         self.scene: Final = scene
         self.parts: Final = scene.parts
         self.left: Final = [part.left for part in scene.parts]
-        self.seats: Final[list[Seat | None]] = [None] * len(scene.parts)
+        self.seats: Final[list[RehearsalSeat | None]] = [None] * len(scene.parts)
         self._order: Final = order
         self._displacing: Final = displacing
         self._lazy: Final = lazy
@@ -125,7 +125,7 @@ class Rehearsal:
 
     # -------------------------------------------------------------------------------------- seats
 
-    def _sit(self, i: int, seat: Seat, sign: int = 1) -> None:
+    def _sit(self, i: int, seat: RehearsalSeat, sign: int = 1) -> None:
         self.seats[i] = seat if sign > 0 else None
         for n, need in seat.nodes:
             self._free[n] -= sign * need
@@ -138,7 +138,7 @@ class Rehearsal:
         assert seat is not None
         self._sit(i, seat, -1)
 
-    def _start(self, i: int, seat: Seat, after: Seconds = 0.0) -> None:
+    def _start(self, i: int, seat: RehearsalSeat, after: Seconds = 0.0) -> None:
         self._sit(i, seat)
         self._delay[i] = after + (self.parts[i].restore_s if self._begun[i] else 0.0)
         self._begun[i] = True
@@ -149,7 +149,7 @@ class Rehearsal:
         self.spent += self.scene.move
         return self.parts[i].save_s
 
-    def take(self, seats: Sequence[Seat | None]) -> None:
+    def take(self, seats: Sequence[RehearsalSeat | None]) -> None:
         """Let the jobs have these seats from now on."""
         before, saving = list(self.seats), 0.0
         changed = [i for i, seat in enumerate(seats) if seat != before[i]]
@@ -207,7 +207,7 @@ class Rehearsal:
     def _within_quota(self, i: int, course: Course) -> bool:
         return course.need <= self._quotas.get(self.parts[i].tenant, inf)
 
-    def _room(self, course: Course, opening: bool = True) -> Seat | None:
+    def _room(self, course: Course, opening: bool = True) -> RehearsalSeat | None:
         """The node in use with the fewest sufficient free GPUs, else one to switch on; or as few nodes
         as possible."""
         if course.apart:
@@ -219,9 +219,9 @@ class Rehearsal:
                 rank = free if free < stands[n].all else free + NEW_NODE
                 if rank < least:
                     best, least = n, rank
-        return None if best < 0 else Seat(course, ((best, course.need),))
+        return None if best < 0 else RehearsalSeat(course, ((best, course.need),))
 
-    def _over_nodes(self, course: Course) -> Seat | None:
+    def _over_nodes(self, course: Course) -> RehearsalSeat | None:
         pieces, need = list[tuple[int, int]](), course.need
         for n in sorted(self._pools.get(course.pool, ()), key=lambda n: (-self._free[n], n)):
             more = min(need, _whole(self._free[n]))
@@ -229,7 +229,7 @@ class Rehearsal:
                 pieces.append((n, more))
                 need -= more
             if need <= 0:
-                return Seat(course, tuple(pieces))
+                return RehearsalSeat(course, tuple(pieces))
         return None
 
     def _take_over(self, i: int, courses: Iterable[Course], behind: Sequence[int]) -> None:
@@ -302,7 +302,7 @@ class Rehearsal:
             for i in party:
                 line.remove(i)
                 course = self.parts[i].courses[0]
-                self._start(i, Seat(course, ((n, course.need),)))
+                self._start(i, RehearsalSeat(course, ((n, course.need),)))
 
     # --------------------------------------------------------------------------------------- time
 

@@ -21,7 +21,7 @@ from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Pool
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
-from dovetail.policies.backfill.free_over_time import Profile
+from dovetail.policies.backfill.free_over_time import FreeOverTime
 from dovetail.policies.backfill.reservations import free_in
 from dovetail.policies.keys import BySubmission
 from dovetail.policies.listing import ListScheduler
@@ -35,7 +35,7 @@ from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 _AHEAD: Final = 200
 
 
-class Seat(NamedTuple):
+class PlaceChoice(NamedTuple):
     """One way to run a job; the least is the best."""
 
     end: Seconds
@@ -105,7 +105,7 @@ class _Turn:
         self._place: Final = place
         self._speeds: Final = speeds
         self._plan: Final = Plan(view, place)
-        self._profiles: Final[dict[int, Profile]] = {}  # by pool
+        self._profiles: Final[dict[int, FreeOverTime]] = {}  # by pool
         self._started: Final[list[tuple[Seconds, Pool, int]]] = []
         self._waiting = 0  # jobs that were found no place now
         self._some_wait = False  # has anybody let a free GPU go by?
@@ -158,7 +158,7 @@ class _Turn:
         room = self._room
         return bool(room.shares) or any(p.free >= shape.gpus for p in room.eligible(shape))
 
-    def _seat(self, track: Track, number: int, pool: Pool) -> Seat:
+    def _seat(self, track: Track, number: int, pool: Pool) -> PlaceChoice:
         room, now, shape = self._room, self._view.now, track.shape
         placement = None
         if pool.free >= shape.gpus or room.shares:
@@ -169,7 +169,7 @@ class _Turn:
         left_s = self._hopes.backlog.left_s[track.sequence]
         length_s = left_s / self._speeds.speed(track.job, pool.kind, nodes)
         start = now if placement else self._later(pool, shape.gpus * shape.share, length_s)
-        return Seat(start + length_s, placement is None, number, start, pool, placement)
+        return PlaceChoice(start + length_s, placement is None, number, start, pool, placement)
 
     def move(self, gain: float) -> None:
         """Take jobs to faster GPUs that nobody waits for, those that need longest yet first."""
@@ -215,11 +215,11 @@ class _Turn:
         # What is free by the count and yet does not fit must not be waited for.
         return start if start > self._view.now else inf
 
-    def _profile(self, pool: Pool) -> Profile:
+    def _profile(self, pool: Pool) -> FreeOverTime:
         profile = self._profiles.get(pool.index)
         if profile is None:
             releases = sorted((end, amount) for end, own, amount in self._ends() if own is pool)
-            profile = Profile(self._view.now, free_in(self._room, pool), releases)
+            profile = FreeOverTime(self._view.now, free_in(self._room, pool), releases)
             self._profiles[pool.index] = profile
         return profile
 

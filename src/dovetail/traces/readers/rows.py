@@ -14,7 +14,7 @@ from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers.cells import CellError, Header, Read, Row, clipped, header_of
 from dovetail.traces.readers.text_files import opened
-from dovetail.traces.readers.times import Clock
+from dovetail.traces.readers.times import TimeReader
 
 T = TypeVar("T")
 LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
@@ -27,7 +27,7 @@ class Context:
     `speeds` to Gavel, `lacking` (needed columns that may be absent or useless, and are then 0) to
     our own."""
 
-    clock: Clock = field(default_factory=Clock)
+    clock: TimeReader = field(default_factory=TimeReader)
     durations: Mapping[str, Seconds] | None = None
     part: str | None = None
     speeds: SpeedTable | None = None

@@ -8,7 +8,7 @@ from dovetail.core.model import Seconds
 from dovetail.traces.readers.cells import seconds as plain_seconds
 
 
-class Clock:
+class TimeReader:
     """Reads the times of one file. The first one decides for all whether they are dates."""
 
     def __init__(self) -> None:

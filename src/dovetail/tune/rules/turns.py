@@ -9,7 +9,7 @@ from dovetail.tune.study import NEW, PAUSED, Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Fifo:
+class FifoRule:
     """Each trial runs to its end, in order of creation."""
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
@@ -25,7 +25,7 @@ class Fifo:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundRobin:
+class RoundRobinRule:
     """Every trial gets `quantum` steps in turn: the next is the one that has made the fewest."""
 
     quantum: int = 1

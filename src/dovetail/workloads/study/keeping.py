@@ -8,7 +8,7 @@ from typing import Any, Final
 from dovetail.core.journal import pairs_from, placement_from, with_infinity
 from dovetail.core.model import JobId, own_fields
 from dovetail.workloads.study.design import Design
-from dovetail.workloads.study.track import Branching, Point, Stint, StudyTrack, TrialTrack
+from dovetail.workloads.study.track import Branching, Point, StudyTrack, TrialStint, TrialTrack
 
 TRIAL_MADE_OF: Final = ("number", "settings", "after")
 TRIAL_KEPT: Final = (
@@ -80,7 +80,8 @@ def _restored_trial(row: Mapping[str, Any]) -> TrialTrack:
         setattr(trial, name, row[name])
     trial.points = [Point(*point) for point in row["points"]]
     trial.stints = [
-        Stint(since, until, placement_from(on), holds) for since, until, on, holds in row["stints"]
+        TrialStint(since, until, placement_from(on), holds)
+        for since, until, on, holds in row["stints"]
     ]
     if row["branching"] is not None:
         source, settings = row["branching"]

@@ -33,7 +33,7 @@ class Point(NamedTuple):
     at: Seconds
 
 
-class Stint(NamedTuple):
+class TrialStint(NamedTuple):
     since: Seconds
     until: Seconds  # -1 while it lasts
     placement: Placement
@@ -86,7 +86,7 @@ class TrialTrack:
         self.reason = ""
         self.jobs: list[JobId] = []
         self.points: list[Point] = []  # steps rise
-        self.stints: list[Stint] = []
+        self.stints: list[TrialStint] = []
         self.held_s = 0.0  # in stints that are over
         self.held_gpu_s = 0.0
         self.saved_in_s = -1.0  # what giving way took the last time, -1 if it never has
@@ -201,7 +201,7 @@ class StudyTrack:
             since = trial.stints.pop().since
         else:
             since = track.started_at
-        trial.stints.append(Stint(since, -1.0, track.placement, track.holds))
+        trial.stints.append(TrialStint(since, -1.0, track.placement, track.holds))
         trial.standing = RUNNING
 
     def end_stint(self, trial: TrialTrack, track: Track, at: Seconds) -> None:

@@ -20,7 +20,7 @@ from dovetail.worlds.local.checkpoints import begin_from
 from dovetail.worlds.local.folders import Folders, LogFile
 from dovetail.worlds.local.ladder import JobSeat, Used
 from dovetail.worlds.local.launching import as_user, launch, launch_of
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from dovetail.worlds.local.watcher import Tells, Watcher
 from dovetail.worlds.shortage import Short, is_short, patiently
 from dovetail.worlds.world import Ground, Order
@@ -88,7 +88,7 @@ class LocalAgent:
     def watch(self, run: RunId, tells: Tells, upto: int, step: float) -> None:
         self.watcher.watch(run.job_id, self._run(run), tells, upto, step)
 
-    def _run(self, run: RunId) -> Run:
+    def _run(self, run: RunId) -> ProcessRun:
         return self.folders.run(run.job_id, run.number)
 
     def seat(self, order: Order, gpus: tuple[str, ...], room_bytes: int) -> JobSeat:
@@ -147,7 +147,7 @@ class LocalAgent:
         patiently(lambda: ladder.end(run, order.grace_s), f"the end of job {order.job_id}")
         return None
 
-    def _start_when_it_can(self, errand: Errand, run: Run, seat: JobSeat) -> Used | None:
+    def _start_when_it_can(self, errand: Errand, run: ProcessRun, seat: JobSeat) -> Used | None:
         """Where the system is short of something it is tried again, as long as it is wanted."""
         while True:
             try:
@@ -160,7 +160,7 @@ class LocalAgent:
                 log.warning("job %s waits to be started: %s", errand.run.job_id, error)
             sleep(_TRY_SHORT_S)
 
-    def _start(self, errand: Errand, run: Run, seat: JobSeat) -> Used | None:
+    def _start(self, errand: Errand, run: ProcessRun, seat: JobSeat) -> Used | None:
         """Go on with parked processes, or launch new ones."""
         if run.is_alive():
             return ladder.go_on(run, seat.gpus)
@@ -168,7 +168,7 @@ class LocalAgent:
             self._launch(errand, run, seat)
         return None
 
-    def _launch(self, errand: Errand, run: Run, seat: JobSeat) -> None:
+    def _launch(self, errand: Errand, run: ProcessRun, seat: JobSeat) -> None:
         order, ground = errand.order, self._ground
         what = launch_of(
             *(order, self.folders, ground.environment_of, errand.placement),

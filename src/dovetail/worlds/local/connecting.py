@@ -12,11 +12,11 @@ from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.worlds.agent import WorkOutcome
 from dovetail.worlds.local.lives import Life, Place, Want
-from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.stage import Stage
+from dovetail.worlds.local.runs import ProcessRun
+from dovetail.worlds.local.stage import ProcessStage
 
 
-def take_up_jobs(stage: Stage) -> list[Event]:
+def take_up_jobs(stage: ProcessStage) -> list[Event]:
     """Those of them that line up again are told."""
     events: list[Event] = []
     for track in list(stage.view.tracks.values()):
@@ -51,7 +51,7 @@ def _refuse_if_used(view: View, node_id: str) -> None:
         )
 
 
-def _take_up(stage: Stage, track: Track) -> list[Event]:
+def _take_up(stage: ProcessStage, track: Track) -> list[Event]:
     """Adopt what runs, find out what has ended, start what was about to be started. Who was to go on
     and never did has not used its GPUs: it waits as before, and is not charged."""
     wanted = Want.RUN if track.placement is not None else Want.AWAY
@@ -75,7 +75,7 @@ def _take_up(stage: Stage, track: Track) -> list[Event]:
     return []
 
 
-def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
+def _adopt(stage: ProcessStage, track: Track, life: Life, run: ProcessRun) -> list[Event]:
     wanted = life.want
     at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
     stands = track.placement
@@ -92,12 +92,12 @@ def _adopt(stage: Stage, track: Track, life: Life, run: Run) -> list[Event]:
     return []
 
 
-def _is_frozen(run: Run) -> bool:
+def _is_frozen(run: ProcessRun) -> bool:
     group = run.process_group()
     return group is not None and group.is_frozen()
 
 
-def _end_stray_runs(stage: Stage) -> None:
+def _end_stray_runs(stage: ProcessStage) -> None:
     """Processes of jobs that were ended by decision when the daemon died in the middle of it."""
     for note in stage.folders.notes():
         job_id = JobId(note.name)

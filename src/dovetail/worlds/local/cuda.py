@@ -41,7 +41,7 @@ NOT_INITIALIZED: Final = 3  # also the answer for a process that has never used 
 LOCK_TIMEOUT_MS: Final = 10_000
 
 
-class Refused(DovetailError):
+class DriverRefused(DovetailError):
     """The driver did not do one step for one process."""
 
     def __init__(self, pid: int, step: Step, why: str) -> None:
@@ -49,16 +49,16 @@ class Refused(DovetailError):
         super().__init__(f"the NVIDIA driver refused to {_VERBS[step]} process {pid}: {why}")
 
 
-class SuspendFailed(Refused):
+class SuspendFailed(DriverRefused):
     """Nothing is suspended: all run on, save those in `stuck` that could not be brought back."""
 
-    def __init__(self, cause: Refused, stuck: Sequence[int] = ()) -> None:
+    def __init__(self, cause: DriverRefused, stuck: Sequence[int] = ()) -> None:
         super().__init__(cause.pid, cause.step, cause.why)
         self.stuck = tuple(stuck)
         self.args = (f"{cause}; {_aftermath(self.stuck)}",)
 
 
-class ResumeFailed(Refused):
+class ResumeFailed(DriverRefused):
     """The processes are still off the GPUs; `pid` will hardly ever come back (see the module)."""
 
 
@@ -79,7 +79,7 @@ def _aftermath(stuck: Sequence[int]) -> str:
 
 
 class Driver(Protocol):
-    """What this file needs of the driver. Every verb raises `Refused`; tests bring their own."""
+    """What this file needs of the driver. Every verb raises `DriverRefused`; tests bring their own."""
 
     def state(self, pid: int) -> State: ...
     def lock(self, pid: int, timeout_ms: int) -> None: ...
@@ -158,7 +158,7 @@ def suspend(
         locked = time.monotonic()
         _at_once(partial(_checkpoint, driver), pids)
         return Took(locked - began, time.monotonic() - locked)
-    except Refused as cause:
+    except DriverRefused as cause:
         away = held.difference(_brought_back(pids, driver))
         raise SuspendFailed(cause, [pid for pid in pids if pid in away]) from None
 
@@ -177,14 +177,14 @@ def resume(
     began = time.monotonic()
     try:
         _at_once(partial(_restore, driver, gpu_pairs or {}), pids)
-    except Refused as cause:
+    except DriverRefused as cause:
         _take_off_again(pids, driver)
         raise ResumeFailed(cause.pid, cause.step, cause.why) from None
     restored = time.monotonic()
     try:
         for pid in pids:
             _unlock(driver, pid)
-    except Refused as cause:
+    except DriverRefused as cause:
         raise ResumeFailed(cause.pid, cause.step, cause.why) from None
     return Took(time.monotonic() - restored, restored - began)
 
@@ -227,7 +227,7 @@ def _take_off_again(pids: Sequence[int], driver: Driver) -> None:
 def _expect_locked(driver: Driver, pid: int) -> None:
     now = driver.state(pid)
     if now != "locked":
-        raise Refused(pid, "state", f"it is {now}")
+        raise DriverRefused(pid, "state", f"it is {now}")
 
 
 def _tried(step: Callable[[int], None], pids: Sequence[int]) -> list[int]:
@@ -236,7 +236,7 @@ def _tried(step: Callable[[int], None], pids: Sequence[int]) -> list[int]:
     for pid in pids:
         try:
             step(pid)
-        except Refused:
+        except DriverRefused:
             continue
         done.append(pid)
     return done
@@ -256,7 +256,7 @@ def _at_once(step: Callable[[int], None], pids: Sequence[int]) -> None:
 def _uses_cuda(pid: int, driver: Driver) -> bool:
     try:
         driver.state(pid)
-    except Refused:
+    except DriverRefused:
         return is_stopped(pid) and _has_gpu_open(pid)
     return True
 
@@ -340,7 +340,7 @@ class NvidiaDriver:
             return self._call("restore", "cuCheckpointProcessRestore", pid, None)
         if _major(driver_version()) < REMAPS_SINCE_DRIVER:
             why = f"other GPUs need driver {REMAPS_SINCE_DRIVER} or newer, not {driver_version()}"
-            raise Refused(pid, "restore", why)
+            raise DriverRefused(pid, "restore", why)
         arguments = restore_args(gpu_pairs)
         return self._call("restore", "cuCheckpointProcessRestore", pid, ctypes.byref(arguments))
 
@@ -349,13 +349,13 @@ class NvidiaDriver:
 
     def _call(self, step: Step, name: str, pid: int, arguments: Any) -> None:
         if is_stopped(pid):
-            raise Refused(pid, step, "it is stopped; continue it first (SIGCONT)")
+            raise DriverRefused(pid, step, "it is stopped; continue it first (SIGCONT)")
         reason = can_suspend()
         if reason:
-            raise Refused(pid, step, reason)
+            raise DriverRefused(pid, step, reason)
         code = getattr(_libcuda(), name)(pid, arguments)
         if code:
-            raise Refused(pid, step, _reason(code, pid, step))
+            raise DriverRefused(pid, step, _reason(code, pid, step))
 
 
 def restore_args(gpu_pairs: Mapping[str, str]) -> RestoreArgs:

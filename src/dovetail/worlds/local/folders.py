@@ -20,7 +20,7 @@ from typing import Final
 
 from dovetail.core.model import JobId
 from dovetail.worlds.local import checkpoints, keeper, output
-from dovetail.worlds.local.runs import Launch, Run
+from dovetail.worlds.local.runs import Launch, ProcessRun
 from dovetail.worlds.local.slurm_tools import TOOLS, lay_out_tools
 from dovetail.worlds.world import Order, UserAccount
 
@@ -112,8 +112,8 @@ class Folders:
     def folder(self, job_id: str) -> Path:
         return self.runs / job_id
 
-    def run(self, job_id: str, number: int | str) -> Run:
-        return Run(self.folder(job_id) / str(number))
+    def run(self, job_id: str, number: int | str) -> ProcessRun:
+        return ProcessRun(self.folder(job_id) / str(number))
 
     def reports(self, job_id: str) -> Path:
         return self.folder(job_id) / REPORTS
@@ -226,7 +226,9 @@ class Folders:
 
     def _keeper(self, job_id: str) -> int | None:
         try:
-            runs = [Run(path) for path in self.folder(job_id).iterdir() if path.name.isdigit()]
+            runs = [
+                ProcessRun(path) for path in self.folder(job_id).iterdir() if path.name.isdigit()
+            ]
         except OSError:
             return None
         return next((pid for run in runs if (pid := run.keeper_pid()) is not None), None)

@@ -212,7 +212,7 @@ def _handle(pid: int) -> int | None:
 # --------------------------------------------------------------------------------------- the log
 
 
-class Log:
+class LogPages:
     """The job's output in pages: the first, `log.head`, is kept for good, of the others the last
     two, `log.1` and `log`. As long as the first is not full it is the `log` itself.
 
@@ -553,8 +553,8 @@ class Keeper:
     def __init__(self, folder: str, launch: dict[str, Any]) -> None:
         self._folder = folder
         self._launch = launch
-        self._log = Log(launch["log"], launch["log_bytes"])
-        self._sinks: dict[int, tuple[Log, ...]] = {}  # by pipe: where goes what comes from it
+        self._log = LogPages(launch["log"], launch["log_bytes"])
+        self._sinks: dict[int, tuple[LogPages, ...]] = {}  # by pipe: where goes what comes from it
         self._main = 0
         self._status: int | None = None  # of the main process, once it has ended
         self._failure = ""
@@ -570,7 +570,7 @@ class Keeper:
         """The end that the job writes to. All goes into the log, and into one of its own, if any."""
         reading, writing = os.pipe2(os.O_CLOEXEC)
         _widen(reading)
-        logs = (self._log, Log(own, self._launch["log_bytes"])) if own else (self._log,)
+        logs = (self._log, LogPages(own, self._launch["log_bytes"])) if own else (self._log,)
         self._sinks[reading] = logs
         return writing
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Seconds
 from dovetail.worlds.local import cuda, machine
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from dovetail.worlds.shortage import at_once, is_short
 from dovetail.worlds.world import Order
 
@@ -70,7 +70,7 @@ class Used:
     parked: bool
 
 
-def obstacle(run: Run, order: Order, seat: JobSeat) -> str:
+def obstacle(run: ProcessRun, order: Order, seat: JobSeat) -> str:
     """Why the job could not be made to give way now; "" if it could."""
     if not order.preemptible:
         return "its user does not want it to give way"
@@ -80,7 +80,7 @@ def obstacle(run: Run, order: Order, seat: JobSeat) -> str:
     return _why_not_suspended(run, holders) or _too_much(wanted, seat)
 
 
-def _why_not_suspended(run: Run, holders: Sequence[int]) -> str:
+def _why_not_suspended(run: ProcessRun, holders: Sequence[int]) -> str:
     """What keeps a job with GPU memory from being suspended."""
     if not holders:
         return ""
@@ -121,7 +121,7 @@ def _said_hello(reports: Path) -> bool:
         return False
 
 
-def _holders_and_bytes(run: Run, seat: JobSeat) -> tuple[list[int], int]:
+def _holders_and_bytes(run: ProcessRun, seat: JobSeat) -> tuple[list[int], int]:
     """The processes with GPU memory, and the bytes of host memory the job would keep if suspended."""
     group = run.process_group()
     if group is None:
@@ -136,7 +136,7 @@ def _holders_and_bytes(run: Run, seat: JobSeat) -> tuple[list[int], int]:
 # ------------------------------------------------------------------------------------- giving way
 
 
-def give_way(run: Run, order: Order, seat: JobSeat) -> Used:
+def give_way(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
     """Make the job leave its GPUs by the gentlest rung that works. Blocks until it has."""
     troubles = []
     for rung in (_suspend_or_freeze, _cooperate, _kill):
@@ -150,7 +150,7 @@ def give_way(run: Run, order: Order, seat: JobSeat) -> Used:
     raise CannotGiveWay("; ".join(troubles))
 
 
-def _suspend_or_freeze(run: Run, order: Order, seat: JobSeat) -> Used:
+def _suspend_or_freeze(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
     group = run.process_group()
     if group is None:
         raise CannotGiveWay("its processes are gone")
@@ -169,7 +169,7 @@ def _suspend_or_freeze(run: Run, order: Order, seat: JobSeat) -> Used:
     return Used(SUSPEND, 0.0, wanted, True)
 
 
-def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
+def _suspend(run: ProcessRun, holders: Sequence[int], gpus: Sequence[str]) -> None:
     """What it needs to come back is noted first: whoever takes over after a crash will want to know."""
     if not _noted(run):
         needs = machine.gpu_memory_by_gpu(holders)
@@ -186,7 +186,7 @@ def _suspend(run: Run, holders: Sequence[int], gpus: Sequence[str]) -> None:
         raise
 
 
-def _cooperate(run: Run, order: Order, seat: JobSeat) -> Used:
+def _cooperate(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
     if not saves_itself(order, seat):
         raise CannotGiveWay("it does not save itself when asked")
     run.ask_to_stop()
@@ -200,7 +200,7 @@ def _cooperate(run: Run, order: Order, seat: JobSeat) -> Used:
     return Used(COOPERATE, 0.0, 0, False)
 
 
-def _kill(run: Run, order: Order, seat: JobSeat) -> Used:
+def _kill(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
     if not order.restartable:
         raise CannotGiveWay("its user does not allow it to be killed and started again")
     end(run, 0.0)
@@ -210,7 +210,7 @@ def _kill(run: Run, order: Order, seat: JobSeat) -> Used:
 # -------------------------------------------------------------------------------------- going on
 
 
-def go_on(run: Run, gpus: Sequence[str]) -> Used:
+def go_on(run: ProcessRun, gpus: Sequence[str]) -> Used:
     """Let parked processes work again, on these GPUs."""
     group = run.process_group()
     if group is None:
@@ -238,7 +238,7 @@ def _wait_for_room(needs: Mapping[str, int]) -> None:
         sleep(_LOOK_EVERY_S)
 
 
-def _noted(run: Run) -> dict[str, Any]:
+def _noted(run: ProcessRun) -> dict[str, Any]:
     try:
         noted: dict[str, Any] = json.loads((run.folder / _PARKED).read_text())
     except (OSError, ValueError) as error:
@@ -251,7 +251,7 @@ def _noted(run: Run) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------- ending
 
 
-def end(run: Run, grace_s: Seconds) -> None:
+def end(run: ProcessRun, grace_s: Seconds) -> None:
     """End the job's processes, all of them: ask, wait, then kill. Blocks until they are gone."""
     group = run.process_group()
     if group is None:
@@ -269,7 +269,7 @@ def end(run: Run, grace_s: Seconds) -> None:
         group.kill()
 
 
-def _ends_within(run: Run, seconds: Seconds) -> bool:
+def _ends_within(run: ProcessRun, seconds: Seconds) -> bool:
     until = monotonic() + seconds
     while True:
         if not run.is_alive():

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import WHOLE_GPU, JobId, Placement
 from dovetail.worlds.local.folders import STEPS, Folders
-from dovetail.worlds.local.runs import Launch, Run
+from dovetail.worlds.local.runs import Launch, ProcessRun
 from dovetail.worlds.local.slurm_tools import TOOLS, tools_environment
 from dovetail.worlds.ranks import ALONE, Rank, variables
 from dovetail.worlds.shortage import Short, says_short
@@ -117,7 +117,7 @@ def _set_bits(mask: int) -> list[int]:
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
-def launch(run: Run, what: Launch) -> None:
+def launch(run: ProcessRun, what: Launch) -> None:
     """Until it has begun. The keeper of a daemon since killed may be on its way: then ours gives up,
     and for a moment neither has begun."""
     until = monotonic() + _BEGIN_WITHIN_S

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.worlds.agent import Work, WorkOutcome
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 
 
 class Want(Enum):
@@ -88,8 +88,8 @@ class Life:
         self.place = Place.ABSENT
         self.booked = booked  # where it is to run
         self.stands: Placement | None = None  # where it really is, until it has left
-        self.run: Run | None = None
-        self.watched: Run | None = None  # whose end will be told
+        self.run: ProcessRun | None = None
+        self.watched: ProcessRun | None = None  # whose end will be told
         self.busy = False  # somebody is at work on its processes
         self.ended = False  # its main process has ended and we have not looked at it yet
         self.requeue = ""  # why it is to line up again once its processes have ended
@@ -135,12 +135,12 @@ class Life:
 
     # ------------------------------------------------------------------------------- what became of it
 
-    def take_up(self, run: Run, place: Place, stands: Placement | None) -> None:
+    def take_up(self, run: ProcessRun, place: Place, stands: Placement | None) -> None:
         """As an earlier daemon left it."""
         self.run, self.place, self.stands = run, place, stands
         self._check()
 
-    def bring_up(self, run: Run, now: Seconds) -> None:
+    def bring_up(self, run: ProcessRun, now: Seconds) -> None:
         """It stands there from now on: its GPUs are nobody else's before it has left them."""
         self.run, self.stands, self.began_at = run, self.booked, now
         self._check()

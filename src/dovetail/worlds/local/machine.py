@@ -27,7 +27,7 @@ ROOM_SLACK_BYTES: Final = 64 * 2**20  # a restored context is not always exactly
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class GpuFound:
     """One GPU. `index` is its place in the order of PCI bus ids."""
 
     index: int
@@ -66,7 +66,7 @@ def _pynvml() -> Any:
     return import_module("pynvml")
 
 
-def find_gpus() -> list[Gpu]:
+def find_gpus() -> list[GpuFound]:
     """Every GPU that can be used as a whole; those cut into MIG slices are left alone."""
     with nvml() as library:
         if library is None:
@@ -193,13 +193,13 @@ def machine_nodes(
 
 
 def nodes_of(
-    gpus: Sequence[Gpu], host: str, cores: int, memory_gb: float, slots: int | None = None
+    gpus: Sequence[GpuFound], host: str, cores: int, memory_gb: float, slots: int | None = None
 ) -> list[Node]:
     """Processors and memory are split between the kinds in proportion to their GPUs."""
     if not gpus:
         count = cores if slots is None else slots
         return [Node(host, count, "cpu", cpus=cores, memory_gb=memory_gb)]
-    by_kind: dict[str, list[Gpu]] = {}
+    by_kind: dict[str, list[GpuFound]] = {}
     for gpu in sorted(gpus, key=lambda gpu: gpu.index):
         by_kind.setdefault(gpu.kind, []).append(gpu)
     return [
@@ -341,9 +341,9 @@ def _sliced(library: Any) -> str:
     return f"cut into MIG slices and therefore not used: {names}"
 
 
-def _gpu(library: Any, index: int, handle: Any) -> Gpu:
+def _gpu(library: Any, index: int, handle: Any) -> GpuFound:
     limit_milliwatts = told(library, "nvmlDeviceGetPowerManagementLimit", handle) or 0
-    return Gpu(
+    return GpuFound(
         index=index,
         uuid=library.nvmlDeviceGetUUID(handle),
         kind=short_kind(library.nvmlDeviceGetName(handle)),

@@ -171,7 +171,7 @@ def from_json(lines: Sequence[tuple[str, int]]) -> list[Found]:
     return [one for one in found if one is not None]
 
 
-class Reader:
+class MetricReader:
     """Looks for a study's metric in all that one launch of a trial prints."""
 
     def __init__(self, sought: Sought) -> None:

@@ -50,7 +50,7 @@ class _Window:
         return (self.step - self.began_step) / span
 
 
-class Paces:
+class PairPaces:
     """`runs` is the folder of all jobs: what one does alone is kept there, for the next daemon."""
 
     def __init__(self, runs: Path) -> None:

@@ -10,7 +10,7 @@ from dovetail.core.entries import Event, Occupied, Pinned, Unpinned
 from dovetail.core.model import JobId, Node
 from dovetail.worlds.local import machine
 from dovetail.worlds.local.lives import Place, Want
-from dovetail.worlds.local.stage import Stage
+from dovetail.worlds.local.stage import ProcessStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,9 @@ class Probed:
 
 
 class Prober:
-    def __init__(self, stage: Stage, nodes: Sequence[Node], post: Callable[[object], None]) -> None:
+    def __init__(
+        self, stage: ProcessStage, nodes: Sequence[Node], post: Callable[[object], None]
+    ) -> None:
         self._stage: Final = stage
         self._nodes: Final = nodes
         self._post: Final = post

@@ -82,7 +82,7 @@ class Ending:
     max_rss_bytes: int  # of the largest process
 
 
-class Run:
+class ProcessRun:
     """One launch, named by its folder."""
 
     def __init__(self, folder: Path) -> None:

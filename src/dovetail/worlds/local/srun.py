@@ -225,7 +225,7 @@ def _exported(asked: str, env: dict[str, str]) -> dict[str, str]:
 # --------------------------------------------------------------------------------------- the tasks
 
 
-class Step:
+class SrunStep:
     """The tasks of one call."""
 
     def __init__(self, options: dict[str, str], command: list[str], env: dict[str, str]) -> None:
@@ -382,7 +382,7 @@ def say(text: str) -> None:
 def srun(words: Sequence[str]) -> int:
     try:
         options, command = parse(words)
-        return Step(options, command, dict(os.environ)).run()
+        return SrunStep(options, command, dict(os.environ)).run()
     except (Wrong, OSError) as problem:
         say(f"error: {problem}")
         return 1

@@ -17,9 +17,9 @@ from dovetail.worlds.local import ladder
 from dovetail.worlds.local.agent import Done, LocalAgent
 from dovetail.worlds.local.lives import Life, Place, Want, overlap
 from dovetail.worlds.local.machine import uuids_of
-from dovetail.worlds.local.pacing import Paces
+from dovetail.worlds.local.pacing import PairPaces
 from dovetail.worlds.local.power import PowerLimits
-from dovetail.worlds.local.runs import Run
+from dovetail.worlds.local.runs import ProcessRun
 from dovetail.worlds.local.watcher import Tells
 from dovetail.worlds.printed import Sought
 from dovetail.worlds.shortage import is_short
@@ -38,7 +38,7 @@ class Relimited:
     job_id: JobId | None
 
 
-class Stage:
+class ProcessStage:
     """Used by the world's own thread. What the others see or have done goes to `post`."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Stage:
         self._limit: Final = suspended_limit_bytes
         self._power_limits: Final = limits
         self._post: Final = agent.post
-        self.paces: Final = Paces(agent.folders.runs)
+        self.paces: Final = PairPaces(agent.folders.runs)
         self.stalled = ""  # why somebody could not be set to work; tried again, see `step_all`
         self.holds_back = False  # somebody is to join a job whose speed alone is not known yet
 
@@ -246,7 +246,7 @@ class Stage:
             return None
         return Sought(study.design.metric, study.design.steps, study.design.report_every)
 
-    def run_of(self, track: Track) -> Run:
+    def run_of(self, track: Track) -> ProcessRun:
         return self.folders.run(track.job.id, track.run)
 
     def gpus_of(self, placement: Placement | None) -> tuple[str, ...]:

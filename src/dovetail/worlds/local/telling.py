@@ -31,8 +31,8 @@ from dovetail.worlds.local.endings import KILLED, REQUEUE_CODES, exit_code, told
 from dovetail.worlds.local.lives import Life, News, Place, overlap
 from dovetail.worlds.local.pacing import is_news
 from dovetail.worlds.local.runs import Ending
-from dovetail.worlds.local.stage import Relimited, Stage
-from dovetail.worlds.local.watcher import Ended, Told
+from dovetail.worlds.local.stage import ProcessStage, Relimited
+from dovetail.worlds.local.watcher import JobTold, ProcessEnded
 
 _SHORT_RUN_S = 1.0
 _MOST_SHORT_RUNS = 20  # in a row that end by asking to be started again: it would never end
@@ -45,13 +45,13 @@ class Teller:
     """Knows what each fact means for the job it is about, and lets the stage go on from there. `now`
     is when it came about: for what has ended while nobody looked, some time ago."""
 
-    def __init__(self, stage: Stage, power: PowerTable) -> None:
+    def __init__(self, stage: ProcessStage, power: PowerTable) -> None:
         self._stage: Final = stage
         self._speed: Final = by_kind_and_placement({}, power=power)
         self._short_runs: dict[JobId, int] = {}
         self._vanished_runs: dict[JobId, int] = {}
 
-    def told(self, told: Told, now: Seconds) -> list[Event]:
+    def told(self, told: JobTold, now: Seconds) -> list[Event]:
         if told.job_id not in self._stage.view.tracks:
             return []
         events: list[Event] = [
@@ -91,7 +91,7 @@ class Teller:
         speed = part * self._speed(track.job, track.placement, self._stage.view.room.nodes)
         return Paced(now, job_id, speed) if is_news(speed, track.speed) else None
 
-    def ended(self, ended: Ended, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
+    def ended(self, ended: ProcessEnded, now: Seconds, before: Sequence[Event] = ()) -> list[Event]:
         """`before` comes first, and is not in the journal yet."""
         life = self._stage.lives.get(ended.job_id)
         if life is None or life.run is None or life.run.folder != ended.run.folder:

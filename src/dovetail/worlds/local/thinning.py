@@ -18,7 +18,7 @@ _ENTRY_BYTES = 100  # that any report takes
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ThinnedReport:
     step: float | None
     metrics: dict[str, float | str]
     upto: int
@@ -35,14 +35,14 @@ class Thinner:
     def __init__(self) -> None:
         self._left: float = BURST_BYTES
         self._as_of: float | None = None
-        self._waiting: Report | None = None
+        self._waiting: ThinnedReport | None = None
         self._names: Final[set[str]] = set()
 
     @property
     def is_thinning(self) -> bool:
         return self._waiting is not None
 
-    def kept(self, reports: Iterable[Report], now: float) -> Iterator[Report]:
+    def kept(self, reports: Iterable[ThinnedReport], now: float) -> Iterator[ThinnedReport]:
         """Those to be kept now, of these and of what waits."""
         since = 0.0 if self._as_of is None else max(now - self._as_of, 0.0)
         self._left = min(self._left + since * BYTES_PER_S, BURST_BYTES)
@@ -52,18 +52,18 @@ class Thinner:
             yield from self._affordable()
         yield from self._affordable()
 
-    def rest(self) -> Iterator[Report]:
+    def rest(self) -> Iterator[ThinnedReport]:
         """What waits, whatever it takes: the job has ended."""
         if self._waiting is not None:
             yield self._waiting
             self._waiting = None
 
-    def _affordable(self) -> Iterator[Report]:
+    def _affordable(self) -> Iterator[ThinnedReport]:
         if self._waiting is not None and self._waiting.size <= self._left:
             self._left -= self._waiting.size
             yield from self.rest()
 
-    def _known(self, report: Report) -> Report:
+    def _known(self, report: ThinnedReport) -> ThinnedReport:
         """With the metrics that there is room for in the memory of everybody."""
         if len(self._names) + len(report.metrics) <= MOST_NAMES:
             self._names.update(report.metrics)
@@ -76,9 +76,9 @@ class Thinner:
         return replace(report, metrics=metrics)
 
 
-def _joined(before: Report | None, report: Report) -> Report:
+def _joined(before: ThinnedReport | None, report: ThinnedReport) -> ThinnedReport:
     if before is None:
         return report
     step = before.step if report.step is None else report.step
     metrics = {**before.metrics, **report.metrics}
-    return Report(step, metrics, report.upto, before.left_out + report.left_out + 1)
+    return ThinnedReport(step, metrics, report.upto, before.left_out + report.left_out + 1)

@@ -25,9 +25,9 @@ from typing import Any, Final
 
 from dovetail.core.model import JobId
 from dovetail.worlds.local import output
-from dovetail.worlds.local.output import Found, Matcher, Reader
-from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.thinning import Report, Thinner
+from dovetail.worlds.local.output import Found, Matcher, MetricReader
+from dovetail.worlds.local.runs import ProcessRun
+from dovetail.worlds.local.thinning import ThinnedReport, Thinner
 from dovetail.worlds.printed import Sought
 from dovetail.worlds.shortage import at_once, is_short, patiently
 
@@ -51,15 +51,15 @@ log = logging.getLogger("dovetail.local")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnded:
     job_id: JobId
-    run: Run
+    run: ProcessRun
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JobTold:
     job_id: JobId
-    reports: Sequence[Report]
+    reports: Sequence[ThinnedReport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Tells:
 class _Watched:
     """A launch, and how far its job was heard. `upto` is as in Reported."""
 
-    def __init__(self, run: Run, tells: Tells, upto: int, step: float) -> None:
+    def __init__(self, run: ProcessRun, tells: Tells, upto: int, step: float) -> None:
         self.run: Final = run
         self.tells: Final = tells
         self.reported = max(upto, 0)  # how far its report file is read
@@ -83,7 +83,9 @@ class _Watched:
         self.step = step  # its last one
         self.log_as_read: tuple[int, int] | None = None
         self.thinner: Final = Thinner()
-        self.reader: Final = Reader(tells.sought) if tells.sought and not tells.pattern else None
+        self.reader: Final = (
+            MetricReader(tells.sought) if tells.sought and not tells.pattern else None
+        )
         # Both are read until one of them holds the first report; but what is printed for people may
         # be printed by who then reports in earnest.
         self.reads_reports = (upto >= 0 or self.reader is not None) and not tells.pattern
@@ -132,7 +134,7 @@ class Watcher:
         self._thread.join(5.0)
         self._matcher.stop()
 
-    def watch(self, job_id: JobId, run: Run, tells: Tells, upto: int, step: float) -> None:
+    def watch(self, job_id: JobId, run: ProcessRun, tells: Tells, upto: int, step: float) -> None:
         """From now on, until its processes end. A run that has ended already is told at once."""
         watched = _Watched(run, tells, upto, step)
         if not self._see_to(job_id, watched):
@@ -219,8 +221,8 @@ class Watcher:
         """All that it reported comes before its end."""
         patiently(lambda: self._read_all(job_id, watched, is_over=True), f"job {job_id}'s end")
         if rest := list(watched.thinner.rest()):
-            self._post(Told(job_id, rest))
-        self._post(Ended(job_id, watched.run))
+            self._post(JobTold(job_id, rest))
+        self._post(ProcessEnded(job_id, watched.run))
 
     def _read_all(self, job_id: JobId, watched: _Watched, is_over: bool = False) -> None:
         """What is there. Of more than can be read in a moment the end: the files are the job's user's,
@@ -234,11 +236,11 @@ class Watcher:
                 self._read(job_id, watched, is_over)
                 return
 
-    def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[Report]) -> None:
+    def _tell(self, job_id: JobId, watched: _Watched, reports: Sequence[ThinnedReport]) -> None:
         """What is to be kept of them, and of earlier ones that waited for that."""
         was_thinning = watched.thinner.is_thinning
         if kept := list(watched.thinner.kept(reports, monotonic())):
-            self._post(Told(job_id, kept))
+            self._post(JobTold(job_id, kept))
         if watched.thinner.is_thinning and not was_thinning:
             log.warning("job %s reports more than is kept: some are put together", job_id)
 
@@ -330,7 +332,7 @@ def _batches(lines: Sequence[tuple[str, int]]) -> Iterator[Sequence[tuple[str, i
         yield lines[first : first + _LINES_AT_ONCE]
 
 
-def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
+def _counted(watched: _Watched, found: Sequence[Found]) -> list[ThinnedReport]:
     """Where a line does not say which step it was, it was the next one that is due."""
     sought = watched.tells.sought
     reports = []
@@ -339,16 +341,18 @@ def _counted(watched: _Watched, found: Sequence[Found]) -> list[Report]:
         every = 0 if not is_step else 1 if sought is None else sought.every
         step = one.step if one.step is not None else watched.step + every
         watched.step = step if is_step else watched.step
-        reports.append(Report(step, one.metrics, -one.upto))
+        reports.append(ThinnedReport(step, one.metrics, -one.upto))
     return reports
 
 
 # ------------------------------------------------------------------------------------ what they say
 
 
-def parse_reports(data: bytes, start: int, most: int, job_id: str) -> tuple[list[Report], int]:
+def parse_reports(
+    data: bytes, start: int, most: int, job_id: str
+) -> tuple[list[ThinnedReport], int]:
     """The reports in whole lines of the data, and the place in the file where the next one begins."""
-    reports: list[Report] = []
+    reports: list[ThinnedReport] = []
     upto = start
     while len(reports) < most:
         end = data.find(b"\n", upto - start)
@@ -367,7 +371,7 @@ def parse_reports(data: bytes, start: int, most: int, job_id: str) -> tuple[list
     return reports, upto
 
 
-def _report(line: bytes, upto: int, job_id: str) -> Report | None:
+def _report(line: bytes, upto: int, job_id: str) -> ThinnedReport | None:
     if not line.strip():
         return None
     try:
@@ -385,7 +389,7 @@ def _report(line: bytes, upto: int, job_id: str) -> Report | None:
         for name, value in list(said.items())[:_MOST_METRICS]
         if _is_number(value) and str(name).isprintable()
     }
-    return Report(step, metrics, upto)
+    return ThinnedReport(step, metrics, upto)
 
 
 def _is_number(value: Any) -> bool:

@@ -23,10 +23,10 @@ from dovetail.worlds.local.connecting import named, take_up_jobs, tell_nodes
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.power import PowerLimits
 from dovetail.worlds.local.probing import Probed, Prober
-from dovetail.worlds.local.runs import Run
-from dovetail.worlds.local.stage import Relimited, Stage
+from dovetail.worlds.local.runs import ProcessRun
+from dovetail.worlds.local.stage import ProcessStage, Relimited
 from dovetail.worlds.local.telling import Teller
-from dovetail.worlds.local.watcher import Ended, Told
+from dovetail.worlds.local.watcher import JobTold, ProcessEnded
 from dovetail.worlds.shortage import patiently
 from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
 
@@ -57,7 +57,7 @@ class LocalMachine:
         tell_nodes(ground.view, self.nodes, ground.clock())  # refused now rather than half-way
         self._agent = LocalAgent(self.nodes, self.shelf, ground, self._look_around)
         self._watcher = self._agent.watcher
-        self._stage = Stage(self._agent, ground, self._suspended_limit, self.power)
+        self._stage = ProcessStage(self._agent, ground, self._suspended_limit, self.power)
         self._teller = Teller(self._stage, ground.power)
         self._prober = Prober(self._stage, self._agent.inventory(), self._agent.post)
 
@@ -108,40 +108,40 @@ class LocalMachine:
         """A job is not charged for the absence of a daemon."""
         events = take_up_jobs(self._stage)
         self._watcher.read_now()
-        facts: dict[JobId, list[Told | Ended]] = {}
+        facts: dict[JobId, list[JobTold | ProcessEnded]] = {}
         for fact in self._facts_of_the_past():
             facts.setdefault(fact.job_id, []).append(fact)
         for own in facts.values():
             events += self._past_of(own)
         return sorted(events, key=lambda event: event.at)
 
-    def _facts_of_the_past(self) -> list[Told | Ended]:
+    def _facts_of_the_past(self) -> list[JobTold | ProcessEnded]:
         facts = self._facts()
-        self._later = [fact for fact in facts if not isinstance(fact, Told | Ended)]
-        return [fact for fact in facts if isinstance(fact, Told | Ended)]
+        self._later = [fact for fact in facts if not isinstance(fact, JobTold | ProcessEnded)]
+        return [fact for fact in facts if isinstance(fact, JobTold | ProcessEnded)]
 
-    def _past_of(self, facts: Sequence[Told | Ended]) -> list[Event]:
+    def _past_of(self, facts: Sequence[JobTold | ProcessEnded]) -> list[Event]:
         """Of one job. Nobody noted when it reported: as if evenly since the last that is known."""
         last, since = facts[-1], self._ground.view.now
-        until = self._ended_at(last.run) if isinstance(last, Ended) else self._ground.clock()
-        reports = [report for fact in facts if isinstance(fact, Told) for report in fact.reports]
+        until = self._ended_at(last.run) if isinstance(last, ProcessEnded) else self._ground.clock()
+        reports = [report for fact in facts if isinstance(fact, JobTold) for report in fact.reports]
         events = self._begun_unseen(last, since)
         for i, report in enumerate(reports, 1):
             at = since + (until - since) * i / len(reports)
-            events += self._teller.told(Told(last.job_id, [report]), at)
-        if isinstance(last, Ended):
+            events += self._teller.told(JobTold(last.job_id, [report]), at)
+        if isinstance(last, ProcessEnded):
             events += self._teller.ended(last, until, events)
         return events
 
-    def _begun_unseen(self, last: Told | Ended, at: Seconds) -> list[Event]:
+    def _begun_unseen(self, last: JobTold | ProcessEnded, at: Seconds) -> list[Event]:
         """The daemon was killed after it had launched the job and before it could say so."""
         track = self._ground.view.tracks.get(last.job_id)
-        begun = isinstance(last, Ended) and last.run.begun()
+        begun = isinstance(last, ProcessEnded) and last.run.begun()
         if track is None or track.phase is not Phase.STARTING or not begun:
             return []
         return [Started(at, last.job_id)]
 
-    def _ended_at(self, run: Run) -> Seconds:
+    def _ended_at(self, run: ProcessRun) -> Seconds:
         """As the journal counts: not before its last entry, and not in the future."""
         ago = max(time() - run.over_since(), 0.0)
         return max(self._ground.clock() - ago, self._ground.view.now)
@@ -177,9 +177,9 @@ class LocalMachine:
             self._stage.step_all()
 
     def _see(self, fact: object, at: Seconds) -> list[Event]:
-        if isinstance(fact, Told):
+        if isinstance(fact, JobTold):
             return self._teller.told(fact, at)
-        if isinstance(fact, Ended):
+        if isinstance(fact, ProcessEnded):
             return self._teller.ended(fact, at)
         if isinstance(fact, Done):
             return self._teller.done(fact, at)
