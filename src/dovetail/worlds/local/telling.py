@@ -40,6 +40,8 @@ _MOST_VANISHED_RUNS = 3  # of a trial that begins anew when its processes were k
 
 log = logging.getLogger("dovetail.local")
 
+_MOST_BEGUN = 10_000  # starts remembered before those of ended jobs are forgotten
+
 
 class Teller:
     """Knows what each fact means for the job it is about, and lets the stage go on from there. `now`
@@ -50,6 +52,7 @@ class Teller:
         self._speed: Final = by_kind_and_placement({}, power=power)
         self._short_runs: dict[JobId, int] = {}
         self._vanished_runs: dict[JobId, int] = {}
+        self._begun: dict[JobId, int] = {}  # the turn of its track for which a start was told
 
     def told(self, told: JobTold, now: Seconds) -> list[Event]:
         if told.job_id not in self._stage.view.tracks:
@@ -144,10 +147,22 @@ class Teller:
             self._stage.watch(life)
         if track is None or track.phase is not Phase.STARTING:
             return []
-        events: list[Event] = [Started(now, life.job_id)]
+        events = self._started(track, now)
         if done.used is not None and track.rung:
             events.append(Restored(now, life.job_id, done.used.rung, done.used.seconds))
         return events + self._pace(track, now)
+
+    def _started(self, track: Track, now: Seconds) -> list[Event]:
+        """Once for each start: what was told a moment ago may not be recorded yet."""
+        job_id = track.job.id
+        if self._begun.get(job_id) == track.turn:
+            return []
+        if len(self._begun) >= _MOST_BEGUN:
+            self._begun = {
+                own: n for own, n in self._begun.items() if own in self._stage.view.tracks
+            }
+        self._begun[job_id] = track.turn
+        return [Started(now, job_id)]
 
     def relimited(self, relimited: Relimited, now: Seconds) -> list[Event]:
         """If a limit was refused, somebody has to decide what that means."""
@@ -205,7 +220,7 @@ class Teller:
         life.came(WorkOutcome.OVER)
         events: list[Event] = []
         if track is not None and begun and track.phase is Phase.STARTING:
-            events.append(Started(now, life.job_id))
+            events += self._started(track, now)
         if track is not None:
             events.append(self._outcome(life, track, ending, asked_to_stop, now))
         self._stage.step_all()
