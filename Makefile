@@ -16,8 +16,8 @@ demo: .venv/plain ## Install into .venv, then train twelve small networks under 
 
 install: .venv/installed ## Install into .venv, with the core compiled where there is a C compiler
 
-test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test
-	$(BIN)/python -m pytest
+test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test, side by side on the cores there are
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: .venv/installed .venv/dev ## Run the linters, the type checker and the import contracts
 	$(BIN)/ruff check .
