@@ -112,7 +112,7 @@ def test_nothing_runs_longer_than_its_time_limit(tmp_path: Path) -> None:
     assert "between" not in said
     assert "wide" not in said
     tight = asked(tmp_path, ROWS, *words, "101s")
-    assert "its time limit of 2 min, at which it is stopped" in tight
+    assert "its time limit of 1 min 41 s, at which it is stopped" in tight
     assert "time limit" not in asked(tmp_path, ROWS, *words, "10h")
 
 

@@ -84,7 +84,9 @@ def test_what_is_said_is_what_the_queue_says_once_it_is_submitted(policy: str) -
     one = new(77, deadline=500.0)
     found = asked(state, one, policy=policy)
     state.record(Submitted(state.now, one))
-    queue = forecasts.forecast(FakeService(state, policy))
+    service = FakeService(state, policy)
+    service.chosen.costs = COSTS  # as for the question
+    queue = forecasts.forecast(service)
     assert found["as_asked"]["end"] == queue.ends[JobId("0")].row()
     assert found["as_asked"]["start"] == queue.starts[JobId("0")].row()
 

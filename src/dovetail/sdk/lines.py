@@ -5,8 +5,11 @@ Written out by hand: importing `json` takes longer than all of `dovetail.sdk`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite, isnan
+
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of this
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COOPERATIVE = b'{"dovetail": {"cooperative": true}}\n'
 RESERVED = "dovetail"
