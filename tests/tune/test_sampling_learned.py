@@ -12,7 +12,16 @@ from dovetail.core.errors import BadInput
 from dovetail.tune import sampling
 from dovetail.tune.sampling import learned
 from dovetail.tune.space import Choice, Float, Integer, Log, Settings, Space
-from dovetail.tune.study import DONE, FAILED, PAUSED, RUNNING, STOPPED, Setting, Standing, Trial
+from dovetail.tune.study import (
+    DONE,
+    FAILED,
+    PAUSED,
+    RUNNING,
+    STOPPED,
+    Setting,
+    Trial,
+    TrialStanding,
+)
 
 SPACE = Space(
     {
@@ -34,7 +43,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def trial(number: int, settings: Settings, standing: Standing, *losses: float) -> Trial:
+def trial(number: int, settings: Settings, standing: TrialStanding, *losses: float) -> Trial:
     found = Trial(number, settings)
     for loss in losses:
         found.report(loss)
@@ -45,7 +54,7 @@ def trial(number: int, settings: Settings, standing: Standing, *losses: float) -
 def history(count: int, space: Space = SPACE) -> list[Trial]:
     """Some done, some on their way, some that went wrong, some that have not begun."""
     draw = sampling.make("random", seed=5).suggest
-    shapes: list[tuple[Standing, list[float]]] = [
+    shapes: list[tuple[TrialStanding, list[float]]] = [
         (DONE, [3.0, 2.0, 1.0]),
         (PAUSED, [4.0, 2.5]),
         (STOPPED, [5.0]),

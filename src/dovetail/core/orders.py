@@ -26,7 +26,7 @@ _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 
 
 @final
-class RunningKey:
+class Standing:
     """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Key(Protocol):
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         """The key and the tie-breaker of a waiting job; ties must differ. Constant while it waits."""
 
-    def running(self, track: Track, view: View) -> RunningKey:
+    def running(self, track: Track, view: View) -> Standing:
         """The key of a job that holds GPUs."""
 
     def lasts(self, track: Track, view: View) -> Seconds:
@@ -79,9 +79,7 @@ class KeyOrder:
         self._running: dict[int, dict[float, list[RunningRow]]] = {}  # by pool, then by slope
         self._changes: list[tuple[Seconds, int, Track]] = []  # until, number of the row, track
         self._rows = 0
-        self._sunk: dict[
-            int, tuple[int, Track, RunningKey]
-        ] = {}  # by sequence: just joined a queue
+        self._sunk: dict[int, tuple[int, Track, Standing]] = {}  # by sequence: just joined a queue
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._sunk_at: Seconds = 0.0
         self._displaced: dict[int, Track] = {}  # by sequence
@@ -196,7 +194,7 @@ class KeyOrder:
 
     # -------------------------------------------------------------------------------- the running
 
-    def _place_running(self, track: Track, standing: RunningKey) -> None:
+    def _place_running(self, track: Track, standing: Standing) -> None:
         placement = track.placement
         assert placement is not None
         pool = self._view.room.pool_of[placement.slices[0].node].index
@@ -252,7 +250,7 @@ class KeyOrder:
                 self._sunk[track.sequence] = (track.turn, track, standing)
                 self._sunk_at = now
                 behind = nextafter(standing.level, inf)
-                standing = RunningKey(behind, 0.0, standing.until, standing.tie)
+                standing = Standing(behind, 0.0, standing.until, standing.tie)
             self._place_running(track, standing)
 
     def _let_sunk_stand_before_the_waiting(self) -> None:

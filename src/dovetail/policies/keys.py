@@ -12,7 +12,7 @@ from math import ceil, inf, ulp
 from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
-from dovetail.core.orders import RunningKey
+from dovetail.core.orders import Standing
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.policies.stints import least_stint_s
@@ -33,8 +33,8 @@ class BySubmission:
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return track.submitted_at, track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
-        return RunningKey(track.submitted_at, 0.0, inf, track.sequence)
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(track.submitted_at, 0.0, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -51,8 +51,8 @@ class ByPriority:
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return -track.job.priority, track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
-        return RunningKey(-track.job.priority, tie=track.sequence)
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(-track.job.priority, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -69,8 +69,8 @@ class ByDeadline:
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return _deadline(track), track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
-        return RunningKey(_deadline(track), tie=track.sequence)
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(_deadline(track), tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -110,11 +110,11 @@ class ByLaxity:
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return self._latest_start(track, view), track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
+    def running(self, track: Track, view: View) -> Standing:
         slope, now = _pace_of_work(track), view.now
         head_start = least_stint_s(track.job.interruption.save_s + track.restore_s) / 2
         level = self._latest_start(track, view) - head_start - slope * now
-        return RunningKey(level, slope, tie=track.sequence)
+        return Standing(level, slope, tie=track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -139,8 +139,8 @@ class ByDuration:
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return self._size(track, view), track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
-        return RunningKey(self._size(track, view), 0.0, inf, track.sequence)
+    def running(self, track: Track, view: View) -> Standing:
+        return Standing(self._size(track, view), 0.0, inf, track.sequence)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         return inf
@@ -162,14 +162,14 @@ class ByRemaining:
         left = self._predictor.duration_s(track.job, view) - track.executed_s
         return left * track.job.gpus if self._by_gpus else left, track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
+    def running(self, track: Track, view: View) -> Standing:
         # Work at speed 1, as for the waiting: two measures would let two jobs displace each other
         # for ever, each looking longer as soon as it runs slowly or has to be restored.
         # Counted from its start, so that the time until it is at work is not held against it.
         left = self._predictor.duration_s(track.job, view) - track.executed_s
         weight = float(track.job.gpus) if self._by_gpus else 1.0
         slope = -weight * track.speed
-        return RunningKey(
+        return Standing(
             -slope * (track.started_at + left / track.speed), slope, inf, track.sequence
         )
 
@@ -305,7 +305,7 @@ class ByService:
         rank, _ = self._step(track, view.now)
         return rank, track.ticket if self._by_turn else track.sequence
 
-    def running(self, track: Track, view: View) -> RunningKey:
+    def running(self, track: Track, view: View) -> Standing:
         now = view.now
         rank, lasts = self._step(track, now)
         until = inf if track.phase is STARTING else now + lasts
@@ -316,9 +316,9 @@ class ByService:
             else:
                 until = min(until, turn_ends)
         if self.queued:
-            return RunningKey(rank, 0.0, until)
+            return Standing(rank, 0.0, until)
         tie = -track.started_at if self._by_turn else track.sequence
-        return RunningKey(rank, 0.0, until, tie)
+        return Standing(rank, 0.0, until, tie)
 
     def lasts(self, track: Track, view: View) -> Seconds:
         _, lasts = self._step(track, view.now)

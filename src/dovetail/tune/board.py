@@ -11,7 +11,7 @@ from dovetail.core.model import WHOLE_GPU, Node, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, REPORTS, View
-from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Standing, Study, Trial, bounded
+from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial, TrialStanding, bounded
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import Point, StudyTrack, TrialTrack
@@ -109,9 +109,9 @@ class Mirror:
                 made_at.append(point.at)
         self._seen[number] = len(told.points)
 
-    def _standing(self, trial: Trial, told: TrialTrack, view: View) -> Standing:
+    def _standing(self, trial: Trial, told: TrialTrack, view: View) -> TrialStanding:
         if told.is_over:
-            return Standing(told.standing)
+            return TrialStanding(told.standing)
         track = _at_hand(told, view)
         if track is not None:
             self.jobs[trial.number] = track

@@ -20,7 +20,7 @@ def bounded(loss: float) -> float:
     return max(min(loss, LARGEST_LOSS), -LARGEST_LOSS) if isfinite(loss) else inf
 
 
-class Standing(Enum):
+class TrialStanding(Enum):
     NEW = "new"  # has never had a slot
     RUNNING = "running"
     PAUSED = "paused"  # has run, waits with its progress kept
@@ -30,12 +30,12 @@ class Standing(Enum):
 
 
 # By name: a lookup in an Enum costs as much as a call.
-NEW: Final = Standing.NEW
-RUNNING: Final = Standing.RUNNING
-PAUSED: Final = Standing.PAUSED
-DONE: Final = Standing.DONE
-STOPPED: Final = Standing.STOPPED
-FAILED: Final = Standing.FAILED
+NEW: Final = TrialStanding.NEW
+RUNNING: Final = TrialStanding.RUNNING
+PAUSED: Final = TrialStanding.PAUSED
+DONE: Final = TrialStanding.DONE
+STOPPED: Final = TrialStanding.STOPPED
+FAILED: Final = TrialStanding.FAILED
 
 
 @final

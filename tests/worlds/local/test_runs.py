@@ -174,10 +174,10 @@ def _die(run: ProcessRun) -> None:
 DAEMON = """
 import sys, time
 from pathlib import Path
-from dovetail.worlds.local.runs import Launch, Run
+from dovetail.worlds.local.runs import Launch, ProcessRun
 folder, env_file, log, command = sys.argv[1:]
 print("ready", flush=True)
-Run(Path(folder)).launch(Launch(("sh", "-c", command), "/", Path(env_file), Path(log)))
+ProcessRun(Path(folder)).launch(Launch(("sh", "-c", command), "/", Path(env_file), Path(log)))
 print("launched", flush=True)
 time.sleep(600)
 """

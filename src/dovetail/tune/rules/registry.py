@@ -10,8 +10,8 @@ from dovetail.tune.rules import Rule
 _RULES = "dovetail.tune.rules"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "default": (f"{_RULES}.default", "Default"),
-    "fifo": (f"{_RULES}.turns", "Fifo"),
-    "round-robin": (f"{_RULES}.turns", "RoundRobin"),
+    "fifo": (f"{_RULES}.turns", "FifoRule"),
+    "round-robin": (f"{_RULES}.turns", "RoundRobinRule"),
     "slaq": (f"{_RULES}.convergence", "Slaq"),
     "hermes": (f"{_RULES}.convergence", "Hermes"),
     "median-stop": (f"{_RULES}.median_stop", "MedianStop"),
