@@ -11,7 +11,17 @@ from typing import cast
 
 import pytest
 
-from dovetail.core.entries import Action, Event, JournalEntry, Paced, Preempt, Resize, Start, Wake
+from dovetail.core.entries import (
+    Action,
+    Event,
+    JournalEntry,
+    Note,
+    Paced,
+    Preempt,
+    Resize,
+    Start,
+    Wake,
+)
 from dovetail.core.journal import encode
 from dovetail.core.loop import run
 from dovetail.core.model import JobId
@@ -21,7 +31,7 @@ from dovetail.policies.packing.policies import Gandiva
 from dovetail.worlds.local.pacing import PairPaces
 from live_box import Box, box
 
-ACTIONS = (Start, Preempt, Resize)
+ACTIONS = (Note, Start, Preempt, Resize)
 
 # A step takes the one thing there is for 20 ms. Whoever finds it taken loses as much again, as jobs do
 # that throw each other's data out of a cache.
