@@ -134,7 +134,7 @@ class Curves:
         """Of the trials that have come so far. Pairs that stood close to each other count for less,
         and it is drawn towards 1 as by `_CREDIT` pairs."""
         far = (self.ages >= until).nonzero()[0]
-        if len(far) < 2:
+        if len(far) < 2 or self.steps < 2:  # of one step nobody was ever young
             return 1.0
         far = far[:: ceil(len(far) / _ENOUGH)]
         lower = self.above[np.ix_(far, far)].astype(np.float64)
