@@ -2,22 +2,31 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Every process of a test would compile again whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src tools -type f -not -name '*.pyc')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test check storm bench fuzz clean
+.PHONY: help demo demo-kubernetes install test test-kubernetes check storm-kubernetes storm bench fuzz clean
 
 help: ## Say what can be made
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' Makefile | expand -t 23
 
 demo: .venv/plain ## Install into .venv, then train twelve small networks under two policies
 	@$(BIN)/dovetail demo
 	@test -e .venv/installed || echo "The core runs as plain Python so far: make install compiles it (a minute), which makes it twice as fast."
 
+demo-kubernetes: .venv/plain ## Show a study of pods on a real cluster of two nodes, built and started here
+	@$(BIN)/python -m tools.kubernetes demo
+
 install: .venv/installed ## Install into .venv, with the core compiled where there is a C compiler
 
 test: .venv/installed .venv/dev .venv/torch .venv/extras ## Run every test, side by side on the cores there are
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-kubernetes: .venv/installed .venv/dev ## Run the tests on a real cluster of two nodes here, or on KUBECONFIG's
+	@test -n "$$KUBECONFIG" || $(BIN)/python -m tools.kubernetes build
+	DOVETAIL_TEST_KUBERNETES=1 $(BIN)/python -m pytest tests/kubernetes
 
 check: .venv/installed .venv/dev ## Run the linters, the type checker and the import contracts
 	$(BIN)/ruff check .
@@ -25,9 +34,13 @@ check: .venv/installed .venv/dev ## Run the linters, the type checker and the im
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+storm-kubernetes: .venv/installed .venv/dev ## Run also the long tests of faults on a real cluster (half an hour)
+	$(BIN)/python -m tools.kubernetes build
+	DOVETAIL_TEST_KUBERNETES=all $(BIN)/python -m pytest tests/kubernetes
+
 storm: .venv/installed .venv/dev ## Kill a daemon 1,000 times, damage its journal at 500 places (half an hour)
 	DOVETAIL_STORM_KILLS=1000 DOVETAIL_STORM_CUTS=500 $(BIN)/python -m pytest -q -s \
-		tests/daemon/test_kills.py tests/daemon/test_cuts.py
+		tests/daemon/test_kills.py tests/daemon/test_cuts.py tests/store/test_store.py
 
 bench: .venv/installed .venv/dev .venv-peers/ready ## Measure what is promised about speed
 	$(BIN)/python -m benchmarks

@@ -22,7 +22,8 @@ from dovetail.core.journal import decode
 from dovetail.core.model import Node
 from dovetail.core.room import Room
 from dovetail.daemon.history.costs import charged
-from dovetail.daemon.main import Daemon, Settings
+from dovetail.daemon.main import Daemon
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.daemon.submissions import Submission, as_here
 from dovetail.daemon.users.callers import caller_of
 from dovetail.experiments.experiment import Experiment, simulate
@@ -33,7 +34,7 @@ from dovetail.jobfiles.profile_table import ProfileTable
 from dovetail.jobfiles.profiles import as_times
 from dovetail.models.cost import Costs
 from dovetail.models.workload import Arrival
-from dovetail.profiling.calibration import Subject, calibrate, ways
+from dovetail.profiling.calibrating import Subject, calibrate, ways
 from dovetail.traces.clusters.cost_files import read_costs
 from dovetail.worlds.local.making import local_world
 
@@ -145,18 +146,19 @@ def lived(
             time.sleep(max(began + own.at - time.monotonic(), 0.0))
             submission = Submission(own.spec, dict(os.environ), str(folder))
             ids += made.service.submit([submission], ME)
-        while left := sum(made.service.job(job_id)["ended_at"] is None for job_id in ids):
+        while left := sum(made.service.job(job_id).ended_at is None for job_id in ids):
             tell(f"{left} jobs left")
             time.sleep(0.5)
         seconds = time.monotonic() - began
         rows = [made.service.job(job_id) for job_id in ids]
-        bad = [(row["name"], row["reason"]) for row in rows if row["phase"] != "finished"]
+        bad = [(row.name, row.reason) for row in rows if row.phase != "finished"]
         if bad:
             raise SystemExit(f"jobs failed: {bad}")
         entries = entries_of(made)
         figures = charged(entries, made.costs, last_end(entries))
         took = {
-            row["name"]: (row["run_s"], max(row["ended_at"] - row["deadline"], 0.0)) for row in rows
+            row.name: (row.run_s, max((row.ended_at or 0.0) - (row.deadline or 0.0), 0.0))
+            for row in rows
         }
     return Lived(figures, seconds, took)
 
@@ -172,7 +174,8 @@ def last_end(entries: Sequence[JournalEntry]) -> float:
 @contextmanager
 def daemon(folder: Path, costs_file: Path, slots: int | None) -> Iterator[Daemon]:
     made = Daemon(
-        Settings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)), local_world
+        DaemonSettings(home_in(folder), policy=POLICY, slots=slots, costs=str(costs_file)),
+        local_world,
     )
     thread = threading.Thread(target=made.run)
     thread.start()

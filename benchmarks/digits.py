@@ -28,6 +28,7 @@ from dovetail.tune.space import Settings
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "study_digits"
 WITHIN = 0.01  # of the way from the best to the median
+RUN_SCRIPT = "exec sh {script}"
 Curve: TypeAlias = tuple[float, ...]  # the validation loss after each epoch
 
 
@@ -114,7 +115,7 @@ def as_study(
     study = described()
     return {
         "name": name,
-        "run": "exec sh {script}",
+        "run": RUN_SCRIPT,
         "space": {"script": {"choice": [scripts[number] for number in numbers], "text": True}},
         "sampler": "grid",
         "metric": study["metric"],

@@ -26,9 +26,9 @@ from typing import Any
 
 from benchmarks.costing import Planned, Training, costs_in, lived, planned, predicted, profiled
 from dovetail.core.model import Node
-from dovetail.profiling.calibration import CalibrationWay, NotCalibrated, Subject, calibrate
+from dovetail.profiling.calibrating import CalibrationWay, NotCalibrated, Subject, calibrate
 from dovetail.worlds.local import machine
-from dovetail.worlds.local.energy import Meter
+from dovetail.worlds.local.gpus.energy import Meter
 
 SCRIPT = str(Path(__file__).parent / "energy_training.py")
 MODELS = ("wide", "attention", "conv", "light")

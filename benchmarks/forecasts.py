@@ -20,6 +20,7 @@ from benchmarks.forecast_days import JOBS, PARTS, SLOTS, day_of
 from benchmarks.forecast_live import lived
 from benchmarks.forecast_said import Said, lines
 from benchmarks.lines import Line
+from dovetail.api.job_row import JobDetails
 from dovetail.core.entries import Action, Event
 from dovetail.core.loop import run
 from dovetail.core.model import JobId, Node, Seconds
@@ -54,7 +55,7 @@ class _Asked:
     def look(self, look: Any) -> Any:
         return look(self.state, self.state.now)
 
-    def job(self, job_id: str) -> dict[str, Any]:
+    def job(self, job_id: str) -> JobDetails:
         raise KeyError(job_id)
 
 

@@ -17,9 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dovetail.api.wire import plain
 from dovetail.core.entries import JournalEntry, Occupied, Paced, Preempt, Restored, Saved
 from dovetail.core.journal import decode
-from dovetail.daemon.main import Daemon, Settings
+from dovetail.daemon.main import Daemon
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
@@ -64,7 +66,7 @@ STRANGER = "import torch, time; x = torch.ones(10**8, device='cuda'); time.sleep
 
 @contextmanager
 def daemon(home: Path, policy: str) -> Iterator[Daemon]:
-    made = Daemon(Settings(home_in(home), policy=policy), local_world)
+    made = Daemon(DaemonSettings(home_in(home), policy=policy), local_world)
     thread = threading.Thread(target=made.run)
     thread.start()
     try:
@@ -92,7 +94,8 @@ def wait_for(what: Callable[[], object], seconds: float = 120.0) -> None:
 
 
 def row(made: Daemon, job: str) -> dict[str, Any]:
-    return made.service.job(job)
+    found: dict[str, Any] = plain(made.service.job(job))
+    return found
 
 
 def log(made: Daemon, job: str) -> list[str]:

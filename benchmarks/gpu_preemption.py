@@ -26,7 +26,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from dovetail.worlds.local import cuda, machine
+from dovetail.worlds.local import machine
+from dovetail.worlds.local.gpus import cuda
 
 GB = 1e9
 NOBODY = 65534
@@ -679,7 +680,9 @@ TRIALS = (
 
 def call(bench: Bench, code: str, user: int | None = None) -> subprocess.Popen[str]:
     """Our own code in a process of its own, as a daemon that can be killed or an ordinary user."""
-    start = "from dovetail.worlds.local import cuda, machine\n"
+    start = (
+        "from dovetail.worlds.local import machine\nfrom dovetail.worlds.local.gpus import cuda\n"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", start + code],
         stdout=subprocess.PIPE,

@@ -9,9 +9,9 @@ from dovetail.core.entries import NodeJoined, Submitted, Wake
 from dovetail.core.state import State
 from dovetail.policies.andreas.drafting import ProblemDraft
 from dovetail.policies.andreas.filling import greedy
-from dovetail.policies.andreas.policies import AndreasRandomGreedy
 from dovetail.policies.andreas.problem import proxy
 from dovetail.policies.andreas.random_greedy import SearchResult
+from dovetail.policies.andreas.searching import AndreasRandomGreedy
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import UserEstimate

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,6 @@ def reports_taken(client: Client, home: Path) -> tuple[int, float]:
         time.sleep(0.2)
     from dovetail.store import JournalReader
 
-    with JournalReader(home / "dovetail.db") as reader:
+    with closing(JournalReader(home / "dovetail.db")) as reader:
         number = sum(f'"reported":"{job}"' in line for _, line in reader.lines_after(0))
     return number, number / row["run_s"]

@@ -17,6 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks.lines import Line
+from dovetail.api.wire import plain
 from dovetail.core import snapshot
 from dovetail.core.entries import (
     Finished,
@@ -33,7 +34,7 @@ from dovetail.daemon.history.job_rows import row_of
 from dovetail.models.cost import Costs
 from dovetail.results.charges import Charges
 from dovetail.store import EndedJob, Store
-from dovetail.store.schema import connect, create, put_meta
+from dovetail.store.sqlite_tables import connect, create, put_meta
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 YEARS, PER_DAY = 10, 1000
@@ -123,7 +124,7 @@ def write_years(home: Path, days: int, per_day: int) -> int:
     row, recent = _row(), max(days - _ENTRIES_FOR, 0)
     _write_old_days(home / "dovetail.db", row, recent, per_day, epoch)
     number, state = recent * per_day, State(0)
-    with Store.open(home / "dovetail.db") as store:
+    with closing(Store.open(home / "dovetail.db")) as store:
         _add(store, state, NodeJoined(0.0, Node("here", 2, "cpu")))
         for day in range(recent, days):
             for i in range(per_day):
@@ -190,8 +191,7 @@ def _row() -> str:
         state.record(entry)
     assert track is not None
     row = row_of(track, _Unix())  # type: ignore[arg-type]
-    row |= dict(zip(_FILLED_IN, _MARKS, strict=True))
-    text = json.dumps(row)
+    text = json.dumps(plain(row) | dict(zip(_FILLED_IN, _MARKS, strict=True)))
     for mark in _MARKS[3:]:
         text = text.replace(f'"{mark}"', mark)  # numbers
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
@@ -25,7 +26,7 @@ def longest_turn_ms() -> tuple[float, float]:
     """Of the loop while a snapshot is taken, and of as many without one."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "dovetail.db"
-        with Store.open(path) as store, JournalReader(path) as reader:
+        with closing(Store.open(path)) as store, closing(JournalReader(path)) as reader:
             _fill(store)
             asked: SimpleQueue[Request] = SimpleQueue()
             account = RunningCosts(reader, Costs())

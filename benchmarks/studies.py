@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Studied:
     startup_s: float  # from handing it in until the first trial ran
     switches: int
     reason: str
+    resumed_at: Mapping[int, Sequence[float]] = field(default_factory=dict)  # by trial
 
     def to_target(self, target: float) -> tuple[float, int]:
         """Seconds and epochs, of all trials together, until the first report at or below it."""
@@ -49,6 +50,15 @@ class Studied:
             if point.value <= target:
                 return point.at, number
         raise SystemExit(f"the study ended before its target of {target:.6f}: {self.reason}")
+
+    def started_over(self) -> int:
+        """Epochs of all trials, had each that was resumed made those before once more."""
+        again = [
+            sum(point.trial == trial and point.at < at for point in self.points)
+            for trial, times in self.resumed_at.items()
+            for at in times
+        ]
+        return len(self.points) + sum(again)
 
     def curves(self) -> dict[int, list[float]]:
         found: dict[int, list[float]] = {}
@@ -58,9 +68,11 @@ class Studied:
 
 
 @contextmanager
-def daemon(home: Path, slots: int | None) -> Iterator[Client]:
-    """By the command, as a user would. Without slots: the GPUs of this machine."""
-    dovetail(home, "up", "--policy", "fifo-skip", *(["--slots", str(slots)] if slots else []))
+def daemon(home: Path, slots: int | None, world: str = "") -> Iterator[Client]:
+    """By the command, as a user would. Without slots: the GPUs of this machine, or of that world."""
+    where = ["--world", world] if world else []
+    seats = ["--slots", str(slots)] if slots else []
+    dovetail(home, "up", "--policy", "fifo-skip", *where, *seats)
     try:
         yield Client(home_in(home))
     finally:
@@ -110,9 +122,11 @@ def switching_s(home: Path) -> tuple[list[float], list[float]]:
     return away, back
 
 
-def hand_in(client: Client, spec: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+def hand_in(
+    client: Client, spec: Mapping[str, Any], environment: Mapping[str, str], workdir: str = ""
+) -> None:
     said = {"spec": dict(spec), "environment": dict(environment)}
-    client.post("/v1/studies", {**said, "workdir": os.getcwd(), "umask": 0o022})
+    client.post("/v1/studies", {**said, "workdir": workdir or os.getcwd(), "umask": 0o022})
 
 
 def wait_until_closed(client: Client, name: str, limit_s: float) -> None:
@@ -141,4 +155,8 @@ def _studied(page: Mapping[str, Any], began: float) -> Studied:
         min(starts, default=0.0) + later,
         page["switches"],
         page["reason"],
+        {
+            trial["number"]: [stint[0] + later for stint in trial["stints"][1:]]
+            for trial in page["trials"]
+        },
     )

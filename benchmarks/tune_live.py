@@ -14,11 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from math import exp, fsum, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks import digits, studies
 from benchmarks.digits import Curve
@@ -27,6 +28,18 @@ from benchmarks.lines import Line
 ORDERS = tuple(range(5))
 FIFO, OURS = "fifo", "default"
 SHORTEST_EPOCH_S, FACTOR = 0.5, 3.0
+LIMIT_S = 1800.0  # of one study
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the trials of a study run, and how each is begun there: its setting says `script`."""
+
+    slots: int
+    scripts: Sequence[str]  # by setting
+    run: str = digits.RUN_SCRIPT
+    world: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)  # of the study's description
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,7 @@ class Outcome:
     switches: int
     compared: int  # epochs
     different: int  # trials whose curve is not the one that they have alone
+    started_over: int = 0  # epochs, had every interrupted trial begun anew each time
 
     def __str__(self) -> str:
         return (
@@ -56,17 +70,30 @@ def measured(orders: Sequence[int] = ORDERS, keep: Path | None = None) -> Iterat
         folder = Path(name)
         yield _epoch(folder)
         commands = [digits.command(chosen) for chosen in digits.settings()]
-        curves = _alone(commands, folder)
-        scripts = digits.write_scripts(commands, folder)
-        for order in orders:
-            for rule in (FIFO, OURS):
-                outcome = _run(rule, order, scripts, curves, folder)
-                print(f"     {outcome}", flush=True)
-                outcomes.append(outcome)
-                if keep is not None:
-                    keep.write_text(json.dumps([asdict(one) for one in outcomes]))
+        curves = alone(commands, folder)
+        place = Place(2, digits.write_scripts(commands, folder))
+        outcomes += compared(place, orders, curves, folder, keep, outcomes)
     if outcomes:
-        yield from _judged(outcomes)
+        yield from judged(outcomes)
+
+
+def compared(
+    place: Place,
+    orders: Sequence[int],
+    curves: Sequence[Curve],
+    folder: Path,
+    keep: Path | None = None,
+    before: Sequence[Outcome] = (),
+) -> list[Outcome]:
+    """Each order of the settings under both rules."""
+    outcomes: list[Outcome] = []
+    for order in orders:
+        for rule in (FIFO, OURS):
+            outcomes.append(_run(rule, order, place, curves, folder))
+            print(f"     {outcomes[-1]}", flush=True)
+            if keep is not None:
+                keep.write_text(json.dumps([asdict(one) for one in (*before, *outcomes)]))
+    return outcomes
 
 
 def _kept(keep: Path | None) -> list[Outcome]:
@@ -93,7 +120,7 @@ def _epoch(folder: Path) -> Line:
     )
 
 
-def _alone(commands: Sequence[Sequence[str]], folder: Path) -> list[Curve]:
+def alone(commands: Sequence[Sequence[str]], folder: Path) -> list[Curve]:
     began = time.monotonic()
     curves = digits.alone_or_known(commands, folder)
     target = digits.target(curves)
@@ -106,13 +133,12 @@ def _alone(commands: Sequence[Sequence[str]], folder: Path) -> list[Curve]:
     return curves
 
 
-def _run(
-    rule: str, order: int, scripts: Sequence[str], curves: Sequence[Curve], folder: Path
-) -> Outcome:
+def _run(rule: str, order: int, place: Place, curves: Sequence[Curve], folder: Path) -> Outcome:
     target, numbers = digits.target(curves), digits.order(order)
-    spec = digits.as_study(rule, scripts, numbers, target=target)
-    with studies.daemon(folder / f"{rule}-{order}", slots=2) as client:
-        found = studies.study(client, spec, digits.as_we_run())
+    fields = {"run": place.run, **place.more}
+    spec = digits.as_study(rule, place.scripts, numbers, target=target, **fields)
+    with studies.daemon(folder / f"{rule}-{order}", place.slots, place.world) as client:
+        found = studies.study(client, spec, digits.as_we_run(), LIMIT_S)
     seconds, epochs = found.to_target(target)
     different = [
         number
@@ -121,11 +147,11 @@ def _run(
     ]
     return Outcome(
         rule, order, seconds, epochs, found.startup_s, found.switches, len(found.points),
-        len(different),
+        len(different), found.started_over(),
     )  # fmt: skip
 
 
-def _judged(outcomes: Sequence[Outcome]) -> Iterator[Line]:
+def judged(outcomes: Sequence[Outcome]) -> Iterator[Line]:
     took = {(one.rule, one.order): one.seconds for one in outcomes}
     orders = sorted({one.order for one in outcomes})
     ratios = [took[FIFO, order] / took[OURS, order] for order in orders]

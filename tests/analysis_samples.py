@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dovetail.analysis.conclusions import verdict
 from dovetail.analysis.driver import Analysis
+from dovetail.analysis.measurements import Measurements
 from dovetail.analysis.policy_contest import Contest, KeptRuns, Tried
 from dovetail.analysis.question import Question
-from dovetail.analysis.verdict import verdict
-from dovetail.insight.catalogue import catalogue
 from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import (
     EVERYBODY,
@@ -22,8 +22,9 @@ from dovetail.insight.factors import (
     Screened,
     SobolIndex,
 )
+from dovetail.insight.feature_catalogue import catalogue
 from dovetail.insight.predictive import FeatureShape, Importance, Predictive, Score
-from dovetail.insight.workload import workload
+from dovetail.insight.workload_figures import workload
 from dovetail.insight.worth import MeanJct, Noise, Shuffled, Worth
 from dovetail.predict.rolling import Gain, Rolling, Week
 from dovetail.testing import nodes
@@ -35,12 +36,10 @@ POLICIES = ("srtf", "qssf")
 
 def tried(policy: str, hours: float, told: str = "", preemptions: int = 0) -> Tried:
     """Under FIFO it is 10 hours."""
-    return Tried(
-        *(policy, told, told == "oracle", hours * HOUR_S, hours * 3000, hours * 4000),
-        *(hours * HOUR_S / 2, hours * 9 * HOUR_S),
-        *(hours * HOUR_S / 3, preemptions, 0.01, 0, 1 - hours / 10, 0.9 - hours / 10),
-        *(1.05 - hours / 10, 0.0),
-    )
+    times = (hours * HOUR_S, hours * 3000, hours * 4000, hours * HOUR_S / 2, hours * 9 * HOUR_S)
+    gains = (1 - hours / 10, 0.9 - hours / 10, 1.05 - hours / 10)
+    wait_s = hours * HOUR_S / 3
+    return Tried(policy, told, told == "oracle", *times, wait_s, preemptions, 0.01, 0, *gains, 0.0)
 
 
 def kept(predictor: str, hours: float) -> KeptRuns:
@@ -114,10 +113,9 @@ def a_decision() -> DecisionWorth:
 def a_factors() -> Factors:
     names = [factor.name for factor in FACTORS]
     places = [(policy, name, i) for policy in POLICIES for i, name in enumerate(names)]
-    flip = Flip(
-        *("load", (0.3, 0.7, 1.1), (("qssf", "srtf"), ("srtf", "qssf"), ("srtf", "qssf"))),
-        *(((-0.2, -0.3), (-0.6, -0.5), (-1.2, -0.9)), -1.0, True, True),
-    )
+    orders = (("qssf", "srtf"), ("srtf", "qssf"), ("srtf", "qssf"))
+    gains = ((-0.2, -0.3), (-0.6, -0.5), (-1.2, -0.9))
+    flip = Flip("load", (0.3, 0.7, 1.1), orders, gains, -1.0, True, True)
     return Factors(
         *(POLICIES, FACTORS, 200, 5000),
         tuple(
@@ -155,7 +153,7 @@ def an_analysis(**other: Any) -> Analysis:
     return Analysis(
         *("jobs.csv", "dovetail", "2 nodes × 8 GPU = 16 GPUs", False, 0, (0.0, 30.0), ()),
         **results,
-        verdict=verdict(question, results),
+        verdict=verdict(question, Measurements(**results)),
         problems={name: "it was not to be" for name, value in results.items() if value is None},
         seconds={"contest": 3.0},
     )

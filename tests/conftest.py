@@ -1,6 +1,20 @@
-"""One profile for generated input: the same examples every time, and not too many of them."""
+"""How the tests are run: quickly, side by side, and with the same generated input every time."""
 
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Tests start thousands of interpreters; each would compile again whatever it imports.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Tests run side by side: threads of one calculation would only wait, spinning, for each other's cores.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 settings.register_profile(
     "stable",
@@ -12,3 +26,48 @@ settings.register_profile(
 )
 settings.register_profile("long", parent=settings.get_profile("stable"), max_examples=1000)
 settings.load_profile("stable")
+
+# A file is run by one worker. The longest begin first, so that all workers end at about the same time.
+LONGEST = (
+    "contracts/test_live_as_simulated.py",
+    "policies/test_frugal_families.py",
+    "contracts/test_policies.py",
+    "analysis/test_analyze.py",
+    "daemon/test_damage.py",
+    "daemon/test_studies.py",
+    "daemon/test_api.py",
+    "sdk/test_pytorch.py",
+    "policies/test_queueing_theory.py",
+    "daemon/test_fuzz.py",
+    "tune/test_rules_default_families.py",
+    "daemon/test_studies_restart.py",
+    "cli/test_commands.py",
+    "daemon/test_kills.py",
+    "daemon/test_exhaustion.py",
+    "test_study_examples.py",
+    "tune/test_rules_default_share.py",
+    "insight/test_odd_traces.py",
+    "test_insight_self_tests.py",
+    "daemon/test_cuts.py",
+    "daemon/test_limits.py",
+    "worlds/local/test_no_lost_step.py",
+    "policies/test_andreas.py",
+    "store/test_store.py",
+)
+HERE = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # xdist would begin with the files of the most tests
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: many tests wait, for processes or for time to pass."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + (cores + 1) // 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {HERE / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))

@@ -46,7 +46,7 @@ def browsed(path: Path, charts: int = 0) -> str:
             ["chromium", profile, patience, *options.split()],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         ).stdout
         if 'data-ready="yes"' in shown and shown.count('<svg class="chart"') >= charts:
@@ -94,7 +94,7 @@ def measured(path: Path, width: int, charts: int) -> Any:
             ["chromium", profile, *options.split()],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         ).stdout
         found = re.search(r'<pre id="told">(\{.*?\})</pre>', shown, re.DOTALL)

@@ -9,23 +9,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dovetail.api.wire import plain
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
-from dovetail.daemon.main import Daemon, Settings
+from dovetail.daemon.main import Daemon, MakeWorld
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import caller_of
 from dovetail.home import home_in
 from dovetail.jobfiles.job_model import read
 from dovetail.worlds.local.making import local_world
-from waiting import until
+from waiting import LONG_S, until
 
 ME = caller_of(os.getuid(), os.getuid())
 
 
 class Box:
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, world: MakeWorld = local_world, **settings: Any) -> None:
         self.home = home_in(folder)
-        self.daemon = Daemon(Settings(self.home, **{"slots": 2, **settings}), local_world)
+        self.daemon = Daemon(DaemonSettings(self.home, **{"slots": 2, **settings}), world)
         self.service = self.daemon.service
         self._thread = threading.Thread(target=self.daemon.run)
         self._thread.start()
@@ -41,7 +43,7 @@ class Box:
         self._leave()
 
     def _leave(self) -> None:
-        self._thread.join(30)
+        self._thread.join(LONG_S)
         self.daemon.reader.close()
 
     def submit(self, run: str | list[str], **fields: Any) -> str:
@@ -52,26 +54,27 @@ class Box:
         return self.service.submit([submission], ME)[0]
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return self.service.job(job_id)
+        found: dict[str, Any] = plain(self.service.job(job_id))
+        return found
 
     def log(self, job_id: str) -> str:
         path = self.home.folder(job_id) / "log"
         return path.read_text() if path.exists() else ""
 
-    def wait_for(self, what: Callable[[], object], seconds: float = 20.0) -> None:
+    def wait_for(self, what: Callable[[], object], seconds: float = LONG_S) -> None:
         until(what, seconds)
 
     def phase(self, job_id: str) -> str:
         return str(self.job(job_id)["phase"])
 
-    def wait_until(self, job_id: str, phase: str, seconds: float = 20.0) -> dict[str, Any]:
+    def wait_until(self, job_id: str, phase: str, seconds: float = LONG_S) -> dict[str, Any]:
         try:
             self.wait_for(lambda: self.phase(job_id) == phase, seconds)
         except AssertionError:
             raise AssertionError(f"not {phase} but {self.job(job_id)}") from None
         return self.job(job_id)
 
-    def wait(self, *ids: str, seconds: float = 60.0) -> list[dict[str, Any]]:
+    def wait(self, *ids: str, seconds: float = LONG_S) -> list[dict[str, Any]]:
         """Until they have ended."""
         ended = ("finished", "failed", "cancelled")
         self.wait_for(lambda: all(self.phase(job_id) in ended for job_id in ids), seconds)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from time import thread_time
 from typing import Any
 
+from dovetail.api.job_row import JobDetails
 from dovetail.core.entries import NodeJoined, Start, Started, Submitted
-from dovetail.core.model import Estimate, JobId, Node, Seconds
+from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
 from dovetail.core.state import State
 from dovetail.daemon.active_policy import Chosen
-from dovetail.daemon.errors import NotFound
 from dovetail.daemon.history.job_rows import row_of
+from dovetail.daemon.refusals import NotFound
 from dovetail.testing import job, placement
 
 EPOCH = 1_000_000.0
@@ -50,10 +51,12 @@ class FakeService:
         gc.enable()
         return found
 
-    def job(self, job_id: str) -> dict[str, Any]:
+    def job(self, job_id: str) -> JobDetails:
         for track in self.state.past:
             if track.job.id == job_id:
-                return row_of(track, self.clock)
+                return JobDetails(
+                    **vars(row_of(track, self.clock)), spec=None, workdir=None, log=None
+                )
         raise NotFound(f"there is no job {job_id}")
 
 
@@ -72,6 +75,6 @@ def start(state: State, job_id: str, mask: int, node: int = 0, share: int = 1000
     state.record(Started(state.now, JobId(job_id)))
 
 
-def lasting(job_id: str, seconds: float, gpus: int = 1, **rest: Any) -> Any:
+def lasting(job_id: str, seconds: float, gpus: int = 1, **rest: Any) -> Job:
     """A job whose duration its user knows to the second."""
     return job(job_id, gpus, estimate=Estimate(seconds, seconds, seconds), **rest)

@@ -17,6 +17,7 @@ from random import Random
 from threading import Timer
 from typing import Any
 
+from daemon_process import Away, DaemonProcess, Refused
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -32,7 +33,6 @@ from dovetail.core.entries import (
 from dovetail.daemon.holds import PAUSED
 from dovetail.testing import Audit
 from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
-from killed_daemon import Away, Daemon, Refused
 from waiting import until
 
 # Two of the same job at a time would fight for the lock. Every launch has a folder of its own.
@@ -78,7 +78,7 @@ class Known:
 
 class Storm:
     def __init__(self, folder: Path, seed: int) -> None:
-        self.daemon = Daemon(folder / "home", policy="fifo-skip")
+        self.daemon = DaemonProcess(folder / "home", policy="fifo-skip")
         self.known = Known()
         self.kills = 0
         self._out = folder / "out"
@@ -108,17 +108,16 @@ class Storm:
         if chance.random() < 0.4:  # before it can be asked, while it takes up what is there
             time.sleep(chance.random() * self._pace)
         else:
-            until(daemon.is_up, 120)
+            daemon.wait_for_start()
             self._pace = 0.7 * self._pace + 0.3 * (time.monotonic() - began)
             self._ask_for_things()
-        assert daemon.process is not None
         assert daemon.process.poll() is None or self._was_killed(), daemon.said()
         with suppress(ProcessLookupError):
             daemon.kill()
         self.kills += 1
 
     def _was_killed(self) -> bool:
-        return self.daemon.process is not None and self.daemon.process.returncode == -9
+        return self.daemon.process.returncode == -9
 
     def _ask_for_things(self) -> None:
         """The last answer is followed by a kill at once, or the kill comes before any answer."""
@@ -159,8 +158,8 @@ class Storm:
     def _submit(self) -> None:
         name = f"job-{self._number}"
         steps = self._chance.choice((2, 6, 15, 40))
-        spec = {"name": name, "run": _JOB.format(out=self._out / name, steps=steps)}
-        self.daemon.submitted({**spec, "estimate": steps * 0.05})
+        script = _JOB.format(out=self._out / name, steps=steps)
+        self.daemon.submit(script, name=name, estimate=steps * 0.05)
         self.known.names.append(name)
 
     def _cancel(self) -> None:
@@ -243,12 +242,10 @@ class Storm:
         told = [entry for _, entry in entries]
         self._check_answers(told)
         self._check_launches(told)
-        Audit().read(
-            entries
-        )  # believes nothing: no GPU given twice, nobody ended twice or left over
-        assert not list((self.daemon.home / "runs" / "live").iterdir())
-        assert not list((self.daemon.home / "env").iterdir())
-        assert not list((self.daemon.home / "runs").glob("*/unsaid"))
+        Audit().read(entries)  # believes nothing: no GPU given twice, nobody ended twice or left
+        assert not list((self.daemon.folder / "runs" / "live").iterdir())
+        assert not list((self.daemon.folder / "env").iterdir())
+        assert not list((self.daemon.folder / "runs").glob("*/unsaid"))
 
     def _check_answers(self, told: Sequence[JournalEntry]) -> None:
         known = self.known

@@ -6,9 +6,11 @@ import os
 import sys
 from typing import Any
 
+from dovetail.api.wire import plain
 from dovetail.daemon.studies.service import Opening
 from dovetail.daemon.users.callers import Caller
 from live_box import ME, Box
+from waiting import LONG_S
 
 # It makes a step every so often, tells of it, saves it, and goes on from there when started again.
 TRAIN = """
@@ -47,7 +49,8 @@ def study(script: str = TRAIN, pace: float = 0.15, **fields: Any) -> dict[str, A
 
 def opened(here: Box, caller: Caller = ME, **fields: Any) -> dict[str, Any]:
     opening = Opening(study(**fields), {"PATH": os.environ["PATH"]}, str(here.home.state))
-    return here.daemon.studies.open(opening, caller)
+    found: dict[str, Any] = plain(here.daemon.studies.open(opening, caller))
+    return found
 
 
 def open_study(here: Box, **fields: Any) -> list[str]:
@@ -56,10 +59,11 @@ def open_study(here: Box, **fields: Any) -> list[str]:
 
 
 def page(here: Box, name: str = "digits") -> dict[str, Any]:
-    return here.daemon.studies.one(name, ME)
+    found: dict[str, Any] = plain(here.daemon.studies.one(name, ME))
+    return found
 
 
-def closed(here: Box, name: str = "digits", seconds: float = 60.0) -> dict[str, Any]:
+def closed(here: Box, name: str = "digits", seconds: float = LONG_S) -> dict[str, Any]:
     """The page of a study that is over, once it is."""
     here.wait_for(lambda: page(here, name)["state"] == "closed", seconds)
     return page(here, name)

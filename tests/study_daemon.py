@@ -11,14 +11,16 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from study_samples import a_row
+from dovetail.api.study_row import StudiesTold, StudyOpen, StudyPage
+from dovetail.api.wire import text_of
+from dovetail.daemon.studies.rows import row_in
 from typed_box import Box
 
 
 class StudyDaemon:
     """Tells of one study, each time as the next of `scenes` has it; the last one for ever."""
 
-    def __init__(self, *scenes: dict[str, Any]) -> None:
+    def __init__(self, *scenes: StudyPage) -> None:
         self.scenes = list(scenes)
         self.asked: list[tuple[str, str, Any]] = []
         self.more = 0  # studies that a list leaves out
@@ -29,20 +31,21 @@ class StudyDaemon:
         if not self.scenes:
             return (200, {"studies": [], "more": 0}) if path == "/v1/studies" else _unknown(path)
         study = self.scenes[0]
-        known = (f"/v1/studies/{study['name']}", f"/v1/studies/{study['id']}")
+        known = (f"/v1/studies/{study.name}", f"/v1/studies/{study.id}")
         if method == "POST" and path == "/v1/studies":
-            trials = [trial["job"] for trial in study["trials"]]
-            opened = {"study": study["id"], "name": study["name"], "trials": trials}
-            return 201, {**opened, **{key: study[key] for key in ("planned",) if key in study}}
+            jobs = [trial.job for trial in study.trials]
+            return 201, StudyOpen(
+                study=study.id, name=study.name, planned=study.trial_count, trials=jobs
+            )
         if method == "GET" and path == "/v1/studies":
-            return 200, {"studies": [a_row(self._next())], "more": self.more}
+            return 200, StudiesTold(studies=[row_in(self._next())], more=self.more)
         if method == "GET" and path in known:
             return 200, self._next()
         if method == "POST" and path.rpartition("/")[0] in known:
-            return 200, a_row(study)
+            return 200, row_in(study)
         return _unknown(path)
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self) -> StudyPage:
         return self.scenes.pop(0) if len(self.scenes) > 1 else self.scenes[0]
 
 
@@ -61,7 +64,7 @@ def serving(daemon: StudyDaemon, home: Path) -> Iterator[Box]:
         def _reply(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
             answer = daemon.answer(self.command, self.path, json.loads(raw or "null"))
-            told = json.dumps(answer[1]).encode()
+            told = text_of(answer[1]).encode()
             self.send_response(answer[0])
             self.send_header("content-length", str(len(told)))
             self.end_headers()

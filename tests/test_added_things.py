@@ -16,7 +16,7 @@ from dovetail.catalogue import Catalogue, unwrapped, within
 from dovetail.cli.named import KINDS, catalogue_of
 from dovetail.core.errors import BadInput
 from dovetail.policies import registry as policies
-from dovetail.tune.rules import registry as rules
+from dovetail.tune import rules
 from waiting import until
 
 SOURCE = Path(__file__).parents[1] / "src" / "dovetail"

@@ -23,7 +23,7 @@ from dovetail.core.entries import (
     Started,
 )
 from dovetail.core.journal import read
-from dovetail.core.model import Interruption, Job, Node, Option, Tenant
+from dovetail.core.model import Interruption, Job, JobId, Node, Option, Tenant
 from dovetail.experiments.experiment import Experiment, simulate, with_interruption_cost
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
@@ -110,7 +110,8 @@ def experiment_of(row: Mapping[str, Any], number: int) -> Experiment:
         row["placement"],
         row["predictor"],
         row["kind_speeds"],
-        *row["across"],
+        across_nodes=row["across"][0],
+        across_racks=row["across"][1],
         pair_speed=row["pair_speed"],
         costs=costs,
     )
@@ -119,7 +120,7 @@ def experiment_of(row: Mapping[str, Any], number: int) -> Experiment:
 def _arrival(chance: Random, number: int, row: Mapping[str, Any]) -> Arrival:
     at, work_s = chance.choice([0.0, 0.0, 3.0, 10.0, 60.0]), chance.choice([0.0, 5.0, 20.0, 90.0])
     asked = Job(
-        f"j{number}",
+        JobId(f"j{number}"),
         user=chance.choice("uv"),
         tenant=chance.choice("xy"),
         model="net",
@@ -218,7 +219,7 @@ def lived() -> list[str]:
 
 
 def audited(lines: list[str]) -> None:
-    check_work(Audit().read_text(lines).work, {"long": 60.0, "short": 5.0})
+    check_work(Audit().read_text(lines).work, {JobId("long"): 60.0, JobId("short"): 5.0})
 
 
 def test_it_passes_what_is_right() -> None:
@@ -249,4 +250,4 @@ def test_it_finds_a_start_before_the_gpus_are_free() -> None:
 def test_it_finds_work_that_was_not_done() -> None:
     audit = Audit().read_text(lived())
     with pytest.raises(AssertionError, match="it had 61"):
-        check_work(audit.work, {"long": 61.0, "short": 5.0})
+        check_work(audit.work, {JobId("long"): 61.0, JobId("short"): 5.0})

@@ -345,7 +345,10 @@ def test_a_deadline_in_the_past_is_planned_with_and_told(typed: Type, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--gpus", 9], "job 'true' could never run here: it needs 9 GPUs, and the largest"),
+        (
+            ["--gpus", 9],
+            "job 'true' could never run here: it needs 9 GPUs on one node, and the largest",
+        ),
         (
             ["--kind", "H100"],
             "job 'true' could never run here: it needs 1 GPU of kind H100, and there is none of "

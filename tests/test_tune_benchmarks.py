@@ -52,3 +52,10 @@ def test_a_study_is_read_back_as_curves() -> None:
     found = Studied(points, startup_s=0.1, switches=2, reason="")
     assert found.curves() == {0: [0.9, 0.2], 1: [0.8]}
     assert found.to_target(0.5) == (3.0, 3)
+
+
+def test_who_starts_over_makes_the_epochs_before_once_more_each_time() -> None:
+    points = [Point(1.0, 0, 1, 0.9), Point(2.0, 1, 1, 0.8), Point(3.0, 0, 2, 0.2)]
+    resumed_at = {0: [2.5, 4.0], 1: []}
+    found = Studied(points, startup_s=0.1, switches=2, reason="", resumed_at=resumed_at)
+    assert found.started_over() == 3 + 1 + 2

@@ -22,8 +22,8 @@ def test_a_daemon_bears_years_of_history(tmp_path: Path, monkeypatch: pytest.Mon
     began = time.process_time()
     with box(tmp_path / "box") as here:
         assert here.daemon.notices.all == ()
-        assert here.service.jobs()["total"] == 0
-        assert [row["id"] for row in here.service.history(Filter(), 2)] == [
+        assert here.service.jobs().total == 0
+        assert [row.id for row in here.service.history(Filter(), 2)] == [
             str(jobs),
             str(jobs - 1),
         ]

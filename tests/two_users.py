@@ -21,7 +21,7 @@ path, method, page, body, *groups = sys.argv[1:]
 os.setgroups([int(own) for own in groups])
 os.setgid(65534)
 os.setuid(65534)
-connection = http.client.HTTPConnection("dovetail", timeout=20)
+connection = http.client.HTTPConnection("dovetail", timeout=120)
 connection.sock = socket.socket(socket.AF_UNIX)
 try:
     connection.sock.connect(path)
@@ -71,7 +71,7 @@ os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
 def call(method, page, body):
-    connection = http.client.HTTPConnection("dovetail", timeout=20)
+    connection = http.client.HTTPConnection("dovetail", timeout=120)
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(sys.argv[1])
     text = None if body is None else json.dumps(body)

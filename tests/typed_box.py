@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from waiting import until
 
 
 class Said(NamedTuple):
@@ -36,7 +37,7 @@ class Box:
             check=False,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **environment},
@@ -58,12 +59,11 @@ class Box:
         return self.submit(*options, "--", "sh", "-c", script)
 
     def until(self, job_id: str, true: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        deadline = time.monotonic() + 30
-        while True:
+        def look() -> dict[str, Any]:
             row: dict[str, Any] = self.json("show", job_id)
-            if true(row):
-                return row
-            assert time.monotonic() < deadline, row
+            return row if true(row) else {}
+
+        return until(look)
 
     def in_phase(self, job_id: str, phase: str) -> dict[str, Any]:
         return self.until(job_id, lambda row: row["phase"] == phase)

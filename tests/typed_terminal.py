@@ -10,6 +10,8 @@ import struct
 import termios
 import time
 
+from waiting import LONG_S
+
 
 class Terminal:
     def __init__(self, command: list[str], lines: int = 24, columns: int = 90) -> None:
@@ -23,8 +25,8 @@ class Terminal:
     def resize(self, lines: int, columns: int) -> None:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    def until(self, text: str, within_s: float = 20.0) -> None:
-        deadline = time.monotonic() + within_s
+    def until(self, text: str) -> None:
+        deadline = time.monotonic() + LONG_S
         while text.encode() not in self.seen:
             assert time.monotonic() < deadline, self.seen[-2000:]
             self._read(0.2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -140,7 +140,7 @@ class Catalogue:
         """The `field=value` parts of the text, each of a known field and given once."""
         name, *parts = text.split(":")
         given: dict[str, str] = {}
-        for part in parts:
+        for part in _whole_texts(parts, known):
             key, equals, value = part.partition("=")
             key = _RENAMED[key] if _RENAMED.get(key) in known and key not in known else key
             if not key:
@@ -245,6 +245,19 @@ def _doc(found: Any) -> str:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == found.__name__
     ]
     return (told[0] if told else "") or ""
+
+
+def _whole_texts(parts: Iterable[str], known: Mapping[str, Field[Any]]) -> list[str]:
+    """A text may have colons of its own (`image=registry:5000/train:2`): what has no `=` goes on with
+    it."""
+    whole: list[str] = []
+    for part in parts:
+        before = known.get(whole[-1].partition("=")[0]) if whole else None
+        if before is not None and before.type in (str, "str") and part and "=" not in part:
+            whole[-1] += f":{part}"
+        else:
+            whole.append(part)
+    return whole
 
 
 def within(text: str) -> str:

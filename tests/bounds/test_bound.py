@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import process_time
 
 import pytest
 from click.testing import CliRunner
@@ -120,10 +120,10 @@ def test_without_a_solver_the_simple_bound_and_the_policies_are_told(
 @pytest.mark.parametrize("slot", ["0.001", "0.5"])
 def test_a_hopeless_number_of_slots_is_refused_at_once(tmp_path: Path, slot: str) -> None:
     write_instance(tmp_path, draw(Scenario(2, 20, "high", 1)))
-    began = perf_counter()
+    began = process_time()
     said = CliRunner().invoke(cli, ["bound", str(tmp_path), "--slot", slot])
     assert "variables, and 400,000 are the most; give longer slots" in str(said.exception)
-    assert perf_counter() - began < 2.0
+    assert process_time() - began < 2.0
 
 
 def test_putting_the_program_together_counts_against_the_limit(tmp_path: Path) -> None:

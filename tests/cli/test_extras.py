@@ -52,7 +52,7 @@ def typed(packages: Path, here: Path, words: str) -> subprocess.CompletedProcess
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 

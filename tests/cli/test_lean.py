@@ -45,6 +45,6 @@ finally:
 def test_commands_load_nothing_heavy(box: Box, words: list[str]) -> None:
     script = _TYPE.format(heavy=HEAVY)
     typed = [sys.executable, "-c", script, "--home", str(box.home), *words]
-    done = subprocess.run(typed, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(typed, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
     assert done.stderr.splitlines()[-1].strip() == "LOADED"

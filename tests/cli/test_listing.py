@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 
-from dovetail.cli.job_columns import expected
-from dovetail.cli.logs import start_of_lines
-from dovetail.cli.submit import merged
+from dovetail.api.forecast_row import Span
+from dovetail.cli.jobs.job_columns import expected
+from dovetail.cli.jobs.logs import start_of_lines
+from dovetail.cli.jobs.submit import merged
+from dovetail.cli.reach import Expected, ListedJob
 from dovetail.client.connection import query_text
 from dovetail.client.shell import environment
 from dovetail.text.counting import ids_text, numbers_text
 from dovetail.text.tables import Column, columns_of, cut, table
 from dovetail.text.times import about, ago
+from job_samples import a_job
 
 
 def test_times_are_told_from_now() -> None:
@@ -23,7 +26,7 @@ def test_times_are_told_from_now() -> None:
 
 
 def test_a_table_gives_room_to_what_cannot_shrink() -> None:
-    columns = [
+    columns: list[Column[dict[str, str]]] = [
         Column("ID", lambda row: row["id"]),
         Column("NAME", lambda row: row["name"], least=5),
         Column("NOTE", lambda row: row["note"], least=5),
@@ -49,13 +52,13 @@ def test_ids_and_numbers_are_told_shortly() -> None:
 
 
 def test_a_running_job_is_expected_to_end_and_a_waiting_one_to_start() -> None:
-    known = {
-        "expected_start": {"expected": time.time() + 600.4},
-        "expected_end": {"expected": time.time() + 7200.4},
-    }
-    assert expected({**known, "placement": []}) == "start in ~10 min"
-    assert expected({**known, "placement": [{"node": 0, "gpus": [0]}]}) == "end in ~2 h"
-    assert expected({"placement": []}) == ""
+    start, end = time.time() + 600.4, time.time() + 7200.4
+    known = Expected(Span(start, start, start), Span(end, end, None))
+    assert expected(ListedJob(a_job(), known)) == "start in ~10 min"
+    running = a_job(placement=[{"node": 0, "gpus": [0]}])
+    assert expected(ListedJob(running, known)) == "end in ~2 h"
+    assert expected(ListedJob(running, Expected(None, None))) == "end unknown"
+    assert expected(ListedJob(a_job())) == ""
 
 
 def test_the_last_lines_of_a_log() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.cli.job_columns import where
+from dovetail.cli.jobs.job_columns import where
+from job_samples import a_job
 from typed_box import Box
 
 
@@ -119,6 +120,6 @@ def test_a_priority_without_a_job_is_explained(box: Box, words: list[str], told:
 
 
 def test_a_job_of_processors_alone_is_on_no_gpu() -> None:
-    assert where({"placement": [{"node": 0, "gpus": []}]}) == ""
-    assert where({"placement": [{"node": 0, "gpus": [1, 2]}]}) == "on 1-2"
-    assert where({"placement": [{"node": "a", "gpus": [0]}, {"node": "b", "gpus": []}]}) == "a:0"
+    assert where(a_job(placement=[{"node": 0, "gpus": []}])) == ""
+    assert where(a_job(placement=[{"node": 0, "gpus": [1, 2]}])) == "on 1-2"
+    assert where(a_job(placement=[{"node": 3, "gpus": [0]}, {"node": 4, "gpus": []}])) == "3:0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dovetail.cli.predict import predict
+from dovetail.cli.jobs.predict import predict
 from dovetail.core.errors import BadInput
 
 HEADER = "submit_s,duration_s,gpus,user,name\n"
@@ -143,3 +143,22 @@ def test_without_scikit_learn_one_line_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     done = CliRunner().invoke(predict, ["--predictor", way, "--gpus", "1"])
     assert "pip install 'dovetail[predict]'" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("way", "answer"),
+    [
+        ("history-mean:guess_s=5", "About 1 min 41 s."),
+        ("user-estimate:guess_s=300", "About 5 min."),
+    ],
+)
+def test_every_predictor_of_the_catalogue_may_be_asked(
+    tmp_path: Path, way: str, answer: str
+) -> None:
+    said = asked(tmp_path, ROWS, "--user", "ann", "--name", "train", "--predictor", way)
+    assert said.startswith(f"{answer}\nBy {way}, because of\n")
+
+
+def test_one_that_knows_the_truth_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="the true durations, which only a simulation knows"):
+        asked(tmp_path, ROWS, "--user", "ann", "--predictor", "oracle")

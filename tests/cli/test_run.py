@@ -50,7 +50,7 @@ def test_interrupting_run_cancels_the_job(box: Box) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "cancelling job" in err
     assert box.json("history", "--name", "interrupted")[0]["phase"] == "cancelled"
@@ -67,4 +67,4 @@ def test_following_survives_a_daemon_that_is_started_anew(box: Box) -> None:
         process.stdin.close()
         assert "1 go on" in box.well("up", "--slots", 2)
         assert process.stdout.read() == b"2\n"
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0

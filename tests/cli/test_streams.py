@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from dovetail.api.job_row import StdinTaken
 from dovetail.daemon.stdin import take
-from dovetail.worlds.local import keeper
 from dovetail.worlds.local.folders import StdinRing
+from dovetail.worlds.local.keeper import feed
+from dovetail.worlds.local.keeper.feed import Feed
 from typed_box import Box
+from waiting import until
 
 
 def piped(box: Box, given: bytes, *words: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        box.command("run", *words), input=given, capture_output=True, timeout=60, check=False
+        box.command("run", *words), input=given, capture_output=True, timeout=120, check=False
     )
 
 
@@ -46,15 +48,15 @@ def test_input_is_passed_on_as_it_comes(box: Box) -> None:
             process.stdin.flush()
             assert process.stdout.readline() == b"got " + word + b"\n"
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 def test_a_job_that_reads_nothing_ends_whatever_is_still_sent(box: Box) -> None:
     command = f"yes | {' '.join(box.command('run', '--', 'head', '-n1'))}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, b"y\n")
     reading, _ = os.pipe()  # nobody ever writes to it, nor closes it
-    done = subprocess.run(box.command("run", "--", "true"), stdin=reading, timeout=30, check=False)
+    done = subprocess.run(box.command("run", "--", "true"), stdin=reading, timeout=120, check=False)
     assert done.returncode == 0
 
 
@@ -63,7 +65,7 @@ def test_without_an_input_there_is_an_empty_one(box: Box, closed: str) -> None:
     given, _, option = closed.partition(" -")
     words = box.command("run", *([f"-{option}"] if option else []), "--", "cat")
     command = f"{' '.join(words)} {given}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=30, check=False)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -107,20 +109,17 @@ def test_a_job_that_waits_takes_its_input_when_it_starts(box: Box) -> None:
 
 def test_nothing_is_left_of_an_input_when_its_job_has_ended(box: Box) -> None:
     piped(box, b"secret", "--", "cat")
-    until = time.monotonic() + 10
-    while list((box.home / "env").glob("*.stdin*")) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert list((box.home / "env").glob("*.stdin*")) == []
+    until(lambda: not list((box.home / "env").glob("*.stdin*")))
 
 
 # ------------------------------------------------------------------------------------- the ring
 
 
-def fed(path: Path, feed: keeper.Feed, most: int = 1 << 20) -> bytes:
-    feed.pump()
-    os.set_blocking(feed.reading, False)
+def fed(path: Path, reader: Feed, most: int = 1 << 20) -> bytes:
+    reader.pump()
+    os.set_blocking(reader.reading, False)
     try:
-        return os.read(feed.reading, most)
+        return os.read(reader.reading, most)
     except BlockingIOError:
         return b""
 
@@ -128,49 +127,47 @@ def fed(path: Path, feed: keeper.Feed, most: int = 1 << 20) -> bytes:
 def test_a_ring_takes_what_it_has_room_for_and_gives_it_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeper, "STDIN_BYTES", 10)
+    monkeypatch.setattr(feed, "STDIN_BYTES", 10)
     path = tmp_path / "stdin"
     sent = bytes(range(100))
     taken, came = take(StdinRing(path), 0, sent, True).taken, b""
     assert taken == 10
-    feed = keeper.Feed(str(path))
+    reader = Feed(str(path))
     while taken < 100 or len(came) < 100:
-        came += fed(path, feed)
+        came += fed(path, reader)
         taken = take(
             StdinRing(path), taken - min(taken, 3), sent[taken - min(taken, 3) :], True
         ).taken
     assert came == sent
-    assert (fed(path, feed), feed.pump()) == (b"", None)  # its end
-    assert take(StdinRing(path), 100, b"more", False) == (100, False)
-    assert keeper.Feed(str(path)).is_gone()
+    assert (fed(path, reader), reader.pump()) == (b"", None)  # its end
+    assert take(StdinRing(path), 100, b"more", False) == StdinTaken(taken=100, open=False)
+    assert Feed(str(path)).is_gone()
 
 
 def test_of_a_job_that_waits_less_is_taken(tmp_path: Path) -> None:
-    path = tmp_path / "stdin"
-    assert take(StdinRing(path), 0, bytes(5 << 20), True, has_started=False) == (4 << 20, True)
-    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True, has_started=False) == (
-        4 << 20,
-        True,
-    )
-    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True) == (5 << 20, True)
-    assert keeper.what_is_put(str(path)) == (5 << 20, 5 << 20, True)
+    path, full = tmp_path / "stdin", StdinTaken(taken=4 << 20, open=True)
+    assert take(StdinRing(path), 0, bytes(5 << 20), True, has_started=False) == full
+    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True, has_started=False) == full
+    all_taken = StdinTaken(taken=5 << 20, open=True)
+    assert take(StdinRing(path), 4 << 20, bytes(1 << 20), True) == all_taken
+    assert feed.what_is_put(str(path)) == (5 << 20, 5 << 20, True)
 
 
 def test_a_reader_that_has_gone_wants_no_more(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
-    feed = keeper.Feed(str(path))
-    os.close(feed.reading)
+    reader = Feed(str(path))
+    os.close(reader.reading)
     take(StdinRing(path), 0, b"abc", False)
-    feed.pump()
-    assert feed.pump() is None
-    assert take(StdinRing(path), 3, b"def", False) == (3, False)
+    reader.pump()
+    assert reader.pump() is None
+    assert take(StdinRing(path), 3, b"def", False) == StdinTaken(taken=3, open=False)
 
 
 def test_an_input_whose_sender_is_long_gone_ends(tmp_path: Path) -> None:
     path = tmp_path / "stdin"
     take(StdinRing(path), 0, b"abc", False)
-    feed = keeper.Feed(str(path))
-    assert (fed(path, feed), feed.pump() is None) == (b"abc", False)
+    reader = Feed(str(path))
+    assert (fed(path, reader), reader.pump() is None) == (b"abc", False)
     os.utime(tmp_path / "stdin.put", (0, 0))
-    feed.pump()
-    assert feed.pump() is None
+    reader.pump()
+    assert reader.pump() is None

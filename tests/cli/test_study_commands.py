@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dovetail.api.study_row import StudyPage
 from study_daemon import StudyDaemon, serving
 from study_samples import a_study, a_trial, in_the_middle
 from typed_terminal import Terminal
@@ -32,17 +34,17 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def at(steps: int, **more: Any) -> dict[str, Any]:
+def at(steps: int, **more: Any) -> StudyPage:
     """Two trials, the first so far."""
     return a_study([a_trial(0, steps, "running"), a_trial(1)], age_s=2.0 * steps, **more)
 
 
-def closed(reason: str = "all done") -> dict[str, Any]:
+def closed(reason: str = "all done") -> StudyPage:
     trials = [a_trial(0, 27, "done"), a_trial(1, 27, "done")]
     return a_study(trials, state="closed", reason=reason, age_s=61.0)
 
 
-def hopeless() -> dict[str, Any]:
+def hopeless() -> StudyPage:
     failed = [a_trial(0, 0, "failed", reason="exit code 1")]
     return a_study(failed, state="closed", reason="no trial is left", age_s=3.0)
 
@@ -105,7 +107,7 @@ def test_a_study_that_found_nothing_ends_with_1(file: Path, home: Path) -> None:
 
 
 def test_a_metric_that_is_never_finite_is_not_said_to_be_missing(file: Path, home: Path) -> None:
-    never = {**hopeless(), "trials": [{**a_trial(0, 1, "done"), "points": [[1, None, 0.5]]}]}
+    never = replace(hopeless(), trials=[a_trial(0, 1, "done", points=[[1, None, 0.5]])])
     with serving(StudyDaemon(at(0), never), home) as box:
         assert "No trial reported a finite val_loss;" in box("tune", file).out
 
@@ -133,7 +135,7 @@ def test_ctrl_c_leaves_the_study_alone_and_says_how_to_come_back(file: Path, hom
         typed = subprocess.Popen(box.command("tune", file), text=True, stdout=-1, stderr=-1)
         until(lambda: len(daemon.asked) > 2)
         typed.send_signal(signal.SIGINT)
-        _, err = typed.communicate(timeout=20)
+        _, err = typed.communicate(timeout=120)
     assert typed.returncode == 1
     assert err == (
         f"Study digits goes on. Come back: dovetail --home {home} study show digits --watch\n"
@@ -270,7 +272,7 @@ def test_what_is_anothers_is_refused_in_words_that_name_the_owner(
     home: Path, tmp_path: Path
 ) -> None:
     """The daemon hides the metric's name and every value: see its `sight`."""
-    trials = [{**own, "points": [], "best": None} for own in in_the_middle()["trials"]]
+    trials = [replace(own, points=[], best=None) for own in in_the_middle().trials]
     hidden = a_study(trials, metric="", best=None)
     with serving(StudyDaemon(hidden), home) as box:
         for typed in (["best", "digits"], ["report", "digits", "-o", tmp_path / "page.html"]):
@@ -330,5 +332,5 @@ def test_looking_at_studies_loads_nothing_heavy(home: Path) -> None:
     with serving(StudyDaemon(in_the_middle()), home) as box:
         for words in (["list"], ["show", "digits", "--curves"], ["best", "digits"]):
             typed = [sys.executable, "-c", script, *box.command("study", *words)[3:]]
-            done = subprocess.run(typed, check=True, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(typed, check=True, capture_output=True, text=True, timeout=120)
             assert done.stdout.splitlines()[-1] == "END"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from study_samples import a_row, in_the_middle
+from dovetail.api.wire import plain
+from dovetail.daemon.studies.rows import row_in
+from study_samples import in_the_middle
 from typed_box import Box
 
 FILE = """
@@ -40,12 +42,12 @@ def test_tune_follows_a_real_study_to_its_end(told: list[str]) -> None:
 
 def test_made_up_studies_have_the_fields_of_real_ones(box: Box, told: list[str]) -> None:
     page = json.loads(box.well("study", "show", "tiny", "--json"))
-    made_up = in_the_middle()
+    made_up = plain(in_the_middle())
     assert kinds(made_up).items() <= kinds(page).items()
     assert kinds(made_up["trials"][0]) == kinds(page["trials"][0])
     assert kinds(made_up["best"]) == kinds(page["best"])
     rows = json.loads(box.well("study", "list", "--json"))
-    assert kinds(a_row(made_up)) == kinds(rows[0])
+    assert kinds(plain(row_in(in_the_middle()))) == kinds(rows[0])
 
 
 def kinds(value: dict[str, Any]) -> dict[str, type]:
@@ -96,5 +98,5 @@ def test_tune_waits_for_a_daemon_that_went_away_and_says_so(
     assert said.startswith("What runs goes on, but no daemon answers at")
     assert said.endswith(f"dovetail --home {box.home} up. Waiting 10 min for it.\n")
     box.well("up")
-    out, _ = typed.communicate(timeout=40)
+    out, _ = typed.communicate(timeout=120)
     assert (typed.returncode, "all trials are done" in out) == (0, True)

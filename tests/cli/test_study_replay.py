@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from dovetail.tune.rules.registry import BUILTIN
+from dovetail.tune.rules import BUILTIN
 from typed_here import Said, Type, typing
 
 KEYS = [

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dovetail.cli.study_follow import ending, new_best
-from dovetail.cli.study_view import StudyScene, best_lines, curves, details, frame, trials_table
+from dovetail.api.study_row import BestTrial, StudyPage
+from dovetail.cli.studies.study_follow import ending, new_best
+from dovetail.cli.studies.study_view import (
+    StudyScene,
+    best_lines,
+    curves,
+    details,
+    frame,
+    trials_table,
+)
 from dovetail.client.study_rows import (
     STUDIES,
     counts_text,
@@ -16,11 +25,13 @@ from dovetail.client.study_rows import (
     promising_first,
     value_text,
 )
+from dovetail.daemon.studies.rows import row_in
 from dovetail.text.tables import STYLES, columns_of, table
 from golden_text import is_golden
-from study_samples import OPENED, a_row, a_study, a_trial, in_the_middle
+from study_samples import OPENED, a_study, a_trial, in_the_middle
 
 NOW = OPENED + 190
+BEST = BestTrial(trial=0, value=0.5, step=1.0, settings={"\x1b[2J": "\n"})
 
 
 @pytest.fixture(autouse=True)
@@ -32,19 +43,19 @@ def _in_greenwich(monkeypatch: pytest.MonkeyPatch) -> Any:
     time.tzset()
 
 
-def closed(**more: Any) -> dict[str, Any]:
+def closed(**more: Any) -> StudyPage:
     said = {"state": "closed", "reason": "target reached", "target": 0.2, "reached_s": 61.0}
     return in_the_middle(**{**said, **more})
 
 
-def with_odd_values() -> dict[str, Any]:
-    points = [[1, 0.9, 2.0], [2, "NaN", 4.0], [3, "Infinity", 6.0]]
-    diverged = a_trial(0, 3, "paused", points=points, value="Infinity", best=0.9)
-    never = a_trial(1, 1, "paused", points=[[1, "NaN", 2.0]], value="NaN", best=None)
+def with_odd_values() -> StudyPage:
+    points = [[1, 0.9, 2.0], [2, None, 4.0], [3, None, 6.0]]
+    diverged = a_trial(0, 3, "paused", points=points, value=None, best=0.9)
+    never = a_trial(1, 1, "paused", points=[[1, None, 2.0]], value=None, best=None)
     return a_study([diverged, never, a_trial(2, 5, "running")])
 
 
-def empty() -> dict[str, Any]:
+def empty() -> StudyPage:
     return a_study([])
 
 
@@ -58,9 +69,9 @@ def test_a_study_is_shown_as_it_was_when_somebody_looked() -> None:
 
 def test_studies_are_listed_as_they_were_when_somebody_looked() -> None:
     rows = [
-        a_row(in_the_middle()),
-        a_row(closed(name="a-study-with-a-very-long-name", policy="asha-promote:rungs=1/3/9/27")),
-        a_row(a_study([], name="fresh", state="stopped")),
+        row_in(in_the_middle()),
+        row_in(closed(name="a-study-with-a-very-long-name", policy="asha-promote:rungs=1/3/9/27")),
+        row_in(a_study([], name="fresh", state="stopped")),
     ]
     is_golden("study/list.txt", "\n".join(table(STUDIES, rows, room=100)))
 
@@ -77,7 +88,7 @@ _SIZES = ((100, 40), (80, 24), (50, 16))
 @pytest.mark.parametrize(
     "study", [in_the_middle(), closed(), with_odd_values(), empty(), in_the_middle(state="stopped")]
 )
-def test_a_frame_fits_any_terminal(study: dict[str, Any]) -> None:
+def test_a_frame_fits_any_terminal(study: StudyPage) -> None:
     for columns, lines in ((200, 60), (100, 30), (80, 24), (40, 10), (20, 5), (5, 2)):
         for colours in (False, True):
             drawn = frame(StudyScene(study, away="gone " * 50), columns, lines, NOW, colours)
@@ -98,8 +109,8 @@ def test_nothing_that_a_study_calls_itself_steers_the_terminal() -> None:
     study = a_study(trials, name=evil, metric=evil, policy=evil, user=evil, reason=evil)
     said = [
         *frame(StudyScene(study, away=evil), 100, 40, NOW, False), *details(study, NOW),
-        *best_lines(study), *ending(study), new_best(study, study), *curves(study, (80, 20), False),
-        *table(STUDIES, [a_row(study)], room=100), *trials_table(study, None, 100, False),
+        *best_lines(study), *ending(study), new_best(evil, study, BEST), *curves(study, (80, 20), False),
+        *table(STUDIES, [row_in(study)], room=100), *trials_table(study, None, 100, False),
     ]  # fmt: skip
     assert not any("\x1b" in line or "\n" in line for line in said)
 
@@ -118,8 +129,8 @@ def test_what_a_switch_takes_is_not_told_before_one_was_measured() -> None:
 def test_every_trial_is_in_a_count() -> None:
     study = a_study([a_trial(0, 3, "paused"), a_trial(1, 3, "paused"), a_trial(2), a_trial(3)])
     assert counts_text(study) == "0 of 4 trials done, 2 paused, 2 not begun"
-    assert counts_text({**study, "planned": 6}) == "0 of 6 trials done, 2 paused, 4 not begun"
-    assert counts_text(a_row(study)) == counts_text(study)
+    assert counts_text(replace(study, planned=6)) == "0 of 6 trials done, 2 paused, 4 not begun"
+    assert counts_text(row_in(study)) == counts_text(study)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 24])
@@ -176,16 +187,16 @@ def test_trials_that_say_nothing_are_warned_of(quiet: dict[str, Any], told: str)
 
 def test_values_that_are_no_numbers_are_told_and_come_last() -> None:
     study = with_odd_values()
-    assert [trial["number"] for trial in promising_first(study)] == [2, 0, 1]
+    assert [trial.number for trial in promising_first(study)] == [2, 0, 1]
     shown = trials_table(study, None, 100, False)
-    assert "inf" in shown[2]
+    assert "nan" in shown[2]
     assert "nan" in shown[3]
     assert value_text(None) == "-"
 
 
 def test_of_an_accuracy_the_highest_is_most_promising() -> None:
     study = in_the_middle(direction="max")
-    values = [trial["best"] for trial in promising_first(study) if trial["best"] is not None]
+    values = [trial.best for trial in promising_first(study) if trial.best is not None]
     assert values == sorted(values, reverse=True)
 
 
@@ -208,7 +219,8 @@ def test_a_study_ended_well_if_it_closed_with_something_to_show() -> None:
 
 def test_best_settings_are_told_in_full() -> None:
     study = in_the_middle()
-    study["best"]["settings"] = {"lr": 0.0041968326979037966, "nesterov": True}
+    assert study.best is not None
+    study.best.settings = {"lr": 0.0041968326979037966, "nesterov": True}
     assert best_lines(study) == [
         "val_loss 0.1979 by trial 0 at step 27 of study digits (still open)",
         "  lr        0.0041968326979037966",

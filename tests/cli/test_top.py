@@ -7,8 +7,13 @@ import signal
 import time
 from typing import Any
 
-from dovetail.cli.top_screen import TopScene, frame
+from dovetail.api.forecast_row import Span
+from dovetail.api.job_row import JobRow, Jobs
+from dovetail.api.machine_row import Gpu, NodeRow, Occupant
+from dovetail.cli.daemon.top_screen import TopScene, frame
+from dovetail.cli.reach import Expected, ListedJob
 from dovetail.text.tables import columns_of
+from job_samples import a_job
 from typed_box import Box
 from typed_terminal import Terminal
 
@@ -48,15 +53,9 @@ def test_top_without_a_daemon_does_not_touch_the_terminal(tmp_path: Any) -> None
     os.close(terminal.fd)
 
 
-def _row(number: int, **more: Any) -> dict[str, Any]:
-    row = {
-        "id": str(number), "name": "名前-\x1b[31m" * 9, "user": "ada", "tenant": "", "group": "",
-        "phase": "queued", "exit_code": None, "gpus": 1, "share": 1.0, "kinds": [], "priority": 0.0,
-        "preemptions": 0, "attempts": 0, "submitted_at": 0.0, "started_at": None, "ended_at": None,
-        "run_s": 0.0, "placement": [], "last_report": None, "reason": "because " * 9, "after": [],
-        "time_limit_s": None, "deadline": None,
-    }  # fmt: skip
-    return {**row, **more}
+def _row(number: int, **more: Any) -> JobRow:
+    said = {"name": "名前-\x1b[31m" * 9, "reason": "because " * 9}
+    return a_job(id=str(number), **{**said, **more})
 
 
 def _visible(line: str) -> str:
@@ -66,20 +65,22 @@ def _visible(line: str) -> str:
 
 
 def test_a_frame_fits_any_terminal_and_jobs_cannot_steer_it() -> None:
-    own = {"job": "1", "name": "x" * 99, "user": "ada", "share": 0.5}
+    own = Occupant(job="1", name="x" * 99, user="ada", share=0.5)
     gpus = [
-        {"index": i, "uuid": None, "jobs": [own, own] if i % 2 else [], "strangers": i == 2}
+        Gpu(index=i, uuid=None, jobs=[own, own] if i % 2 else [], strangers=i == 2)
         for i in range(16)
     ]
-    node = {"id": "box", "kind": "H100", "gpus": gpus, "free": 3, "up": True}
+    node = NodeRow(
+        id="box", kind="H100", gpus=gpus, free=3, up=True, open=True, gpu_memory_gb=80.0,
+        gpu_watts=700.0, cpus=None, memory_gb=None,
+    )  # fmt: skip
     report = {"at": 0.0, "step": 1e9, "metrics": {"loss\x1b[2J": 0.5, "other": "NaN"}}
     placed = [{"node": 0, "gpus": [1]}]
-    running = _row(
-        1, phase="running", run_s=5.0, placement=placed, last_report=report,
-        expected_end={"expected": time.time() + 60, "low": None, "high": None},
-    )  # fmt: skip
-    rows = [running, *map(_row, range(2, 99))]
-    found = {"running": 1, "waiting": 5000, "policy": "srtf", "trouble": "", "total": 5001}
+    running = _row(1, phase="running", run_s=5.0, placement=placed, last_report=report)
+    end = time.time() + 60
+    rows = [ListedJob(running, Expected(None, Span(end, end, None)))]
+    rows += [ListedJob(_row(number)) for number in range(2, 99)]
+    found = Jobs(jobs=[], running=1, waiting=5000, policy="srtf", trouble="", total=5001, notices=0)
     for columns, lines in ((200, 60), (100, 30), (80, 24), (40, 10), (20, 5), (5, 2)):
         drawn = frame(TopScene(found, [node], rows, away="gone"), columns, lines, time.time())
         assert len(drawn) <= lines

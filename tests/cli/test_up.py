@@ -6,12 +6,11 @@ import json
 import os
 import socket
 import stat
-import time
 from collections.abc import Callable
 from pathlib import Path
-from time import sleep
 
 from typed_box import Box
+from waiting import until
 
 
 def test_without_a_daemon_every_command_says_how_to_start_one(
@@ -69,7 +68,7 @@ def test_a_start_that_is_refused_has_started_no_job(
     second = box.sh(f"touch {tmp_path}/ran")
     box.well("down")
     (tmp_path / "go").touch()
-    sleep(1.5)  # the first one ends, and its slot is free
+    until((tmp_path / "home" / "runs" / first / "1" / "exit.json").exists)  # its slot is free
     for wrong in (["--listen", "0.0.0.0:7799"], ["--listen", "127.0.0.1:0", "--tls-cert", "no"]):
         assert box("up", *wrong).code == 1
     assert not (tmp_path / "ran").exists()
@@ -83,13 +82,13 @@ def test_jobs_go_on_while_there_is_no_daemon(
 ) -> None:
     box = make_box(tmp_path / "home")
     box.well("up", "--slots", 1)
-    job = box.sh(f"sleep 4; echo done > {tmp_path}/result; exit 5")
+    job = box.sh(f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exit 5")
     waits = box.sh("echo later")
     box.in_phase(job, "running")
     out = box.well("down")
     assert "1 job still running, 1 waiting" in out
-    while not (tmp_path / "result").exists():
-        time.sleep(0.05)
+    (tmp_path / "go").touch()
+    until((tmp_path / "home" / "runs" / job / "1" / "exit.json").exists)
     box.well("up", "--slots", 1)
     assert box("wait", job, waits).code == 3
     assert box.json("show", job)["exit_code"] == 5
@@ -102,8 +101,7 @@ def test_down_cancels_if_told_to(tmp_path: Path, make_box: Callable[[Path], Box]
     pid_file = tmp_path / "pid"
     job = box.sh(f"echo $$ > {pid_file}; exec sleep 60")
     box.in_phase(job, "running")
-    while not (pid_file.exists() and pid_file.read_text().strip()):
-        time.sleep(0.05)
+    until(lambda: pid_file.exists() and pid_file.read_text().strip())
     assert box.well("down", "--cancel") == "Cancelled 1 job.\nDovetail is down.\n"
     assert not os.path.exists(f"/proc/{pid_file.read_text().strip()}")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.cli.whatif import _times
+from dovetail.api.forecast_row import Span
+from dovetail.api.whatif_row import OthersTold, OutcomeTold
+from dovetail.cli.jobs.whatif import _times
 from typed_box import Box
 
 DESCRIBED = "name: net\nrun: python train.py\nestimate: 30m\nresources: {gpus: 2}\n"
@@ -51,11 +53,18 @@ def test_a_command_with_the_options_of_submit_is_answered_for(box: Box) -> None:
 
 def test_an_end_that_may_come_before_the_latest_start_is_told_as_so_long_after_it() -> None:
     now = 1_700_000_000.0
-    start = {"expected": now, "low": now - 60, "high": now + 3600}
-    apart = {"expected": now + 7200, "low": now + 3600, "high": now + 9000}
-    over = {"expected": now + 600, "low": now + 300, "high": now + 4000}
-    assert "after that" not in _times({"start": start, "end": apart}, now)
-    assert " and end 10 min after that: " in _times({"start": start, "end": over}, now)
+    apart = _ends(Span(now + 7200, now + 3600, now + 9000), now)
+    over = _ends(Span(now + 600, now + 300, now + 4000), now)
+    assert "after that" not in _times(apart, now)
+    assert " and end 10 min after that: " in _times(over, now)
+
+
+def _ends(end: Span, now: float) -> OutcomeTold:
+    start, others = Span(now, now - 60, now + 3600), OthersTold(later=0, most_s=0.0, job=None)
+    return OutcomeTold(
+        *("as asked", "", None), start=start, end=end, late_s=None, in_time=None, cost=None,
+        others=others, rests_on="",
+    )  # fmt: skip
 
 
 def test_nothing_is_submitted(box: Box) -> None:

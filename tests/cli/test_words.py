@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 from dovetail.catalogue import settable
-from dovetail.cli.job_details import _preemptions
-from dovetail.cli.study_follow import ending
+from dovetail.cli.jobs.job_details import _preemptions
+from dovetail.cli.studies.study_follow import ending
 from dovetail.policies import registry
+from job_samples import a_job
 from study_samples import a_study, a_trial
 
 
 def typed(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dovetail.cli.main", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_dovetail_alone_shows_the_first_commands() -> None:
@@ -53,6 +54,6 @@ def test_a_time_slice_has_one_name_and_the_old_one_is_still_read() -> None:
 
 def test_a_job_that_gave_way_by_being_ended_is_told_without_a_rung() -> None:
     how = {"rung": "", "save_s": 2.0, "restore_s": None, "parked_bytes": 0}
-    assert _preemptions({"preemptions": 1, "preemption": how}) == "1, the last: saved in 2 s"
-    named = {"preemptions": 3, "preemption": {**how, "rung": "freeze"}}
+    assert _preemptions(a_job(preemptions=1, preemption=how)) == "1, the last: saved in 2 s"
+    named = a_job(preemptions=3, preemption={**how, "rung": "freeze"})
     assert _preemptions(named) == "3, the last by freeze: saved in 2 s"

@@ -16,11 +16,34 @@ from typing import Any
 import pytest
 
 import dovetail
+from dovetail.api.study_row import StudyOpen, TrialRow
+from dovetail.api.wire import plain
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.jobfiles.study_model import StudySpec, expand, read_study
 from dovetail.tune import Choice, Float, Integer, sampling, tune, worker
 
 SOURCES = str(Path(dovetail.__file__).parents[1])
+
+
+_NUMBERS = ("done", "running", "paused", "failed", "stopped", "switches", "gpu_hours", "age_s")
+_NOT_SAID = ("target", "reached_s", "at_once", "deadline", "budget")
+_OTHERS: dict[str, Any] = {  # of a study, besides what these tests look at
+    **dict.fromkeys(_NUMBERS, 0),
+    **dict.fromkeys(_NOT_SAID),
+    "id": "s1",
+    "reason": "",
+    "user": "ann",
+    "policy": "default",
+    "metric": "loss",
+    "direction": "min",
+    "steps": 1,
+    "report_every": 1,
+    "sampler": "random",
+    "seed": 0,
+    "opened_at": 0.0,
+    "switch": {"seconds": 0.0, "rung": ""},
+    "suspended_bytes": 0,
+}
 
 
 class StandIn(socketserver.UnixStreamServer):
@@ -36,14 +59,21 @@ class StandIn(socketserver.UnixStreamServer):
     def open(self, asked: dict[str, Any]) -> dict[str, Any]:
         self.asked, spec = asked, read_study(asked["spec"])
         trials = [self._trial(spec, asked, number) for number in range(spec.planned)]
-        told = [own for own in trials if own["best"] is not None]
+        told = [own for own in trials if own.best is not None]
         choose = min if spec.direction == "min" else max
-        best = choose(told, key=lambda own: own["best"]) if told else None
-        self.study = {"id": "s1", "name": spec.title, "reason": "", "trials": trials}
-        self.study["best"] = best and {"trial": best["number"], "value": best["best"]}
-        return {"study": "s1", "name": spec.title, "trials": [own["job"] for own in trials]}
+        best = choose(told, key=lambda own: own.best or 0.0) if told else None
+        self.study = {
+            **_OTHERS,
+            "name": spec.title,
+            "trials": [plain(own) for own in trials],
+            "best": best and {"trial": best.number, "value": best.best, "step": 1, "settings": {}},
+        }
+        jobs = [own.job for own in trials]
+        opened = StudyOpen(study="s1", name=spec.title, planned=spec.planned, trials=jobs)
+        found: dict[str, Any] = plain(opened)
+        return found
 
-    def _trial(self, spec: StudySpec, asked: dict[str, Any], number: int) -> dict[str, Any]:
+    def _trial(self, spec: StudySpec, asked: dict[str, Any], number: int) -> TrialRow:
         settings = sampling.make(spec.sampler, spec.seed, spec.trials).suggest(
             spec.space, number, ()
         )
@@ -58,17 +88,21 @@ class StandIn(socketserver.UnixStreamServer):
                 words, env=variables, cwd=asked["workdir"], stdout=file, stderr=file, check=False
             )
         lines = reports.read_text().splitlines() if reports.exists() else []
-        points = [[own["step"], own[spec.metric], 0.0] for own in map(json.loads, lines)]
+        points = [(float(own["step"]), own[spec.metric], 0.0) for own in map(json.loads, lines)]
         values = [value for _, value, _ in points]
         choose = min if spec.direction == "min" else max
-        return {
-            "number": number,
-            "job": str(number),
-            "state": "failed" if done.returncode else "done",
-            "settings": settings,
-            "points": points,
-            "best": choose(values) if values else None,
-        }
+        return TrialRow(
+            number=number,
+            job=str(number),
+            state="failed" if done.returncode else "done",
+            settings=dict(settings),
+            steps=len(points),
+            value=values[-1] if values else None,
+            best=choose(values) if values else None,
+            points=points,
+            stints=[],
+            reason="",
+        )
 
     def look(self) -> dict[str, Any]:
         self.looks += 1

@@ -15,7 +15,7 @@ from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.learned import Followed, Learned
 from dovetail.testing import (
     Paused,
-    Run,
+    PolicyRun,
     World,
     check_ends_and_laws,
     check_purity,
@@ -72,7 +72,7 @@ def test_what_was_learned_is_there_after_a_restart(text: str) -> None:
     learned, afresh = Learned(way), Learned(way)
     decider = make(policy, PLACEMENTS["consolidated"], Knowledge({way: learned}, way))
     state = State(1000)
-    done = go_on(Paused(world().cluster(), TURNS), decider, Run(state))
+    done = go_on(Paused(world().cluster(), TURNS), decider, PolicyRun(state))
     copy = State(1000)
     for entry in read(done.text.splitlines()):
         copy.record(entry)

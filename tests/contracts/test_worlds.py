@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from chances import CHANCES
 from dovetail.core.entries import NodeJoined, Submitted
 from dovetail.core.journal import Journal
 from dovetail.core.loop import Backend, refuse_unplaceable
@@ -15,7 +15,7 @@ from dovetail.policies.queueing import FifoSkip
 from dovetail.testing import World, random_world
 
 BACKENDS: dict[str, Callable[[World], Backend]] = {"simulated": World.cluster}
-WORLDS = st.randoms(use_true_random=False).map(random_world)
+WORLDS = CHANCES.map(random_world)
 every_backend = pytest.mark.parametrize("name", BACKENDS)
 
 

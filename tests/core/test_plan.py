@@ -6,6 +6,7 @@ from dovetail.core.entries import (
     NodeDraining,
     NodeJoined,
     Preempt,
+    Saved,
     Start,
     Submitted,
     TenantSet,
@@ -57,6 +58,26 @@ def test_a_stop_is_taken_back_where_the_job_holds_less_than_it_asked_for() -> No
     plan.stop(state.tracks[JobId("b")])
     assert plan.keep(state.tracks[JobId("b")])
     assert plan.actions == []
+
+
+def test_gpus_that_are_kept_for_a_job_take_their_part_of_its_cpus() -> None:
+    """All of its CPUs would be more than the node has: then a stop could not be taken back."""
+    state = State()
+    state.record(NodeJoined(0.0, Node("n0", 8, cpus=16.0, memory_gb=64.0)))
+    state.record(NodeJoined(0.0, Node("n1", 8, cpus=16.0, memory_gb=64.0)))
+    state.record(Submitted(0.0, job("runs", 6, cpus=10.0)))
+    state.record(Start(JobId("runs"), placement((0, 0b111111))))
+    state.record(Submitted(0.0, job("gang", 12, cpus=24.0, memory_gb=48.0)))
+    runs, gang = (state.tracks[JobId(name)] for name in ("runs", "gang"))
+
+    plan = Plan(state, consolidated)
+    plan.reserve(placement((0, 0b11000000)), gang)
+    assert (plan.room.cpus[0], plan.room.memory_gb[0]) == (2.0, 56.0)
+    plan.stop(runs)
+    assert plan.keep(runs)
+    assert plan.actions == []
+    state.settle()
+    assert state.room.cpus[0] == 6.0
 
 
 def test_shared_gpus_are_freed_by_the_last_that_is_stopped() -> None:
@@ -156,3 +177,19 @@ def test_a_rule_of_somebody_else_is_not_trusted() -> None:
     plan = Plan(state, lambda room, shape: room.single(1, 0b11))
     with pytest.raises(IllegalEntry, match=r"'a' at t=0: .* for tenant 'them' alone"):
         plan.start(state.tracks[JobId("a")])
+
+
+def test_a_suspended_job_goes_on_where_its_processes_are_if_there_is_room() -> None:
+    state = State()
+    for name in ("n0", "n1"):
+        state.record(NodeJoined(0.0, Node(name, 2)))
+    state.record(Submitted(0.0, job("a")))
+    state.record(Start(JobId("a"), placement((1, 1))))
+    state.record(Preempt(JobId("a")))
+    a = state.tracks[JobId("a")]
+    assert Plan(state, consolidated).place(a) == placement((0, 1))  # it has ended there, or will
+    state.record(Saved(1.0, JobId("a"), "freeze", 0.1, 1000, True))
+    assert Plan(state, consolidated).place(a) == placement((1, 1))
+    state.record(Submitted(1.0, job("b", gpus=2)))
+    state.record(Start(JobId("b"), placement((1, 3))))
+    assert Plan(state, consolidated).place(a) == placement((0, 1))

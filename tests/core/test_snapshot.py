@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chances import CHANCES
 from dovetail.core.entries import (
     Amended,
     Finished,
@@ -37,7 +38,7 @@ from dovetail.testing import (
     run_world,
 )
 
-WORLDS = st.randoms(use_true_random=False).map(random_world)
+WORLDS = CHANCES.map(random_world)
 FORGOTTEN = ("ended", "shapes", "capacity")  # of long ago, or numbered anew
 
 

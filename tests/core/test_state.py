@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dovetail.core.entries import (
+    Amended,
     Cancelled,
     Failed,
     Finished,
@@ -128,6 +129,10 @@ ILLEGAL: dict[str, tuple[JournalEntry, list[str]]] = {
     "refusing a job that has ended": (Refuse(JobId("over"), "no"), ["'over'"]),
     "promoting a job that runs": (Promote(JobId("runs")), ["'runs'"]),
     "resizing a job that waits": (Resize(JobId("waits"), placement((0, 15))), ["'waits'"]),
+    "a job that joins a group later": (
+        Amended(6.0, job("waits", 4, group="s1", member=0)),
+        ["'waits'", "group", "t=6"],
+    ),
     "moving a running job": (Resize(JobId("runs"), placement((0, 7))), ["'runs'", "preempt it"]),
     "time that runs backwards": (Woke(4.0), ["4.0", "5.0"]),
     "a job submitted twice": (Submitted(6.0, job("runs")), ["'runs'", "twice"]),
@@ -192,6 +197,18 @@ def test_the_state_refuses_more_than_a_tenants_quota() -> None:
     state.record(Submitted(6.0, job("more", tenant="us")))
     with pytest.raises(IllegalEntry, match=r"'more'.*holds 2.*quota of 2"):
         state.record(Start(JobId("more"), placement((2, 1))))
+
+
+def test_gpus_that_a_tenant_had_before_its_quota_count_in_it() -> None:
+    state = busy_state()  # another tenant has a quota already
+    state.record(Submitted(6.0, job("early", 2, tenant="later")))
+    state.record(Start(JobId("early"), placement((0, 0b1100))))
+    state.record(TenantSet(7.0, Tenant("later", 2.0)))
+    state.record(Submitted(8.0, job("late", 1, tenant="later")))
+    with pytest.raises(IllegalEntry, match=r"'late'.*holds 2.*quota of 2"):
+        state.record(Start(JobId("late"), placement((2, 1))))
+    state.record(Finished(9.0, JobId("early")))
+    assert state.room.held["later"] == 0.0
 
 
 def test_a_job_without_gpus_must_be_on_a_node() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dovetail.core.errors import BadInput
-from dovetail.daemon.http.access import Access, Peer, listen_at, listen_on, peer_of, token_in
+from dovetail.daemon.http.access import Peer, SocketAccess, listen_at, listen_on, peer_of, token_in
 from dovetail.daemon.users import system_accounts as accounts
 from two_users import NOBODY, as_root, call_as_nobody
 
@@ -48,11 +48,11 @@ def test_the_kernel_says_who_is_at_the_other_end() -> None:
     one, other = socket.socketpair()
     with one, other:
         assert peer_of(one) == Peer(os.geteuid(), os.getegid(), tuple(os.getgroups()))
-    own = Access(1000)
+    own = SocketAccess(1000)
     assert own.of_peer(Peer(1001, 7)) is None
     assert own.of_peer(Peer(1000, 7)) is not None
     assert own.of_peer(Peer(0, 7)) is not None
-    shared = Access(0, shared=True).of_peer(Peer(1001, 7))
+    shared = SocketAccess(0, shared=True).of_peer(Peer(1001, 7))
     assert shared is not None
     assert not shared.admin
 
@@ -117,19 +117,18 @@ def test_on_a_shared_box_others_submit_and_look_but_only_owners_change(
     own = answer["ids"][0]
     row = live.wait_for(own, "running", "failed")
     assert (status, row["phase"], row["user"]) == (201, "running", "nobody")
-    assert nobody("POST", "/v1/jobs/cancel", {"mine": True})[1] == {"ids": [own]}
+    assert nobody("POST", "/v1/jobs/cancel", {"mine": True})[1]["ids"] == [own]
     assert live.get(f"/v1/jobs/{job_id}")["phase"] == "running"
     assert live.text(f"/v1/jobs/{own}/log") == f"{NOBODY}\n"
     live.close()
 
 
 @as_root
-def test_a_group_that_does_not_exist_is_told(
-    start: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(AssertionError, match="it did not start"):
+def test_a_group_that_does_not_exist_is_told(start: Any, tmp_path: Path) -> None:
+    with pytest.raises(
+        AssertionError, match="there is no group 'no-such-group' to open the socket"
+    ):
         start(tmp_path, system=True, group="no-such-group")
-    assert "there is no group 'no-such-group' to open the socket" in capfd.readouterr().err
 
 
 @as_root
@@ -154,7 +153,7 @@ def test_over_the_network_only_the_token_opens(start: Any, tmp_path: Path) -> No
     token = (tmp_path / "token").read_text().strip()
 
     def status(**headers: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", "/v1/health", headers=headers)
         answer = connection.getresponse()
         answer.read()
@@ -216,6 +215,6 @@ def test_nobody_gets_past_limits_by_the_numbers_that_are_lent_to_them(
     lent = tmp_path / "subuid"
     lent.write_text("ann:3000000000:65536\nnot a line\nbob:x:1\nroot:0:10\n")
     monkeypatch.setattr(accounts, "SUBORDINATE", lent)
-    shared = Access(daemon_uid=0, shared=True)
+    shared = SocketAccess(daemon_uid=0, shared=True)
     for uid, may_come in ((3000000000, False), (3000065535, False), (3000065536, True), (0, True)):
         assert (shared.of_peer(Peer(uid, 5)) is not None) == may_come, uid

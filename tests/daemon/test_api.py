@@ -12,6 +12,7 @@ import pytest
 
 from dovetail.daemon.http import app as api
 from dovetail.traces import read
+from waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -193,7 +194,7 @@ def test_a_log_is_read_as_a_whole_or_from_its_tail(live: Any) -> None:
 def test_that_a_log_is_not_kept_any_more_is_said(live: Any) -> None:
     job_id = live.submit("echo over")
     live.wait_for(job_id, "finished")
-    live.eventually(lambda: not (live.folder / "runs" / "live" / job_id).exists())
+    until(lambda: not (live.folder / "runs" / "live" / job_id).exists())
     shutil.rmtree(live.folder / "runs" / job_id)
     status, told = live.try_to("GET", f"/v1/jobs/{job_id}/log")
     assert (status, told["error"]) == (404, f"the log of job {job_id} is not kept any more")
@@ -358,7 +359,7 @@ def test_the_daemon_stops_when_told_to_and_the_jobs_go_on(start: Any, tmp_path: 
     connection, answer = stream(live, f"/v1/jobs/{job_id}/log?follow=true")
     pid = int(answer.readline())
     assert live.ask("POST", "/v1/stop") == {"stopping": True}
-    assert live.process.wait(10) == 0
+    assert live.process.wait(120) == 0
     connection.close()
     os.kill(pid, 0)
     again = start(tmp_path)
@@ -381,13 +382,13 @@ def test_an_environment_goes_with_its_job_also_when_nobody_was_there(
     kept, ended = live.submit("sleep 60"), live.submit("true")
     live.wait_for(ended)
     environments = tmp_path / "env"
-    live.eventually(lambda: [path.stem for path in environments.iterdir()] == [kept])
+    until(lambda: [path.stem for path in environments.iterdir()] == [kept])
     live.process.kill()
     live.process.wait()
     (environments / f"{ended}.json").write_text("{}")
     (environments / "77.json").write_text("{}")
     again = start(tmp_path)
-    again.eventually(lambda: [path.stem for path in environments.iterdir()] == [kept])
+    until(lambda: [path.stem for path in environments.iterdir()] == [kept])
     again.close()
 
 

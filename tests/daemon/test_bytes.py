@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dovetail.core.entries import LimitSet
+from dovetail.core.entries import LimitSet, Reported
 from dovetail.core.model import Limit
 from dovetail.core.state import State
 from dovetail.daemon import stdin
-from dovetail.daemon.errors import NotAllowed
+from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.byte_quota import Intake
 from dovetail.daemon.users.limits import Limits
@@ -46,7 +47,7 @@ with open(os.environ["DOVETAIL_REPORT"], "w") as file:
     job = here.submit(["python3", "-c", script])
     (row,) = here.wait(job)
     assert (row["phase"], row["last_report"]["step"]) == ("finished", 49_999)
-    reported = [entry for entry in here.journal() if type(entry).__name__ == "Reported"]
+    reported = [entry for entry in here.journal() if isinstance(entry, Reported)]
     assert reported[0].step == 0
     assert len(reported) + row["last_report"]["left_out"] == 50_000
     grown = (
@@ -109,19 +110,24 @@ def test_bytes_a_day_are_allowed_and_forgotten_evenly() -> None:
     Intake(Limits(shared=False)).charge("ann", 1e12, state, 0.0)
 
 
+def taken(*sent: Any) -> tuple[int, bool]:
+    answer = stdin.take(*sent)
+    return answer.taken, answer.open
+
+
 def test_what_is_sent_to_jobs_that_wait_is_bounded_for_all_of_a_user_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten thousand may wait, and four megabytes each would fill the disk for everybody."""
     monkeypatch.setattr(stdin, "ALL_WAITING_BYTES", 10)
     first, second, third, fourth = (StdinRing(tmp_path / name) for name in "1234")
-    assert stdin.take(first, 0, b"1234567", False, False, "ann") == (7, True)
-    assert stdin.take(second, 0, b"1234567", True, False, "ann") == (3, True)
-    assert stdin.take(third, 0, b"1234567", True, False, "ann") == (0, True)
-    assert stdin.take(third, 0, b"1234567", True, False, "bob") == (7, True)
-    assert stdin.take(second, 3, b"4567", True, True, "ann") == (7, True)  # it runs by now
+    assert taken(first, 0, b"1234567", False, False, "ann") == (7, True)
+    assert taken(second, 0, b"1234567", True, False, "ann") == (3, True)
+    assert taken(third, 0, b"1234567", True, False, "ann") == (0, True)
+    assert taken(third, 0, b"1234567", True, False, "bob") == (7, True)
+    assert taken(second, 3, b"4567", True, True, "ann") == (7, True)  # it runs by now
     first.path.unlink()  # and this one has ended
-    assert stdin.take(fourth, 0, b"1234567", True, False, "ann") == (7, True)
+    assert taken(fourth, 0, b"1234567", True, False, "ann") == (7, True)
 
 
 def test_the_indices_of_an_array_are_read_once_and_not_by_each_of_its_members(

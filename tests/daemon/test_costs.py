@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dovetail import traces
+from dovetail.api.wire import plain
 from dovetail.core.entries import Finished, Paced, Start
 from dovetail.core.errors import BadInput
 from dovetail.core.journal import decode
@@ -178,7 +179,7 @@ def test_a_simulation_takes_the_same_file(
 def test_why_says_that_a_job_has_time(tmp_path: Path) -> None:
     with box(tmp_path / "home", policy="frugal", costs=costs_file(tmp_path)) as made:
         job = made.submit("true", options={"cpu": {"1": "2s"}}, deadline="+1h")
-        found = why(made.service, job)
+        found = plain(why(made.service, job))
     assert "it has time" in found["text"]
 
 

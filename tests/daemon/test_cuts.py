@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 
+from daemon_process import DaemonProcess, in_memory, killable_daemon
 from dovetail.core.errors import DovetailError
-from killed_daemon import Daemon, in_memory, killed_daemon
 from live_box import Box
 
 CUTS = int(os.environ.get("DOVETAIL_STORM_CUTS", "30"))
@@ -35,21 +35,21 @@ class Left:
 
 @pytest.fixture(scope="module")
 def left() -> Iterator[Left]:
-    with in_memory() as folder, killed_daemon(folder / "home") as daemon:
+    with in_memory() as folder, killable_daemon(folder / "home") as daemon:
         daemon.start()
         ids = [daemon.submit("exit 0", name=f"early-{i}") for i in range(4)]
         for job_id in ids:
-            daemon.wait_until(job_id, "finished")
+            daemon.wait_for(job_id, "finished")
         daemon.stop()  # a snapshot, and all of it in the file
         daemon.start()
         late = _held_jobs(daemon, "one")
-        before = (daemon.home / LOG).read_bytes()
+        before = (daemon.folder / LOG).read_bytes()
         late += _held_jobs(daemon, "two")
         daemon.kill()
-        yield Left(daemon.home, before, (*ids, *late))
+        yield Left(daemon.folder, before, (*ids, *late))
 
 
-def _held_jobs(daemon: Daemon, name: str) -> list[str]:
+def _held_jobs(daemon: DaemonProcess, name: str) -> list[str]:
     """They would end at once, if ever somebody let them run."""
     blocker = daemon.submit("sleep 1000", resources={"gpus": 2})
     ids = [daemon.submit("exit 0", name=f"{name}-{i}") for i in range(5)]
@@ -85,7 +85,7 @@ def _start(home: Path, left: Left, harms: str) -> str:
         return "refused" if "\n" not in str(error) else f"refused at length: {error}"
     try:
         told = "\n".join(here.daemon.notices.all)
-        known = {row["id"] for row in here.service.jobs()["jobs"]}
+        known = {row.id for row in here.service.jobs().jobs}
         known |= {row.job_id for row in here.daemon.reader.history()}
     finally:
         here.close()

@@ -26,7 +26,7 @@ def doors(listener: socket.socket, files: int, admin: bool = False) -> Iterator[
 def come(listener: socket.socket, kept: ExitStack) -> tuple[socket.socket | None, str]:
     """Connect: the daemon's side of it, or what they were told instead."""
     here = kept.enter_context(socket.socket(listener.family))
-    here.settimeout(5)
+    here.settimeout(120)
     here.connect(listener.getsockname())
     try:
         there, _ = listener.accept()

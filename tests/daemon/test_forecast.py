@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
+from dovetail.api.wire import plain
 from dovetail.core import snapshot, still
 from dovetail.core.entries import Held, NodeJoined, Occupied, Pinned, Start, Submitted
 from dovetail.core.loop import run
@@ -18,6 +19,7 @@ from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.copy import Likeness, said
 from dovetail.daemon.foresight.forecast import QueueForecast, made_of
+from dovetail.daemon.foresight.lookahead import StartsAndEnds
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.workload import Arrival
 from dovetail.predict.intervals import Belief, exactly
@@ -152,7 +154,7 @@ def test_who_waits_for_a_job_of_which_nothing_is_known_has_no_time() -> None:
     assert starts(found) == {"1": 4.0, "2": 4.0, "3": 64.0, "4": 94.0, "5": 104.0}
     assert found.starts[JobId("3")].low == EPOCH + 4.0  # if the one in its way ended at once
     assert found.end("1") is None
-    rows = found.rows(["1", "3"])
+    rows = plain(found.told(["1", "3"]))
     assert rows["ends"]["1"] is None
     assert rows["ends"]["3"]["expected"] == EPOCH + 94.0
     assert "how long 2 jobs (job 1, …) will take is unknown" in found.limited
@@ -160,7 +162,7 @@ def test_who_waits_for_a_job_of_which_nothing_is_known_has_no_time() -> None:
     start(state, "1", 1)
     found = forecasts.forecast(FakeService(state, "fifo"))
     assert found.start("2") is None
-    assert found.rows(["2"])["starts"] == {"2": None}
+    assert found.told(["2"]).starts == {"2": None}
 
 
 def test_a_time_limit_ends_what_would_take_longer() -> None:
@@ -226,7 +228,7 @@ def test_with_exact_beliefs_the_forecast_is_what_comes_to_pass(policy: str, seed
     beliefs = {k: exactly(_left(t, durations[k], state.now)) for k, t in state.tracks.items()}
     found = made_of(likeness, lambda at: at, beliefs)
     before, waiting = set(state.tracks), set(state.tracks) - set(state.running)
-    watch = forecasts.Watch()
+    watch = StartsAndEnds()
     state.index(watch)
     run(cluster, [halted], state)
     assert set(watch.ended) == before
@@ -244,7 +246,7 @@ def _run_a_while(cluster: Any, policy: Any, state: State, turns: int) -> None:
 
 
 def _left(track: Any, duration: Seconds, now: Seconds) -> Seconds:
-    return duration - track.executed_by(now)
+    return duration - float(track.executed_by(now))
 
 
 def _world(chance: Random) -> World:
@@ -338,7 +340,6 @@ def test_of_a_long_queue_those_are_taken_who_come_first_under_the_policy() -> No
     list(service.chosen.decide(state))
     state.settle()
     assert forecasts.forecast(service).start("urgent") is not None
-    taken: Mapping[str, Any] = likenesses.take(service).state().tracks
-    assert "2999" not in taken
+    assert JobId("2999") not in likenesses.take(service).state().tracks
     assert likenesses.take(service, JobId("2999")).line.index(JobId("2999")) == 3_000
     assert "2999" in likenesses.take(service, JobId("2999")).state().tracks

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from killed_daemon import in_memory
+from daemon_process import in_memory
 from storm import Storm
 
 KILLS = int(os.environ.get("DOVETAIL_STORM_KILLS", "30"))

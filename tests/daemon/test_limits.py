@@ -20,6 +20,7 @@ from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import NAMES, Limits
 from two_users import as_nobody, as_root
 from typed_box import Box
+from waiting import until
 
 pytestmark = as_root
 ROOT = {"PATH": "/bin:/usr/bin"}
@@ -43,7 +44,7 @@ def box(shared: Any) -> Iterator[Any]:
     if ids := [row["id"] for row in shared.get("/v1/jobs")["jobs"]]:
         shared.ask("POST", "/v1/jobs/cancel", {"ids": ids})
     live = shared.folder / "runs" / "live"
-    shared.eventually(lambda: not any(live.iterdir()))
+    until(lambda: not any(live.iterdir()))
 
 
 def ask(box: Any, method: str, page: str, body: Any = None) -> tuple[int, Any]:
@@ -166,7 +167,7 @@ def test_a_user_never_has_more_at_work_than_allowed_whatever_the_policy(
     box.ask("PUT", "/v1/policy", {"policy": policy})
     limit(box, running=2)
     ids = submit(box, 4)[1]["ids"]
-    box.eventually(lambda: len(running(box)) == 2)
+    until(lambda: len(running(box)) == 2)
     time.sleep(0.3)
     assert running(box) == ids[:2]
     why = ask(box, "GET", f"/v1/jobs/{ids[2]}/why")[1]
@@ -178,7 +179,7 @@ def test_a_user_never_has_more_at_work_than_allowed_whatever_the_policy(
     time.sleep(0.3)
     assert running(box) == ids[:2]
     ask(box, "POST", "/v1/jobs/cancel", {"ids": [ids[0]]})
-    box.eventually(lambda: running(box) == ids[1:3])
+    until(lambda: running(box) == ids[1:3])
 
 
 def test_gpus_are_limited_too_and_a_larger_job_is_not_passed_by_smaller_ones(box: Any) -> None:
@@ -186,11 +187,11 @@ def test_gpus_are_limited_too_and_a_larger_job_is_not_passed_by_smaller_ones(box
     first = submit(box, resources={"gpus": 2})[1]["ids"][0]
     large = submit(box, resources={"gpus": 2})[1]["ids"][0]
     small = submit(box)[1]["ids"][0]
-    box.eventually(lambda: running(box) == [first])
+    until(lambda: running(box) == [first])
     time.sleep(0.3)
     assert running(box) == [first]
     ask(box, "POST", "/v1/jobs/cancel", {"ids": [first]})
-    box.eventually(lambda: running(box) == [large, small])
+    until(lambda: running(box) == [large, small])
 
 
 def test_an_array_and_what_comes_after_others_go_in_one_by_one(box: Any) -> None:
@@ -199,8 +200,7 @@ def test_an_array_and_what_comes_after_others_go_in_one_by_one(box: Any) -> None
     after = submit(box, run="sleep 0.3", after=[first])[1]["ids"][0]
     array = submit(box, run="sleep 0.3", array="0-3%2")[1]["ids"]
     seen = 0
-    until = time.monotonic() + 30
-    while phases(box) and time.monotonic() < until:
+    while phases(box):
         seen = max(seen, len(running(box)))
     assert seen == 1
     ended = {row["id"]: row["phase"] for row in box.get("/v1/history")["jobs"]}
@@ -213,13 +213,13 @@ def test_a_study_runs_as_many_trials_at_once_as_its_user_may_have(box: Any) -> N
     spec = {**study, "steps": 1, "trials": 6}
     status, answer = ask(box, "POST", "/v1/studies", {"spec": spec, "workdir": "/"})
     assert status == 201, answer
-    box.eventually(lambda: len(running(box)) == 2)
+    until(lambda: len(running(box)) == 2)
     plain = submit(box)[1]["ids"][0]
     time.sleep(0.3)
     assert len(running(box)) == 2
     assert plain not in running(box)
     ask(box, "POST", "/v1/studies/s/cancel")
-    box.eventually(lambda: running(box) == [plain])
+    until(lambda: running(box) == [plain])
 
 
 def test_a_limit_that_is_lowered_holds_for_those_in_line(box: Any) -> None:
@@ -227,12 +227,12 @@ def test_a_limit_that_is_lowered_holds_for_those_in_line(box: Any) -> None:
     box.wait_for(blocker, "running")
     ids = submit(box, 3)[1]["ids"]
     limit(box, "*", running=1)
-    box.eventually(lambda: "limit" in box.get(f"/v1/jobs/{ids[2]}")["reason"])
+    until(lambda: "limit" in box.get(f"/v1/jobs/{ids[2]}")["reason"])
     box.ask("POST", "/v1/jobs/cancel", {"ids": [blocker]})
-    box.eventually(lambda: running(box) == ids[:1])
+    until(lambda: running(box) == ids[:1])
     limit(box, gpu_hours=1e-6)
     ask(box, "POST", "/v1/jobs/cancel", {"ids": [ids[0]]})
-    box.eventually(lambda: "GPU-hours in 30 days" in box.get(f"/v1/jobs/{ids[1]}")["reason"])
+    until(lambda: "GPU-hours in 30 days" in box.get(f"/v1/jobs/{ids[1]}")["reason"])
     assert running(box) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.daemon import logs
 from dovetail.worlds.local.folders import LogFile
-from dovetail.worlds.local.keeper import LogPages
+from dovetail.worlds.local.keeper.pages import LogPages
 
 
 def collected(log: Path, is_over: threading.Event, tail: int | None = None) -> bytes:

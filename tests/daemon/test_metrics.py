@@ -12,7 +12,7 @@ from dovetail.core.state import State
 from dovetail.daemon.metrics import Histogram, Tally, _family, _of_jobs, _of_world
 from dovetail.worlds.local import machine
 from dovetail.worlds.local.folders import Folders
-from dovetail.worlds.local.power import PowerLimits
+from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.world import LocalMachine
 
 _LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.client.connection import Client, Unreachable
+from dovetail.client.connection import Client, DaemonUnreachable
 from dovetail.core.errors import BadInput
 from dovetail.home import home_in, user_home
 from dovetail.store import Store
@@ -28,7 +28,7 @@ def test_other_slots_are_refused_while_jobs_run_and_the_jobs_are_not_harmed(tmp_
     with box(tmp_path / "box", slots=3) as again:
         (row,) = again.wait(job)
         assert (row["phase"], row["exit_code"]) == ("failed", 4)
-        assert again.service.policy()["policy"] == "las"
+        assert again.service.policy().policy == "las"
 
 
 def test_slots_are_as_last_time_unless_named(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_a_policy_that_breaks_is_replaced_and_the_jobs_go_on(tmp_path: Path) -> 
         rows = here.wait(first, here.submit("true"))
         assert [row["phase"] for row in rows] == ["finished", "finished"]
         told = here.service.policy()
-        assert told["policy"] == "fifo-skip"
-        assert "ZeroDivisionError: of mine" in told["trouble"]
+        assert told.policy == "fifo-skip"
+        assert "ZeroDivisionError: of mine" in told.trouble
 
 
 def test_the_socket_lies_with_the_state_wherever_the_session_runs(
@@ -95,7 +95,7 @@ def test_nothing_is_sent_to_a_stranger_who_listens_at_the_socket() -> None:
         os.close(telling)
         with open(heard, "rb", buffering=0) as pipe:
             assert pipe.read(1) == b"1"
-            with pytest.raises(Unreachable, match="served by user 65534"):
+            with pytest.raises(DaemonUnreachable, match="served by user 65534"):
                 Client(home).post("/v1/jobs", {"jobs": ["secret"]})
             assert pipe.read(100) == b"nothing"
         os.waitpid(child, 0)

@@ -16,7 +16,7 @@ from dovetail.core.model import Job, JobId, Option
 from dovetail.daemon.history.costs import charged
 from dovetail.experiments.experiment import Experiment, simulate
 from dovetail.models.workload import Arrival
-from dovetail.worlds.local.power import PowerLimits
+from dovetail.worlds.local.gpus.power import PowerLimits
 from gpu_stand_in import Cards, two_gpus
 from live_box import ME, Box, box
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def past_jobs() -> Iterator[JournalEntry]:
 def with_a_past(folder: Path) -> Path:
     home = home_in(folder)
     home.state.mkdir(parents=True)
-    with Store.open(home.journal) as store:
+    with closing(Store.open(home.journal)) as store:
         store.set_meta("epoch", str(time.time() - DAYS * 86_400.0))
         state = State()
         for entry in past_jobs():
@@ -79,7 +80,7 @@ def test_it_goes_by_what_it_learned_also_after_a_restart(tmp_path: Path) -> None
         assert "trees fitted to" in said[0].source
         here.leave()
     with box(folder, slots=1) as again:
-        assert again.service.policy()["policy"] == POLICY
+        assert again.service.policy().policy == POLICY
         assert believed(again, long, short) == said
         again.service.cancel([first], ME)
         rows = again.wait(long, short)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -94,7 +96,7 @@ def test_a_copy_of_a_checkpoint_that_its_owner_stops_ends_in_time(
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "dovetail.db", reserve_bytes=4096) as store:
+    with closing(Store.open(tmp_path / "dovetail.db", reserve_bytes=4096)) as store:
         yield store
 
 
@@ -169,21 +171,26 @@ def test_what_is_in_others_folders_is_not_told_by_what_is_refused(open_folder: P
 # -------------------------------------------------------------------------------------- the owner
 
 
+class Kept(NamedTuple):
+    uid: int | None = None
+    gid: int | None = None
+
+
 def test_a_job_of_an_unknown_owner_is_not_run() -> None:
     with pytest.raises(OwnerUnknown, match="nobody wrote down whose job 7 is"):
-        rights_of({"name": "x"}, "7", "ann", daemon_uid=0, shared=True)
+        rights_of(Kept(), "7", "ann", daemon_uid=0, shared=True)
 
 
 def test_a_daemon_without_roots_rights_runs_its_own_users_jobs_alone() -> None:
-    own = rights_of({"uid": 1000}, "7", "ann", daemon_uid=1000, shared=False)
+    own = rights_of(Kept(1000), "7", "ann", daemon_uid=1000, shared=False)
     assert own is None
     with pytest.raises(OwnerUnknown, match="job 7 is user 1001's, and this daemon runs as 1000"):
-        rights_of({"uid": 1001}, "7", "ann", daemon_uid=1000, shared=False)
+        rights_of(Kept(1001), "7", "ann", daemon_uid=1000, shared=False)
 
 
 def test_roots_own_daemon_gives_up_its_rights_for_a_job_of_somebody_else() -> None:
     """Whatever the flags and the journal say of the home."""
-    found = rights_of({"uid": NOBODY}, "7", "nobody", daemon_uid=0, shared=False)
+    found = rights_of(Kept(NOBODY), "7", "nobody", daemon_uid=0, shared=False)
     assert found is not None
     assert found.uid == NOBODY
     assert found.groups
@@ -191,11 +198,11 @@ def test_roots_own_daemon_gives_up_its_rights_for_a_job_of_somebody_else() -> No
 
 def test_a_user_who_was_known_and_cannot_be_looked_up_is_not_taken_for_one_without_a_name() -> None:
     with pytest.raises(OwnerUnknown, match=r"user 4242424 .*cannot be looked up"):
-        rights_of({"uid": 4242424, "gid": 7}, "7", "ann", daemon_uid=0, shared=True)
-    nameless = rights_of({"uid": 4242424, "gid": 7}, "7", "4242424", daemon_uid=0, shared=True)
+        rights_of(Kept(4242424, 7), "7", "ann", daemon_uid=0, shared=True)
+    nameless = rights_of(Kept(4242424, 7), "7", "4242424", daemon_uid=0, shared=True)
     assert nameless == UserAccount(4242424, 7, (7,))
 
 
 def test_a_number_that_has_become_somebody_elses_does_not_get_the_job() -> None:
     with pytest.raises(OwnerUnknown, match=f"user {NOBODY} was 'ann' .* and is 'nobody' now"):
-        rights_of({"uid": NOBODY}, "7", "ann", daemon_uid=0, shared=True)
+        rights_of(Kept(NOBODY), "7", "ann", daemon_uid=0, shared=True)

@@ -16,6 +16,7 @@ from dovetail.daemon.http import app as api
 from dovetail.daemon.http.visibility import Sight
 from dovetail.daemon.users.callers import Caller
 from two_users import as_nobody, as_root, calls_as_nobody
+from waiting import until
 
 MARK = "x7secret7x"
 _REPORT = f"""echo '{{"step": 1, "{MARK}": 0.5}}' >> $DOVETAIL_REPORT; echo {MARK}; sleep 0.3;"""
@@ -39,8 +40,8 @@ def seen(start: Any) -> Iterator[Any]:
     studies = [_opened(live, work, name, run) for name, run in _studies()]
     for job_id in jobs[:3]:
         live.wait_for(job_id)
-    live.eventually(lambda: live.get("/v1/studies/failing")["state"] == "closed")
-    live.eventually(lambda: live.get("/v1/studies/open")["best"])
+    until(lambda: live.get("/v1/studies/failing")["state"] == "closed")
+    until(lambda: live.get("/v1/studies/open")["best"])
     yield live, jobs, studies
     live.ask("POST", "/v1/studies/open/cancel")
     live.close()

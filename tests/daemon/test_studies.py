@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from dovetail.api.wire import plain
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.why import why
-from dovetail.daemon.studies import silent_trials as study_quiet
+from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
+from dovetail.daemon.studies import rows as study_quiet
 from dovetail.daemon.users.callers import Caller
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.local import making
@@ -43,7 +44,7 @@ def test_trials_take_turns_and_every_step_is_made_once(here: Box) -> None:
     best = min(found["trials"], key=lambda trial: trial["best"])
     assert found["best"]["trial"] == best["number"]
     assert found["best"]["settings"] == best["settings"]
-    assert [row["name"] for row in here.daemon.studies.all(ME)["studies"]] == ["digits"]
+    assert [row["name"] for row in plain(here.daemon.studies.all(ME))["studies"]] == ["digits"]
     assert not list(here.home.environments.glob("s1*"))  # nobody needs it any more
 
 
@@ -52,7 +53,7 @@ def test_a_paused_trial_releases_its_slot_to_another_job(here: Box) -> None:
     here.wait_for(lambda: page(here)["running"] == 2)
     other = here.submit("true")
     assert here.job(other)["phase"] == "queued"
-    row = here.daemon.studies.stop("digits", ME)
+    row = plain(here.daemon.studies.stop("digits", ME))
     assert row["state"] == "stopped"
     here.wait(other)
     assert here.job(other)["phase"] == "finished"
@@ -90,14 +91,14 @@ def test_a_study_ends_when_its_budget_is_spent(
     here: Box, budget: dict[str, Any], reason: str
 ) -> None:
     open_study(here, budget=budget, steps=1000)
-    found = closed(here, seconds=10)
+    found = closed(here)
     assert reason in found["reason"]
-    assert found["age_s"] < 3
+    assert found["age_s"] < 60  # all steps would take minutes
 
 
 def test_a_study_ends_at_its_deadline(here: Box) -> None:
     open_study(here, deadline="+1s", steps=1000)
-    assert closed(here, seconds=10)["reason"] == "its deadline has come"
+    assert closed(here)["reason"] == "its deadline has come"
 
 
 # ------------------------------------------------------------------------------- what goes wrong
@@ -135,7 +136,7 @@ def test_a_trial_that_only_reports_another_metric_is_warned_of_while_it_runs(
     here.wait_for(lambda: page(here)["quiet"] is not None)
     quiet = page(here)["quiet"]
     assert (quiet["trials"], quiet["usual_s"], quiet["told"]) == ([0], None, ["loss"])
-    assert here.daemon.studies.all(ME)["studies"][0]["quiet"]["job"] == quiet["job"]
+    assert plain(here.daemon.studies.all(ME))["studies"][0]["quiet"]["job"] == quiet["job"]
     here.daemon.studies.cancel("digits", ME)
     assert page(here)["quiet"] is None
 
@@ -187,7 +188,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(
     with pytest.raises(BadInput, match=complaint) as error:
         open_study(here, **fields)
     assert "\n" not in str(error.value)
-    assert not here.daemon.studies.all(ME)["studies"]
+    assert not plain(here.daemon.studies.all(ME))["studies"]
 
 
 def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
@@ -196,7 +197,7 @@ def test_only_its_owner_may_stop_a_study_or_see_its_settings(here: Box) -> None:
     stranger = Caller(4242, "eve", admin=False)
     with pytest.raises(NotAllowed, match="only root or an administrator may stop it"):
         here.daemon.studies.stop("digits", stranger)
-    seen = here.daemon.studies.one("digits", stranger)
+    seen = plain(here.daemon.studies.one("digits", stranger))
     assert seen["best"] is None
     assert all(trial["settings"] == {} for trial in seen["trials"])
     assert page(here)["best"]["settings"]
@@ -208,11 +209,11 @@ def test_nobody_takes_or_shadows_the_name_of_anothers_study(here: Box) -> None:
     assert page(here)["user"] == ME.name
     assert opened(here, eve, steps=100)["name"] == "digits"
     assert page(here)["trials"][0]["job"] == own[0]
-    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    assert here.daemon.studies.one("digits", eve).user == "eve"
     here.daemon.studies.cancel("digits", eve)
     assert page(here)["state"] == "open"
     here.daemon.studies.cancel("digits", ME)
-    assert here.daemon.studies.one("digits", eve)["user"] == "eve"
+    assert here.daemon.studies.one("digits", eve).user == "eve"
     assert page(here)["user"] == ME.name
 
 
@@ -240,7 +241,7 @@ def test_a_study_that_closed_long_ago_is_found_by_its_id_and_its_name(here: Box)
     ]
     with pytest.raises(Conflict, match="'second' is closed already"):
         here.daemon.studies.stop("second", ME)
-    told = here.daemon.studies.all(ME, limit=3)
+    told = plain(here.daemon.studies.all(ME, limit=3))
     assert [row["id"] for row in told["studies"]] == ["s4", "s3", "s2"]
     assert told["more"] == 1
 
@@ -251,8 +252,8 @@ def test_a_study_that_is_cancelled_is_closed_for_good_with_what_was_told(here: B
     with pytest.raises(NotAllowed, match="only root or an administrator may cancel it"):
         here.daemon.studies.cancel("digits", Caller(4242, "eve", admin=False))
     row = here.daemon.studies.cancel("digits", ME)
-    assert (row["state"], row["reason"]) == ("closed", f"cancelled by {ME.name}")
-    assert row["stopped"] == 4
+    assert (row.state, row.reason) == ("closed", f"cancelled by {ME.name}")
+    assert row.stopped == 4
     assert page(here)["best"] is not None
     here.wait_for(lambda: all(here.job(job)["phase"] == "cancelled" for job in jobs))
     with pytest.raises(Conflict, match="closed already: cancelled by"):
@@ -265,7 +266,7 @@ def test_a_stopped_study_can_be_cancelled_before_all_its_trials_are_there(here: 
     open_study(here, sampler="tpe", trials=9)
     here.daemon.studies.stop("digits", ME)
     row = here.daemon.studies.cancel("digits", ME)
-    assert (row["state"], row["trials"]) == ("closed", 9)
+    assert (row.state, row.trials) == ("closed", 9)
 
 
 # ------------------------------------------------------------------------------------- why it waits
@@ -274,7 +275,7 @@ def test_a_stopped_study_can_be_cancelled_before_all_its_trials_are_there(here: 
 def test_why_a_trial_waits_names_its_study_and_its_rank(here: Box) -> None:
     jobs = open_study(here, steps=200, policy="fifo")
     here.wait_for(lambda: page(here)["running"] == 2)
-    told = why(here.service, jobs[3])
+    told = plain(why(here.service, jobs[3]))
     assert told["reason"] == "turn"
     assert (
         "its turn in study 'digits', in which fifo decides; it is number 2 of 2" in told["because"]
@@ -321,4 +322,4 @@ def test_trials_and_the_jobs_behind_them_are_foreseen(here: Box) -> None:
     assert found.limited == ""
     starts = [found.start(job_id) for job_id in (page(here)["trials"][2]["job"], job)]
     assert all(start is not None for start in starts)
-    assert "study digits" in str(why(here.service, job)["text"]) + str(found.beliefs)
+    assert "study digits" in str(why(here.service, job).text) + str(found.beliefs)

@@ -15,8 +15,9 @@ import pytest
 from dovetail.core.journal import decode
 from dovetail.store import JournalReader
 from dovetail.testing import Audit
-from dovetail.worlds.local.runs import ProcessRun
+from dovetail.worlds.local.runs.run import ProcessRun
 from study_box import study
+from waiting import until
 
 Start = Callable[..., Any]
 STEPS = 10
@@ -48,7 +49,7 @@ def test_curves_turns_and_the_queue_outlive_the_daemon(start: Start, tmp_path: P
         kill(live)
         time.sleep(0.3)
         live = start(tmp_path)
-    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    found = until(lambda: (own := page(live))["state"] == "closed" and own)
     assert found["reason"] == "all trials are done"
     for trial, points in zip(found["trials"], seen, strict=True):
         assert [point[0] for point in trial["points"]] == list(range(1, STEPS + 1))
@@ -66,7 +67,7 @@ def is_frozen(live: Any, job_id: str) -> bool:
 def after_steps(live: Any, number: int) -> Any:
     """The page once so many steps more are made."""
     before = made(page(live))
-    return live.eventually(lambda: made(own := page(live)) >= before + number and own)
+    return until(lambda: made(own := page(live)) >= before + number and own)
 
 
 def made(found: Any) -> int:
@@ -89,7 +90,7 @@ def test_a_study_outlives_the_processes_of_its_trials(start: Start, tmp_path: Pa
     """As after a restart of the machine: those that ran begin anew, and the curves are whole."""
     live = start(tmp_path)
     jobs = opened(live, trials=3, steps=6, pace=0.3, policy="fifo")["trials"]
-    live.eventually(lambda: made(page(live)) >= 3)
+    until(lambda: made(page(live)) >= 3)
     kill(live)
     running = [
         run for job_id in jobs if (run := ProcessRun(tmp_path / "runs" / job_id / "1")).is_alive()
@@ -102,7 +103,7 @@ def test_a_study_outlives_the_processes_of_its_trials(start: Start, tmp_path: Pa
         )  # alone: its job goes with it, and nobody says how that ended
     assert running
     live = start(tmp_path)
-    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    found = until(lambda: (own := page(live))["state"] == "closed" and own)
     assert found["reason"] == "all trials are done"
     assert [len(trial["points"]) for trial in found["trials"]] == [6, 6, 6]
 
@@ -112,18 +113,18 @@ def test_what_is_reported_in_an_outage_counts_before_a_budget_that_ran_out_in_it
 ) -> None:
     """And as if it had been reported evenly, since nobody noted when."""
     live = start(tmp_path)
-    opened(live, trials=1, steps=100, pace=0.1, budget={"time": 3})
-    live.eventually(lambda: made(page(live)) >= 1)
+    opened(live, trials=1, steps=100, pace=0.1, budget={"time": 2})
+    until(lambda: made(page(live)) >= 1)
     kill(live)
-    time.sleep(4.0)
+    time.sleep(2.5)
     live = start(tmp_path)
-    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
-    assert "budget of 3 s" in found["reason"]
+    found = until(lambda: (own := page(live))["state"] == "closed" and own)
+    assert "budget of 2 s" in found["reason"]
     (trial,) = found["trials"]
-    assert len(trial["points"]) > 15
+    assert len(trial["points"]) > 5
     times = [point[2] for point in trial["points"]]
     assert times == sorted(times)
-    assert sum(time < times[-1] - 1.0 for time in times) > 5
+    assert sum(time < times[-1] - 0.7 for time in times) > len(times) / 4
 
 
 def test_a_stopped_study_is_stopped_after_a_restart_and_goes_on_when_resumed(
@@ -131,14 +132,14 @@ def test_a_stopped_study_is_stopped_after_a_restart_and_goes_on_when_resumed(
 ) -> None:
     live = start(tmp_path)
     jobs = opened(live, trials=2, steps=5, pace=0.4)["trials"]
-    live.eventually(lambda: made(page(live)) >= 2)
+    until(lambda: made(page(live)) >= 2)
     live.ask("POST", "/v1/studies/digits/stop")
-    live.eventually(lambda: all(is_frozen(live, job_id) for job_id in jobs))
+    until(lambda: all(is_frozen(live, job_id) for job_id in jobs))
     kill(live)
     live = start(tmp_path)
     assert page(live)["state"] == "stopped"
     live.ask("POST", "/v1/studies/digits/resume")
-    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    found = until(lambda: (own := page(live))["state"] == "closed" and own)
     assert made(found) == 10
 
 
@@ -146,11 +147,11 @@ def test_a_stopped_study_is_stopped_after_a_restart_and_goes_on_when_resumed(
 def test_a_sampler_that_learns_goes_on_after_a_restart(start: Start, tmp_path: Path) -> None:
     live = start(tmp_path)
     opened(live, trials=6, steps=2, sampler="tpe", policy="fifo", pace=0.2)
-    live.eventually(lambda: made(page(live)) >= 3)
+    until(lambda: made(page(live)) >= 3)
     before = [trial["settings"] for trial in page(live)["trials"]]
     kill(live)
     live = start(tmp_path)
-    found = live.eventually(lambda: (own := page(live))["state"] == "closed" and own)
+    found = until(lambda: (own := page(live))["state"] == "closed" and own)
     assert [trial["settings"] for trial in found["trials"]][: len(before)] == before
     assert found["done"] == 6
 

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,8 +36,8 @@ def here(tmp_path: Path) -> Iterator[Box]:
 def test_what_trials_have_in_common_is_trained_once(here: Box) -> None:
     """Four trials of six steps that differ from step 3 on: 3 + 4 x 3 steps instead of 24."""
     space = {"lr": {"choice": [0.1]}, "decay": {"choice": [1, 2, 3, 4], "from_step": 3}}
-    fields = {"space": space, "sampler": "grid", "trials": 4, "steps": 6, "checkpoint": {}}
-    answer = opened(here, **fields, pace=0.1)
+    fields = {"sampler": "grid", "trials": 4, "steps": 6, "checkpoint": {}}
+    answer = opened(here, ME, space=space, **fields, pace=0.1)
     jobs = answer["trials"]
     assert (answer["planned"], len(jobs)) == (4, 5)
     found = closed(here)
@@ -109,7 +110,13 @@ def test_a_copy_that_one_user_stops_keeps_nobody_elses_study_waiting(
     (tmp_path / "cp").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     here.daemon.exchange._make = lambda text: TakesOver()  # type: ignore[misc]
-    asked = {"trials": 2, "steps": 6, "checkpoint": {}, "policy": "fifo", "pace": 0.1}
+    asked: dict[str, Any] = {
+        "trials": 2,
+        "steps": 6,
+        "checkpoint": {},
+        "policy": "fifo",
+        "pace": 0.1,
+    }
     opened(here, name="stopped", **asked)
     here.wait_for(lambda: pid.exists() and pid.read_text())
     opened(here, Caller(ME.uid, "eve", admin=False), name="other", **asked)
@@ -172,5 +179,5 @@ def test_ending_all_jobs_ends_a_study_that_would_name_others_in_their_place(here
     open_study(here, script=script, sampler="tpe", trials=20, steps=1, policy="fifo")
     here.wait_for(lambda: running(here, "digits") == 2)
     here.daemon.stop_and_end_jobs()
-    here._thread.join(30)
+    here._thread.join(120)
     assert sum(isinstance(entry, Submitted) for entry in here.journal()) <= 4

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.api.wire import plain as as_json
 from dovetail.daemon.foresight.forecast import forecast
 from dovetail.daemon.foresight.why import why
 from live_box import Box, box
@@ -42,7 +43,7 @@ def test_the_owners_later_job_stands_behind_the_study_and_not_behind_each_of_its
     open_study(here, trials=20, steps=4, pace=0.1, policy="default")
     here.wait_for(lambda: page(here)["running"] == 1)
     plain = here.submit("true", estimate="1s")
-    told = why(here.service, plain)
+    told = as_json(why(here.service, plain))
     assert told["ahead"]["number"] <= 1
     assert "place 1 in line" in told["text"] or "place 2 in line" in told["text"]
     here.wait_for(lambda: here.job(plain)["phase"] == "finished", 40)
@@ -54,7 +55,7 @@ def test_under_fifo_a_study_is_one_of_those_ahead(tmp_path: Path) -> None:
         open_study(here, trials=9, steps=3, pace=0.05)
         here.wait_for(lambda: page(here)["running"] == 1)
         plain = here.submit("true", estimate="1s")
-        told = why(here.service, plain)
+        told = as_json(why(here.service, plain))
         assert told["ahead"]["number"] == 1
         assert told["ahead"]["why"] == "1 study submitted earlier"
         closed(here)

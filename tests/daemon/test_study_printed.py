@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dovetail.api.study_row import QuietTrials
+from dovetail.api.wire import read as read_row
 from dovetail.client.study_rows import quiet_text
-from dovetail.daemon.studies import silent_trials as study_quiet
+from dovetail.daemon.studies import rows as study_quiet
 from dovetail.daemon.studies.metric_hint import hint, pattern_for
 from dovetail.daemon.users.callers import Caller
 from dovetail.worlds.local.folders import LogFile
@@ -80,11 +82,11 @@ def test_what_was_printed_and_not_understood_is_shown_with_a_pattern_for_it(
     quiet = page(here, "odd")["quiet"]
     assert quiet["printed"] == ["epoch 1 (3 s): validation loss 0.31"]
     assert quiet["pattern"] == r"validation\s+loss\s+(?P<val_loss>[-+.\w]+)"
-    told = quiet_text({"quiet": quiet, "metric": "val_loss"}, "dovetail")
+    told = quiet_text(read_row(QuietTrials, quiet), "val_loss", "dovetail")
     assert "it printed: epoch 1 (3 s): validation loss 0.31; to have that understood" in told
     assert f"metric_pattern: '{quiet['pattern']}'" in told
     eve = Caller(12345, "eve", admin=False)
-    assert here.daemon.studies.one("odd", eve)["quiet"] is None
+    assert here.daemon.studies.one("odd", eve).quiet is None
     here.daemon.studies.cancel("odd", ME)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dovetail.api.study_row import QuietTrials
 from dovetail.core.entries import Preempt
 from dovetail.core.model import JobId
-from dovetail.daemon.studies.silent_trials import quiet_in
+from dovetail.daemon.studies.rows import quiet_in
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import StudyTrack
 from study_state import Lived, design
@@ -27,7 +28,7 @@ def study(lived: Lived) -> StudyTrack:
 
 def trials_at(lived: Lived, now: float) -> list[int]:
     quiet = quiet_in(study(lived), now, {})
-    return quiet["trials"] if quiet else []
+    return quiet.trials if quiet else []
 
 
 def test_one_that_is_far_slower_than_the_others_is_told() -> None:
@@ -36,9 +37,7 @@ def test_one_that_is_far_slower_than_the_others_is_told() -> None:
     assert trials_at(lived, 39.9) == []  # 20 steps of 2 s
     assert trials_at(lived, 40.0) == [1]
     found = quiet_in(study(lived), 60.0, {1: ["loss"]})
-    assert found == {
-        "trials": [1, 0], "job": "s1.1", "seconds": 60.0, "usual_s": 2.0, "told": ["loss"],
-    }  # fmt: skip
+    assert found == QuietTrials(trials=[1, 0], job="s1.1", seconds=60.0, usual_s=2.0, told=["loss"])
 
 
 def test_short_steps_are_no_reason_to_warn_at_once() -> None:
@@ -58,7 +57,7 @@ def test_before_anybody_has_reported_a_minute_is_waited() -> None:
     assert trials_at(lived, 60.0) == [0, 1]
     found = quiet_in(study(lived), 60.0, {0: ["accuracy"]})
     assert found is not None
-    assert (found["usual_s"], found["told"]) == (None, ["accuracy"])
+    assert (found.usual_s, found.told) == (None, ["accuracy"])
 
 
 def test_pauses_are_not_silence() -> None:

@@ -44,13 +44,13 @@ def test_with_a_certificate_the_network_is_encrypted_and_the_socket_is_as_ever(
     live = start(home, listen=f"127.0.0.1:{port}", tls_cert=str(cert), tls_key=str(key))
     token = (home / "token").read_text().strip()
     trusting = ssl.create_default_context(cafile=str(cert))
-    connection = http.client.HTTPSConnection("localhost", port, timeout=20, context=trusting)
+    connection = http.client.HTTPSConnection("localhost", port, timeout=120, context=trusting)
     connection.request("GET", "/v1/health", headers={"authorization": f"Bearer {token}"})
     assert connection.getresponse().status == 200
     connection.close()
     with pytest.raises(ssl.SSLCertVerificationError):
-        http.client.HTTPSConnection("localhost", port, timeout=20).request("GET", "/v1/health")
-    plain = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        http.client.HTTPSConnection("localhost", port, timeout=120).request("GET", "/v1/health")
+    plain = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     plain.request("GET", "/v1/health", headers={"authorization": f"Bearer {token}"})
     with pytest.raises((http.client.HTTPException, OSError)):
         plain.getresponse()

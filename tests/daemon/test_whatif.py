@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dovetail.api.forecast_row import Span
+from dovetail.api.wire import plain
 from dovetail.core import snapshot
 from dovetail.core.entries import Finished, Held, Submitted, TenantSet
 from dovetail.core.errors import BadInput
@@ -17,8 +19,7 @@ from dovetail.core.state import State
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.alternatives import whatif
-from dovetail.daemon.foresight.calibration import END, Record
-from dovetail.daemon.foresight.intervals import Span
+from dovetail.daemon.foresight.forecast_record import END, Record
 from dovetail.jobfiles.job_model import read
 from dovetail.models.cost import Costs, NodeRates
 from dovetail.models.hourly import Hourly
@@ -40,7 +41,7 @@ def asked(
     service = FakeService(state, policy)
     service.chosen.costs = costs
     before = snapshot.take(state)
-    found = whatif(service, one, by)
+    found: dict[str, Any] = plain(whatif(service, one, by))
     assert snapshot.take(state) == before  # nothing is submitted
     return found
 
@@ -50,6 +51,7 @@ def times(row: dict[str, Any]) -> tuple[float, float]:
 
 
 def change(found: dict[str, Any], field: str) -> dict[str, Any]:
+    row: dict[str, Any]
     (row,) = [row for row in found["alternatives"] if row["field"] == field]
     return row
 
@@ -87,8 +89,8 @@ def test_what_is_said_is_what_the_queue_says_once_it_is_submitted(policy: str) -
     service = FakeService(state, policy)
     service.chosen.costs = COSTS  # as for the question
     queue = forecasts.forecast(service)
-    assert found["as_asked"]["end"] == queue.ends[JobId("0")].row()
-    assert found["as_asked"]["start"] == queue.starts[JobId("0")].row()
+    assert found["as_asked"]["end"] == plain(queue.ends[JobId("0")])
+    assert found["as_asked"]["start"] == plain(queue.starts[JobId("0")])
 
 
 def test_an_uncertain_duration_has_an_interval() -> None:
@@ -319,13 +321,13 @@ def test_a_real_queue_is_asked_and_left_as_it_is(here: Box) -> None:
     running = here.submit("sleep 60", name="first", resources={"gpus": 2}, estimate="60s")
     here.wait_until(running, "running")
     spec = read({"run": "true", "name": "mine", "estimate": "30s", "deadline": "+50s"})
-    found = whatif(here.service, here.service.proposed(spec, ME))
+    found = plain(whatif(here.service, here.service.proposed(spec, ME)))
     row = found["as_asked"]
     assert 30 < row["start"]["expected"] - found["now"] <= 60.5
     assert 20 < row["late_s"] < 45
     assert row["cost"]["energy"] == pytest.approx(60 * 30 / 3.6e6 * 0.3, rel=0.01)
     assert change(found, "priority")["in_time"] == "likely"  # nothing has confirmed the estimate
-    assert here.service.jobs()["total"] == 1
+    assert here.service.jobs().total == 1
     second = here.submit("sleep 1", name="mine", estimate="30s")
     expected = forecasts.forecast(here.service).ends[JobId(second)].expected
     assert expected == pytest.approx(row["end"]["expected"], abs=5)
@@ -335,19 +337,21 @@ def test_one_run_of_another_command_does_not_beat_the_users_estimate(here: Box) 
     here.wait(here.submit("sleep 0.1 # train.py --smoke", name="train.py"))
     told = {"name": "train.py", "run": "python train.py --epochs 500"}
     spec = read({**told, "estimate": "10h"})
-    found = whatif(here.service, here.service.proposed(spec, ME), here.service.clock() + 3600)
+    found = plain(
+        whatif(here.service, here.service.proposed(spec, ME), here.service.clock() + 3600)
+    )
     row = found["as_asked"]
     assert row["in_time"] == "no"
     assert row["end"]["expected"] - found["now"] > 8 * 3600
     assert row["rests_on"].startswith("its user's estimate, and 1 run of train.py")
-    unsaid = whatif(
-        here.service, here.service.proposed(read(told), ME), here.service.clock() + 3600
+    unsaid = plain(
+        whatif(here.service, here.service.proposed(read(told), ME), here.service.clock() + 3600)
     )
     assert unsaid["as_asked"]["in_time"] in ("likely", "unknown")  # never yes, from one run
 
 
 def test_a_job_of_which_nothing_is_known_is_told_so(here: Box) -> None:
-    found = whatif(here.service, here.service.proposed(read({"run": "true"}), ME), 1e9)
+    found = plain(whatif(here.service, here.service.proposed(read({"run": "true"}), ME), 1e9))
     row = found["as_asked"]
     assert row["start"]["expected"] == pytest.approx(found["now"], abs=1.0)
     assert (row["end"], row["in_time"]) == (None, "unknown")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from dovetail.api.forecast_row import Span
+from dovetail.api.wire import plain
 from dovetail.core import snapshot
 from dovetail.core.entries import (
     Failed,
@@ -29,11 +31,10 @@ from dovetail.core.entries import (
 from dovetail.core.model import Job, JobId, Node, Tenant
 from dovetail.core.state import State
 from dovetail.daemon.active_policy import make
-from dovetail.daemon.errors import NotFound
 from dovetail.daemon.foresight.forecast import forecast
-from dovetail.daemon.foresight.intervals import Span
-from dovetail.daemon.foresight.why import MOST_LINES, why
-from dovetail.daemon.foresight.wording import WIDTH, span_text
+from dovetail.daemon.foresight.why import why
+from dovetail.daemon.foresight.wording import MOST_LINES, WIDTH, span_text
+from dovetail.daemon.refusals import NotFound
 from dovetail.policies.housekeeping import Housekeeping
 from dovetail.policies.registry import BUILTIN
 from dovetail.testing import job
@@ -47,7 +48,7 @@ def asked(state: State, job_id: str, policy: str = "fifo") -> dict[str, Any]:
 
 
 def told(service: Any, job_id: str) -> dict[str, Any]:
-    found = why(service, job_id)
+    found: dict[str, Any] = plain(why(service, job_id))
     lines = found["text"].splitlines()
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= WIDTH
@@ -172,7 +173,8 @@ def _ahead(policy: str, *waiting: Job, of: str, used: str = "") -> dict[str, Any
     first = lasting("1", 5.0, user=used or "zed", preemptible=False)
     state = live(first, *waiting, cluster=[Node("box", 1)])
     start(state, "1", 1)
-    return asked(state, of, policy)["ahead"]
+    ahead: dict[str, Any] = asked(state, of, policy)["ahead"]
+    return ahead
 
 
 def test_under_fifo_those_who_came_earlier_are_ahead() -> None:
@@ -224,7 +226,7 @@ def test_the_number_ahead_counts_all_even_if_few_are_looked_at() -> None:
     service = FakeService(state, "fifo-skip")
     list(service.chosen.decide(state))
     state.settle()
-    found = why(service, "2999")
+    found = plain(why(service, "2999"))
     assert found["ahead"]["number"] == 2_999
     assert "waiting jobs further behind are left out" in found["limited"]
 
@@ -268,7 +270,7 @@ def test_every_change_that_is_said_to_help_does(policy: str, seed: int) -> None:
             assert job_id in _started_after(change, job_id, Random(seed), policy), change
 
 
-def _started_after(change: Any, job_id: JobId, chance: Random, policy: str) -> set[str]:
+def _started_after(change: Any, job_id: JobId, chance: Random, policy: str) -> set[JobId]:
     """The same again, but for the change, from the beginning: whom does the policy start?"""
     state = _random_state(chance)
     own = state.tracks[job_id].job
@@ -297,7 +299,8 @@ def _changed(own: Job, field: str, value: Any) -> Job:
         return replace(own, gpus=value, cpus=own.cpus * part, memory_gb=own.memory_gb * part)
     if field == "share":
         return replace(own, share=int(value * 1000))
-    return replace(own, **{field: tuple(value) if field == "kinds" else value})
+    changed: dict[str, Any] = {field: tuple(value) if field == "kinds" else value}
+    return replace(own, **changed)
 
 
 def _with(state: State, job_id: JobId, changed: Job) -> State:
@@ -403,7 +406,7 @@ def test_ten_thousand_waiting_jobs_do_not_hold_up_the_loop(policy: str) -> None:
     list(service.chosen.decide(state))
     state.settle()
     for job_id in ("5", "9999"):
-        assert why(service, job_id)["text"]
+        assert why(service, job_id).text
     assert max(service.looks) < 0.02  # measured: 4 ms
 
 
@@ -430,7 +433,7 @@ def test_a_real_daemon_says_why_a_real_job_waits(tmp_path: Path) -> None:
         first = box.submit("sleep 60", name="long")
         box.wait_until(first, "running")
         second = box.submit("sleep 1", name="short", resources={"gpus": 1})
-        found = why(box.service, second)
+        found = plain(why(box.service, second))
         assert found["reason"] == "room"
         assert found["waits_for"]["job"] == first
         assert found["rests_on"] == f"2 runs of short by {ME.name} with other values"
@@ -438,10 +441,29 @@ def test_a_real_daemon_says_why_a_real_job_waits(tmp_path: Path) -> None:
         span = forecast(box.service).start(second)
         assert span is not None
         assert span.low <= span.expected
-        assert "runs on GPU 0" in why(box.service, first)["text"]
-        assert "has finished" in why(box.service, "1")["text"]
+        assert "runs on GPU 0" in why(box.service, first).text
+        assert "has finished" in why(box.service, "1").text
         box.service.pause([first], ME)  # as was said
         box.wait_until(second, "running")
-        assert why(box.service, first)["reason"] == "held"
+        assert why(box.service, first).reason == "held"
     finally:
         box.close()
+
+
+def test_a_job_over_nodes_is_told_which_nodes_are_missing() -> None:
+    state = live(
+        lasting("40", 600, 1),
+        lasting("41", 600, 8, nodes=2),
+        cluster=[Node("a", 4), Node("b", 4), Node("c", 4)],
+    )
+    start(state, "40", 1)
+    state.record(NodeDraining(state.now, "c"))
+    found = asked(state, "41")
+    assert found["reason"] == "room"
+    assert found["because"] == (
+        "it needs 2 nodes with 4 free GPUs each; 1 node has as many, of 7 free in all"
+    )
+    assert found["needs"] == "2 nodes, each with 4 GPUs"
+    assert "on 1 node instead of 2" in changes(found)
+    state.record(NodeDraining(state.now, "b"))
+    assert asked(state, "41")["reason"] == "cluster"

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from dovetail.cli.demo import demo
 from dovetail.demo import race
 from dovetail.demo.screen import line
+from job_samples import a_job
 
 
 def test_the_demo_trains_twice_and_shows_measured_beside_simulated(
@@ -28,12 +29,12 @@ def test_the_demo_trains_twice_and_shows_measured_beside_simulated(
 
 def test_a_line_of_the_live_view_tells_progress_and_phase() -> None:
     shown = line(
-        {
-            "name": "train-1",
-            "phase": "suspended",
-            "preemptions": 2,
-            "last_report": {"step": 50, "metrics": {"loss": 0.5, "steps": 100.0}},
-        }
+        a_job(
+            name="train-1",
+            phase="suspended",
+            preemptions=2,
+            last_report={"at": 0.0, "step": 50, "metrics": {"loss": 0.5, "steps": 100.0}},
+        )
     )
     assert "suspended" in shown
     assert "loss 0.500" in shown

@@ -110,7 +110,7 @@ def test_a_comparison_that_is_stopped_keeps_what_is_done(here: Path, told: signa
         until((out / "dawdles" / "journal.jsonl.gz.part").exists)
         time.sleep(2.0)  # what it found is on its way
         os.kill(running.pid, told)
-        text, _ = running.communicate(timeout=60)
+        text, _ = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 128 + told

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dovetail import traces
 from dovetail.core.model import Estimate, Interruption
-from dovetail.insight.catalogue import STATUSES, WITH_PREDICTOR, FeatureCatalogue, catalogue
+from dovetail.insight.feature_catalogue import STATUSES, WITH_PREDICTOR, FeatureCatalogue, catalogue
 from dovetail.models.workload import Arrival
 from dovetail.policies import registry
 from dovetail.testing import arrival, nodes

@@ -11,7 +11,7 @@ import pytest
 
 from dovetail.insight.arriving import arriving
 from dovetail.insight.tails import tail_of
-from dovetail.insight.workload import WorkloadFigures, workload
+from dovetail.insight.workload_figures import WorkloadFigures, workload
 from dovetail.models.workload import Arrival
 from dovetail.testing import arrival, nodes
 from dovetail.traces.trace import Trace

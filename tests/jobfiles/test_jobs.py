@@ -87,7 +87,7 @@ def test_a_job_that_is_no_array_stands_for_itself() -> None:
 
 def test_a_plain_job_asks_for_one_gpu() -> None:
     job = to_job(spec(), "1", "ann", NOW)
-    assert job == Job(JobId("1"), user="ann", name="true", alike=job.alike)
+    assert job == Job(JobId("1"), user="ann", name="true", alike=job.alike, nodes=1)
     assert len(set(job.alike)) == 4
 
 
@@ -171,6 +171,7 @@ def test_every_wish_reaches_the_scheduler() -> None:
         after=(JobId("3"), JobId("4.1")),
         restartable=True,
         alike=job.alike,
+        nodes=1,
     )
 
 

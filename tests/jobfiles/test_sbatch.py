@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.job_model import JobSpec, read
+from dovetail.jobfiles.jobs import to_job
 from dovetail.jobfiles.launch import slurm_variables
 from dovetail.jobfiles.sbatch import parse_sbatch
 from dovetail.jobfiles.sbatch_lines import is_script
-from dovetail.worlds.local.launching import slurm_machine
+from dovetail.worlds.local.runs.launching import slurm_machine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "legacy.sbatch"
 
@@ -179,10 +180,34 @@ def test_requeueing_nice_and_export() -> None:
     assert "all variables of your shell" in notices("--export=NONE")[0]
 
 
-def test_one_node_is_all_there_is() -> None:
-    assert "nodes" not in fields("-N 1", "--nodes=1-4")
-    assert complaint("--gpus=1", "-N2") == (
-        "line 3: --nodes=2: a job runs on one machine; ask for 1 node"
+def test_nodes_are_a_question_of_the_world() -> None:
+    assert "nodes" not in fields("--gpus=2")
+    assert to_job(read(fields("--gpus=2")), "7", "ann", 0.0).nodes == 1  # what runs once
+    assert fields("-N 1", "--nodes=1-1")["nodes"] == 1
+    for option in ("-N2", "-N 2", "--nodes=2", "--nodes 2", "--nodes=2-2", "--nodes=2-4"):
+        found = fields("--gpus=8", option, "--mem=10G", "-n 4", "-c 3")
+        assert found["nodes"] == 2
+        assert found["resources"] == {"gpus": 4, "cpus": 6, "memory": "10GiB"}
+        job = to_job(read(found), "7", "ann", 0.0)
+        assert (job.nodes, job.gpus, job.cpus) == (2, 8, 12.0)
+        assert job.memory_gb == pytest.approx(20 * 1.024**3)
+    assert notices("--gpus=8", "-N2") == ["--nodes=2: the script is run once on each node"]
+    assert "it gets 2, the fewest" in notices("--gpus=8", "--nodes=2-4")[0]
+    assert complaint("-N2", "--gpus=7") == (
+        "line 3: --gpus=7: 2 nodes cannot have equally many of 7 GPUs; ask for 8"
+    )
+
+
+def test_gpus_a_node_and_tasks_a_node_are_so_many_on_each() -> None:
+    assert fields("-N2", "--gres=gpu:4")["resources"]["gpus"] == 4
+    assert fields("-N2", "--gpus-per-node=4")["resources"]["gpus"] == 4
+    several = fields("--ntasks=8", "--ntasks-per-node=4", "--gpus-per-task=1")
+    assert (several["nodes"], several["resources"]) == (2, {"gpus": 4, "cpus": 4})
+    assert several["envs"]["SLURM_NTASKS"] == "8"
+    assert several["envs"]["SLURM_TASKS_PER_NODE"] == "4(x2)"
+    assert fields("-N2", "--ntasks-per-node=4")["envs"]["SLURM_NTASKS"] == "8"
+    assert "with 4 a node it needs 3 nodes, and it asks for 2" in complaint(
+        "-N2", "--ntasks-per-node=4", "--ntasks=12"
     )
 
 
@@ -216,7 +241,8 @@ def test_comments_that_only_look_alike_are_left_alone() -> None:
         ("--gres=gpu:a:b:2", "a kind and a number are needed"),
         ("--nice=x", "a whole number is needed"),
         ("--signal=@", "a signal and seconds are needed"),
-        ("-N x", "a job runs on one machine"),
+        ("-N x", "a number of nodes is needed, such as 2"),
+        ("-N 0", "a number of nodes is needed, such as 2"),
         ("train.py", "where an option is needed"),
         ("--job-name='x", "cannot be read: no closing quotation"),
     ],
@@ -290,13 +316,11 @@ def test_options_are_told_as_slurm_tells_them_and_only_if_they_are_there() -> No
 
 
 def test_what_needs_several_machines_is_refused() -> None:
-    assert "line 3: --ntasks=8: with 4 a node it needs several machines" in complaint(
-        "--ntasks-per-node=4", "--ntasks=8"
-    )
     assert "line 2: #SBATCH hetjob: a job of several parts" in complaint("hetjob")
     steps = script("-n 2") + "srun --nodes=2 python x.py\n"
     with pytest.raises(BadInput, match="line 4: srun --nodes=2: a job has one machine here"):
         parse_sbatch(steps)
+    parse_sbatch(script("-N 2") + "srun --nodes=2 python x.py\n")
     parse_sbatch(script("-n 2") + "srun --nodes=$SLURM_NNODES x\n# srun -N 2\necho 'srun: -N 2'\n")
 
 

@@ -24,10 +24,11 @@ from dovetail.core.entries import (
     Submitted,
     Wake,
 )
+from dovetail.core.inventory import Pool
 from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Shape, Tenant
 from dovetail.core.plan import Plan
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View

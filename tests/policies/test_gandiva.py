@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from dovetail.core.entries import NodeDraining, NodeUp, Preempt, Resize, Start
 from dovetail.core.model import Interruption, Job, Tenant
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
-from dovetail.testing import Audit, Run, arrival, nodes, run_trace
+from dovetail.testing import Audit, PolicyRun, arrival, nodes, run_trace
 
 
 def speeds(first: float, second: float) -> Callable[[Job, Job], float]:
     return lambda job, other: first if job.id < other.id else second
 
 
-def pair(interference: Callable[[Job, Job], float], text: str = "gandiva:slice_s=1000") -> Run:
+def pair(
+    interference: Callable[[Job, Job], float], text: str = "gandiva:slice_s=1000"
+) -> PolicyRun:
     arrivals = [arrival("a", 0.0, 60.0), arrival("b", 0.0, 60.0)]
     return run_trace(text, arrivals, nodes(1, 1), interference=interference)
 

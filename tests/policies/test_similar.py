@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
+from chances import CHANCES
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Interruption, Job, Node
 from dovetail.experiments.experiment import Experiment, simulate
@@ -96,7 +96,7 @@ def test_a_model_never_measured_goes_by_those_that_are_like_it() -> None:
     assert [record.nodes[stint.placement.slices[0].node].id for stint in record.stints] == ["v"]
 
 
-@given(chance=st.randoms(use_true_random=False))
+@given(chance=CHANCES)
 def test_where_all_kinds_are_equally_fast_it_is_fifo_skip(chance: Random) -> None:
     world = random_world(chance)
     ours = run_world(world, policy_for(world, "model-similarity"))

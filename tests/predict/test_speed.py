@@ -154,8 +154,10 @@ def test_without_a_table_a_model_or_a_known_kind_nothing_is_believed() -> None:
 
 def test_an_explanation_names_speeds_neighbours_and_errors() -> None:
     found = explained(TABLE, model_type("vgg16"))
-    assert [one["kind"] for one in found["kinds"]] == ["k80", "p100", "v100"]
-    assert found["kinds"][2]["speed"] == 1.0
-    assert len(found["kinds"][0]["neighbours"]) == 3
-    assert 0 < found["error_left_out"] < found["error_model_left_out"]
-    assert explained(TABLE, model_type("resnet50@64"))["measured"]
+    assert [one.kind for one in found.kinds] == ["k80", "p100", "v100"]
+    assert found.kinds[2].speed == 1.0
+    assert len(found.kinds[0].neighbours) == 3
+    assert found.error_left_out is not None
+    assert found.error_model_left_out is not None
+    assert 0 < found.error_left_out < found.error_model_left_out
+    assert explained(TABLE, model_type("resnet50@64")).measured

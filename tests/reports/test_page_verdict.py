@@ -16,15 +16,16 @@ import pytest
 from analysis_samples import an_analysis
 from dovetail.analysis.files import write as write_analysis
 from dovetail.analysis.page import render
+from dovetail.api.study_row import TrialRow
 from dovetail.core.model import Node, Placement, Slice
 from dovetail.experiments.pareto import OBJECTIVES
 from dovetail.experiments.summary_table import table as terminal_table
 from dovetail.reports import write_report
+from dovetail.reports.best_policy import verdict
 from dovetail.reports.importance import LEAST_TRIALS, importance, importance_note
 from dovetail.reports.study_page import write_study
 from dovetail.reports.study_replays import Others
 from dovetail.reports.summary_html import table as page_table
-from dovetail.reports.verdict import verdict
 from dovetail.results.record import JobOutcome, RunRecord, Stint
 from dovetail.text.curves import Scale, scale_of, with_room
 from html_page import measured, overlapping
@@ -188,7 +189,7 @@ def test_a_scale_is_logarithmic_where_that_tells_values_apart() -> None:
 # --------------------------------------------------------------------------------------- importance
 
 
-def some_trials(number: int, steps: int = 5, seed: int = 1) -> list[dict[str, Any]]:
+def some_trials(number: int, steps: int = 5, seed: int = 1) -> list[TrialRow]:
     """The rate decides, the width does not; who is trained for longer is better, too."""
     chance = random.Random(seed)
     found = []
@@ -239,8 +240,8 @@ def compared(path: Path) -> int:
 
 def studied(path: Path) -> int:
     trials = [a_trial(n, 27, "done") for n in range(12)]
-    trials.append(a_trial(12, 1, "failed", reason="exit code 1", last_line="ValueError: no such"))
-    write_study(path, a_study(trials, state="closed"), Others((), ()))
+    trials.append(a_trial(12, 1, "failed", reason="exit code 1"))
+    write_study(path, a_study(trials, state="closed"), Others((), ()), {12: "ValueError: no such"})
     return 7
 
 

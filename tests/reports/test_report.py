@@ -14,7 +14,7 @@ from dovetail.reports.binning import Window, mean_counts, window_of
 from dovetail.reports.busy import LEVELS, busy
 from dovetail.reports.gpu_rows import first_rows, rectangles
 from dovetail.reports.page import describe_cluster
-from dovetail.reports.series import MAX_BINS, gpus_held, over_time
+from dovetail.reports.series import MAX_BINS, gpus_in_use, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
 from dovetail.results.record import JobOutcome, RunRecord, Stint
 from html_page import Elements, assert_drawn, browsed, embedded_in
@@ -115,7 +115,7 @@ def test_the_mean_over_bins_keeps_the_total_time() -> None:
 def test_the_series_add_up_to_the_gpu_seconds_and_waiting_time_of_the_run() -> None:
     run = a_run(jobs=50)
     window = window_of(run)
-    series = over_time(run, window, [gpus_held(stint.placement) for stint in run.stints])
+    series = over_time(run, window, [gpus_in_use(stint.placement) for stint in run.stints])
     width = window.span_s / MAX_BINS
     assert sum(series["allocated"]) * width == pytest.approx(50 * 100, rel=1e-3)
     assert sum(series["waiting"]) * width == pytest.approx(50 * 10, rel=1e-3)
@@ -123,8 +123,8 @@ def test_the_series_add_up_to_the_gpu_seconds_and_waiting_time_of_the_run() -> N
 
 
 def test_a_share_of_a_gpu_counts_as_its_fraction() -> None:
-    assert gpus_held(Placement((Slice(0, 1),), 250)) == 0.25
-    assert gpus_held(Placement((Slice(0, 3), Slice(1, 1)))) == 3
+    assert gpus_in_use(Placement((Slice(0, 1),), 250)) == 0.25
+    assert gpus_in_use(Placement((Slice(0, 3), Slice(1, 1)))) == 3
 
 
 def test_neighbouring_gpus_are_one_rectangle_even_across_nodes() -> None:

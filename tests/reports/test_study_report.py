@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import time
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dovetail.api.study_row import StudyPage, TrialRow
 from dovetail.reports.study_data import MOST_POINTS, MOST_STINTS, best_over_time, data_of
 from dovetail.reports.study_page import write_study
 from dovetail.reports.study_replays import Others, others_of, recorded
@@ -24,29 +26,29 @@ HOSTILE = "</script><script>alert(1)</script><!--\"'&\u2028\u2029\ud800$title{{"
 RULES = ("fifo", "round-robin")
 
 
-def a_page(tmp_path: Path, study: dict[str, Any], others: Others | None = None) -> str:
+def a_page(tmp_path: Path, study: StudyPage, others: Others | None = None) -> str:
     path = tmp_path / "study.html"
     write_study(path, study, others or others_of(study, RULES))
     return path.read_text("utf-8")
 
 
-def a_run(**more: Any) -> dict[str, Any]:
+def a_run(**more: Any) -> StudyPage:
     return in_the_middle(**{"policy": "round-robin", **more})
 
 
-def hostile() -> dict[str, Any]:
+def hostile() -> StudyPage:
     trials = [
         a_trial(n, 3, "paused", reason=HOSTILE, settings={HOSTILE: HOSTILE}, job=HOSTILE)
         for n in range(3)
     ]
     for trial in trials:
-        trial["stints"] = [[0.0, 5.0, HOSTILE]]
+        trial.stints = [(0.0, 5.0, HOSTILE)]
     return a_study(trials, name=HOSTILE, metric=HOSTILE, reason=HOSTILE, policy=HOSTILE)
 
 
 def test_hostile_names_settings_and_reasons_cannot_break_out(tmp_path: Path) -> None:
     row = others_of(a_run(), RULES).rows[0]
-    page = a_page(tmp_path, hostile(), Others([{**row, "policy": HOSTILE}], [HOSTILE]))
+    page = a_page(tmp_path, hostile(), Others([replace(row, policy=HOSTILE)], [HOSTILE]))
     assert Elements(page).tags.count("script") == 2
     assert "alert(1)</script>" not in page
     assert "\u2028" not in page.partition('id="data"')[2]
@@ -60,10 +62,10 @@ def test_the_page_is_one_file_that_names_no_other(tmp_path: Path) -> None:
     assert not re.search(r"\bimport\b\s*[({'\"]|@import|url\(|fetch\(", page)
 
 
-def with_odd_values() -> dict[str, Any]:
-    points = [[1, 0.9, 2.0], [2, "NaN", 4.0], [3, "Infinity", 6.0]]
-    diverged = a_trial(0, 3, "paused", points=points, value="Infinity", best=0.9)
-    never = a_trial(1, 1, "paused", points=[[1, "NaN", 2.0]], value="NaN", best=None)
+def with_odd_values() -> StudyPage:
+    points = [[1, 0.9, 2.0], [2, None, 4.0], [3, None, 6.0]]
+    diverged = a_trial(0, 3, "paused", points=points, value=None, best=0.9)
+    never = a_trial(1, 1, "paused", points=[[1, None, 2.0]], value=None, best=None)
     return a_study([diverged, never, a_trial(2, 5, "running")], policy="fifo")
 
 
@@ -77,32 +79,31 @@ def with_odd_values() -> dict[str, Any]:
         a_run(direction="max", steps=1),
     ],
 )
-def test_a_study_with_little_to_draw_still_gives_a_page(
-    tmp_path: Path, study: dict[str, Any]
-) -> None:
-    assert len(embedded_in(a_page(tmp_path, study))["trials"]) == len(study["trials"])
+def test_a_study_with_little_to_draw_still_gives_a_page(tmp_path: Path, study: StudyPage) -> None:
+    assert len(embedded_in(a_page(tmp_path, study))["trials"]) == len(study.trials)
 
 
 def test_values_that_are_no_numbers_are_gaps_and_are_counted(tmp_path: Path) -> None:
-    data = data_of(with_odd_values())
+    data = data_of(with_odd_values(), {})
     assert data["trials"][0]["curve"]["values"] == [0.9, None, None]
     assert data["curves_note"].startswith("3 values were no finite numbers")
 
 
 def test_the_best_over_time_only_gets_better() -> None:
     study = a_run()
-    found = best_over_time(study["trials"], minimise=True)
+    found = best_over_time(study.trials, minimise=True)
     assert [at for at, _, _ in found] == sorted(at for at, _, _ in found)
     assert [value for _, value, _ in found] == sorted((v for _, v, _ in found), reverse=True)
-    assert found[-1][1] == study["best"]["value"]
-    assert found[-1][2] == study["best"]["trial"]
+    assert study.best is not None
+    assert found[-1][1] == study.best.value
+    assert found[-1][2] == study.best.trial
 
 
 def test_a_thousand_trials_of_a_thousand_points_stay_quick_and_small(tmp_path: Path) -> None:
     points = [[step, 1.0 / step, 0.5 * step] for step in range(1, 1001)]
     stints = [[10.0 * n, 10.0 * n + 5 + n, f"gpu {n % 8}"] for n in range(20)]
     more = {"points": points, "best": 0.001, "value": 0.001, "stints": stints}
-    trials = [{**a_trial(n, 0, "done", **more), "steps": 1000} for n in range(1000)]
+    trials = [replace(a_trial(n, 0, "done", **more), steps=1000) for n in range(1000)]
     study = a_study(trials, steps=1000, policy="fifo")
     begun = time.process_time()
     page = a_page(tmp_path, study)
@@ -130,7 +131,7 @@ def test_a_study_without_values_says_so(tmp_path: Path, state: str, told: str) -
 @pytest.mark.parametrize("own", ["pbt", "pbt:every=4", "hypersched"])
 def test_a_policy_is_in_a_row_or_left_out_and_never_both(own: str) -> None:
     others = others_of(a_run(policy=own), RULES)
-    assert {row["policy"] for row in others.rows} == set(RULES)
+    assert {row.policy for row in others.rows} == set(RULES)
     assert f"{own.partition(':')[0]}, the policy of this study, which" in others.notes[-1]
     assert "own policy too" not in others.notes[0]
     usual = others_of(a_run(), RULES).notes
@@ -172,7 +173,11 @@ def test_a_replay_sees_the_steps_that_the_policy_saw(points: list[tuple[float, A
         lived.report("s1.0", step, value, float(at))
     saw = Mirror(studies_of(lived.state).open["s1"])
     saw.learn(0)
-    told = a_trial(0, points=[[step, value, 1.0] for step, value in points], steps=8)
+    told = a_trial(
+        0,
+        points=[[step, None if value == "NaN" else value, 1.0] for step, value in points],
+        steps=8,
+    )
     found = recorded(a_study([told, a_trial(1, 8, "done")], steps=8))
     assert found is not None
     seen = saw.study.trials[0].losses
@@ -220,11 +225,11 @@ def test_an_accuracy_that_was_never_seen_is_bad_not_good() -> None:
 
 def test_all_policies_are_measured_against_fifo_and_the_fastest_comes_first() -> None:
     others = others_of(a_run(), RULES)
-    times = [row["to_target_s"] for row in others.rows]
+    times = [row.to_target_s for row in others.rows]
     assert times == sorted(times)
-    by_name = {row["policy"]: row for row in others.rows}
-    assert by_name["fifo"]["speedup"] == 1.0
-    assert [name for name, row in by_name.items() if row["own"]] == ["round-robin"]
+    by_name = {row.policy: row for row in others.rows}
+    assert by_name["fifo"].speedup == 1.0
+    assert [name for name, row in by_name.items() if row.own] == ["round-robin"]
 
 
 def test_the_page_says_what_was_not_trained_to_the_end(tmp_path: Path) -> None:
@@ -240,11 +245,11 @@ def test_a_policy_that_cannot_be_replayed_is_named(tmp_path: Path) -> None:
     assert any(note.startswith("no-such-rule could not be replayed") for note in others.notes)
 
 
-def with_huge_values() -> dict[str, Any]:
+def with_huge_values() -> StudyPage:
     study = a_run()
-    for trial, value in zip(study["trials"], (1e308, -1e308, 5e307, 1.7e308), strict=False):
-        trial["points"] = [[step, value / step, at] for step, _, at in trial["points"]]
-        trial["value"] = trial["best"] = value
+    for trial, value in zip(study.trials, (1e308, -1e308, 5e307, 1.7e308), strict=False):
+        trial.points = [(step, value / step, at) for step, _, at in trial.points]
+        trial.value = trial.best = value
     return study
 
 
@@ -254,8 +259,8 @@ def test_values_near_the_largest_there_is_are_replayed_under_every_policy() -> N
 
 
 def test_a_policy_that_cannot_calculate_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    def overflow(*_: object) -> dict[str, Any]:
-        return {"value": 1e200**2}
+    def overflow(*_: object) -> float:
+        return 1e200**2
 
     monkeypatch.setattr("dovetail.reports.study_replays._replayed", overflow)
     assert others_of(a_run(), ("fifo",)).notes[-1] == (
@@ -281,7 +286,7 @@ def test_a_browser_draws_the_page_without_an_error(tmp_path: Path, make: Any, ch
     assert_drawn(browsed(tmp_path / "study.html", charts), charts)
 
 
-def slow_to_start(number: int, start_s: float = 6.0, step_s: float = 0.25) -> dict[str, Any]:
+def slow_to_start(number: int, start_s: float = 6.0, step_s: float = 0.25) -> TrialRow:
     """Alone on a slot, after those before it: its first step begins when its libraries are there."""
     begun = number * (start_s + 4 * step_s)
     points = [[step, 1 / (number + step), begun + start_s + step_s * step] for step in range(1, 5)]
@@ -296,16 +301,18 @@ def test_a_replay_of_the_studys_own_policy_takes_what_was_measured_starts_includ
     found = recorded(study)
     assert found is not None
     assert found.start_s == pytest.approx(6.0)
-    own = next(row for row in others_of(study, ("fifo",)).rows if row["own"])
-    reached = trials[3]["points"][-1][2]  # the last step of the last is the best
-    assert own["to_target_s"] == pytest.approx(reached)
+    own = next(row for row in others_of(study, ("fifo",)).rows if row.own)
+    reached = trials[3].points[-1][2]  # the last step of the last is the best
+    assert own.to_target_s == pytest.approx(reached)
     assert "6 s for the start of a trial" in others_of(study, ("fifo",)).notes[0]
 
 
 def test_the_time_before_the_first_trial_ran_is_in_no_row_and_not_in_what_was_measured() -> None:
     trials = [slow_to_start(number) for number in range(2)]
     for trial in trials:
-        trial["points"] = [[step, value, at + 100] for step, value, at in trial["points"]]
-        trial["stints"] = [[begun + 100, ended + 100, on] for begun, ended, on in trial["stints"]]
+        trial.points = [(step, value, at + 100) for step, value, at in trial.points]
+        trial.stints = [
+            (begun + 100, (ended or 0.0) + 100, on) for begun, ended, on in trial.stints
+        ]
     notes = others_of(a_study(trials, policy="fifo", steps=4), ("fifo",)).notes
     assert "Measured here: 14.0 s" in notes[0] or "Measured here: 14 s" in notes[0]

@@ -64,7 +64,7 @@ def forge() -> Iterator[Forge]:
         yield Forge(process)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
 
 def curve(folder: Path) -> list[dict[str, Any]]:

@@ -201,13 +201,13 @@ def test_a_script_that_closes_all_files_reports_again_after_one_loss(desk: Any) 
 
 def test_a_report_costs_microseconds(desk: Any) -> None:
     script = """if True:
-        from time import perf_counter
+        from time import process_time
         from dovetail import sdk
         def seconds():
-            began = perf_counter()
+            began = process_time()
             for step in range(2000):
                 sdk.report(step, loss=0.123456)
-            return (perf_counter() - began) / 2000
+            return (process_time() - began) / 2000
         print(min(seconds() for _ in range(10)))
     """
     assert float(desk.run("-c", script)[0]) < 50e-6  # about 6, measured on a busy machine

@@ -25,14 +25,14 @@ def test_the_stop_file_asks_the_job_to_stop(desk: Any) -> None:
     job = desk.start("-c", UNTIL_ASKED)
     assert job.stdout.readline() == "on\n"
     desk.stop.touch()
-    assert job.communicate(timeout=60)[0].endswith("saved\n")
+    assert job.communicate(timeout=120)[0].endswith("saved\n")
 
 
 def test_sigterm_asks_the_job_to_stop(desk: Any) -> None:
     job = desk.start("-c", UNTIL_ASKED)
     assert job.stdout.readline() == "on\n"
     job.send_signal(signal.SIGTERM)
-    assert job.communicate(timeout=60)[0].endswith("saved\n")
+    assert job.communicate(timeout=120)[0].endswith("saved\n")
     assert job.returncode == 0
 
 
@@ -48,7 +48,7 @@ def test_a_script_that_never_asks_ends_by_sigterm_as_ever(desk: Any) -> None:
     job = desk.start("-c", script)
     assert job.stdout.readline() == "on\n"
     job.send_signal(signal.SIGTERM)
-    job.communicate(timeout=60)
+    job.communicate(timeout=120)
     assert job.returncode == -signal.SIGTERM
 
 
@@ -85,7 +85,7 @@ def test_children_can_still_be_terminated(desk: Any) -> None:
         child = multiprocessing.get_context('fork').Process(target=time.sleep, args=[60])
         child.start()
         child.terminate()
-        child.join(30)
+        child.join(120)
         print(child.exitcode)
     """
     assert desk.run("-c", script)[0] == f"{-signal.SIGTERM}\n"

@@ -52,7 +52,7 @@ def ended_by_sigterm_after(lines: int, desk: Any) -> int:
     while desk.reports.read_bytes().count(b"\n") < lines and job.poll() is None:
         time.sleep(0.002)
     job.send_signal(signal.SIGTERM)
-    job.communicate(timeout=60)
+    job.communicate(timeout=120)
     assert job.returncode in (0, 85)
     return int(job.returncode)
 

@@ -33,6 +33,7 @@ from dovetail.store import (
 
 PAGE = 4096
 SMALL_RESERVE = 64 << 10
+LONG_FORM = "DOVETAIL_STORM_CUTS" in os.environ
 
 
 @pytest.fixture
@@ -89,10 +90,10 @@ def check_and_count(store: Store | JournalReader, after: int | None = None) -> i
 
 def assert_goes_on(folder: Path, last: int) -> None:
     """It can be written again, and the next start finds nothing to complain about."""
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert (store.notice, check_and_count(store)) == ("", last)
         add_entries(store, 3)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert (store.notice, check_and_count(store)) == ("", last + 3)
 
 
@@ -100,17 +101,17 @@ def assert_goes_on(folder: Path, last: int) -> None:
 
 
 def test_a_new_journal_is_empty_and_knows_when_it_began(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
+    with closing(opened(tmp_path)) as store:
         assert (store.last_seq, store.pending, store.notice) == (0, 0, "")
         assert list(store.snapshots()) == []
         assert abs(store.epoch - time.time()) < 60
         epoch = store.epoch
-    with opened(tmp_path) as store:
+    with closing(opened(tmp_path)) as store:
         assert store.epoch == epoch
 
 
 def test_what_is_added_waits_until_it_is_committed(folder: Path) -> None:
-    with opened(folder) as store, JournalReader(store.path) as reader:
+    with closing(opened(folder)) as store, closing(JournalReader(store.path)) as reader:
         assert [store.add(line(1)), store.add(line(2))] == [1, 2]
         store.put_spec("7", '{"command":["true"]}')
         store.set_meta("next job", "8")
@@ -126,28 +127,28 @@ def test_what_is_added_waits_until_it_is_committed(folder: Path) -> None:
 
 
 def test_text_that_cannot_be_stored_is_refused_when_added_and_blocks_nothing(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         with pytest.raises(UnicodeEncodeError):
             store.add("\udcff")
         with pytest.raises(ValueError, match="ended at nan"):
             store.add_ended(EndedJob("1", 1, float("nan"), "ada", "train", "{}"))
         assert store.pending == 0
         add_entries(store, 1)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert check_and_count(store) == 1
 
 
 def test_any_text_comes_back_as_it_was(folder: Path) -> None:
     texts = ["", "\n", "nul \0 inside", "Ωμέγα 🐙", "x" * 3_000_000]
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for text in texts:
             store.add(text)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert [text for _, text in store.lines_after(0)] == texts
 
 
 def test_the_last_two_snapshots_are_kept_newest_first(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for _ in range(4):
             add_entries(store, 10)
             assert store.save_snapshot(store.last_seq, state_after(store.last_seq))
@@ -158,7 +159,7 @@ def test_the_last_two_snapshots_are_kept_newest_first(folder: Path) -> None:
 
 
 def test_pruning_leaves_what_the_older_snapshot_needs(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 100)
         store.save_snapshot(50, state_after(50))
         assert store.prune(100) == 0  # one snapshot alone could turn out not to be understood
@@ -170,7 +171,7 @@ def test_pruning_leaves_what_the_older_snapshot_needs(folder: Path) -> None:
 
 def test_history_is_filtered_and_paged_newest_first(folder: Path) -> None:
     rows = [ended(n, "ada" if n % 2 else "bob", f"train-{n % 3}") for n in range(1, 31)]
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for row in rows:
             store.add_ended(row)
         store.commit()
@@ -192,13 +193,13 @@ def test_other_threads_read_while_the_owner_writes(folder: Path) -> None:
         while len(seen) < 2000:
             seen.extend(seq for seq, _ in reader.some_lines_after(len(seen)))
 
-    with opened(folder) as store, JournalReader(store.path) as reader:
+    with closing(opened(folder)) as store, closing(JournalReader(store.path)) as reader:
         thread = Thread(target=follow, args=(reader,))
         thread.start()
         for _ in range(200):
             add_entries(store, 10)
             store.commit()
-        thread.join(20)
+        thread.join(120)
     assert seen == list(range(1, 2001))
 
 
@@ -215,7 +216,7 @@ def test_asking_when_it_is_closed_is_a_mistake_of_the_program_and_no_damage(fold
 
 
 def test_a_reader_that_pauses_does_not_let_the_log_grow(folder: Path) -> None:
-    with opened(folder) as store, JournalReader(store.path) as reader:
+    with closing(opened(folder)) as store, closing(JournalReader(store.path)) as reader:
         add_entries(store, 2000)
         store.commit()
         half_read = reader.lines_after(0)
@@ -227,11 +228,11 @@ def test_a_reader_that_pauses_does_not_let_the_log_grow(folder: Path) -> None:
 
 
 def test_ten_thousand_entries_are_committed_in_a_moment(folder: Path) -> None:
-    with opened(folder) as store:
-        began = time.perf_counter()
+    with closing(opened(folder)) as store:
+        began = time.process_time()
         add_entries(store, 10_000)
         store.commit()
-        assert time.perf_counter() - began < 1.0  # 0.05 s on an idle machine
+        assert time.process_time() - began < 1.0  # 0.05 s as a rule
 
 
 def test_starting_reads_only_what_follows_the_last_snapshot(folder: Path) -> None:
@@ -242,12 +243,12 @@ def test_starting_reads_only_what_follows_the_last_snapshot(folder: Path) -> Non
 
 def _bytes_read_by_a_start(folder: Path, count: int) -> int:
     folder.mkdir()
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, count)
         store.save_snapshot(count, state_after(count))
         add_entries(store, 100)
     before = _bytes_read()
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert check_and_count(store) == count + 100
         return _bytes_read() - before
 
@@ -263,7 +264,7 @@ def _bytes_read() -> int:
 def test_nobody_else_can_read_any_of_its_files(folder: Path) -> None:
     before = os.umask(0)
     try:
-        with opened(folder) as store:
+        with closing(opened(folder)) as store:
             add_entries(store, 1)
             store.commit()
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
@@ -276,7 +277,7 @@ def test_nobody_else_can_read_any_of_its_files(folder: Path) -> None:
 def test_a_journal_that_others_could_read_is_made_private(folder: Path) -> None:
     opened(folder).close()
     (folder / "dovetail.db").chmod(0o664)
-    with opened(folder):
+    with closing(opened(folder)):
         assert stat.S_IMODE((folder / "dovetail.db").stat().st_mode) == 0o600
 
 
@@ -292,7 +293,7 @@ def test_a_process_that_was_just_being_started_does_not_keep_the_next_daemon_out
     folder: Path,
 ) -> None:
     """Between fork and exec it has the lock as well."""
-    with opened(folder):
+    with closing(opened(folder)):
         locks = [fd for fd in os.listdir("/proc/self/fd") if is_lock(folder, fd)]
         child = subprocess.Popen(["sleep", "0.2"], pass_fds=[int(fd) for fd in locks])
     opened(folder).close()
@@ -304,7 +305,7 @@ def is_lock(folder: Path, fd: str) -> bool:
 
 
 def test_a_second_daemon_is_refused_by_the_number_of_the_first(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         with pytest.raises(JournalUnusable, match=f"is in use by process {os.getpid()};"):
             opened(folder)
         add_entries(store, 1)
@@ -388,14 +389,14 @@ def test_a_journal_that_was_removed_under_the_daemon_is_written_anew(folder: Pat
     with pytest.raises(JournalLost, match="was removed while in use; it was written anew and noth"):
         store.commit()
     store.close()
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert (store.notice, check_and_count(store)) == ("", 4)
 
 
 def test_a_journal_that_was_replaced_under_the_daemon_is_left_and_told(folder: Path) -> None:
     """Somebody has put a backup in its place: what was written since is added to it."""
     path = folder / "dovetail.db"
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 3)
     backup = path.read_bytes()
     store = opened(folder)
@@ -409,7 +410,7 @@ def test_a_journal_that_was_replaced_under_the_daemon_is_left_and_told(folder: P
     assert path.read_bytes() == backup
     assert not (folder / "dovetail.db-wal").exists()  # it was not of this file
     store.close()
-    with opened(folder) as again:
+    with closing(opened(folder)) as again:
         assert check_and_count(again) == 6
 
 
@@ -430,12 +431,11 @@ def kill_again_and_again(folder: Path) -> None:
     for number in range(120):
         acknowledged = _kill_a_writer(folder, chance.uniform(0.0, 0.04))
         if number % 4:
-            with JournalReader(
-                folder / "dovetail.db"
-            ) as reader:  # leaves the log as the killed one did
+            # It leaves the log as the killed one did.
+            with closing(JournalReader(folder / "dovetail.db")) as reader:
                 found = check_and_count(reader, last)
         else:
-            with opened(folder) as store:
+            with closing(opened(folder)) as store:
                 assert not store.notice, store.notice
                 found = check_and_count(store, last)
                 check_and_count(store)
@@ -471,27 +471,38 @@ def _write_for_ever(folder: Path, acknowledge: int) -> None:
         add_entries(store, chance.choice((1, 1, 1, 5, 200)))
         store.commit()
         os.write(acknowledge, f"{store.last_seq}\n".encode())
-        if chance.random() < 0.1:
+        what = chance.random()
+        if what < 0.1:
             store.save_snapshot(store.last_seq, state_after(store.last_seq))
+        elif what < 0.2:
+            store.shorten_tail()
 
 
 # -------------------------------------------------------------------------------- cut and overwritten
 
 
 def test_a_log_cut_at_any_byte_leaves_whole_commits(folder: Path) -> None:
-    """At every byte of the last commit, and at many of the ten before."""
+    """About every border in the last commit, and at many other bytes of it and of the ten before;
+    `make storm` is the long form: every byte of the last."""
     ends = _commit_one_by_one(folder, 20)
     path, log = folder / "dovetail.db", folder / "dovetail.db-wal"
     whole, whole_log = (folder / "copy").read_bytes(), (folder / "copy-wal").read_bytes()
-    sizes = [*range(ends[-11], ends[-2], 211), *range(ends[-2], len(whole_log) + 1)]
-    for size in sizes:
+    for size in _sizes(ends, len(whole_log)):
         without_tail(folder)
         path.write_bytes(whole)
         log.write_bytes(whole_log[:size])
-        with opened(folder) as store:
+        with closing(opened(folder)) as store:
             assert store.notice == ""
             assert check_and_count(store) == sum(end <= size for end in ends)
     assert_goes_on(folder, 20)
+
+
+def _sizes(ends: list[int], whole: int) -> list[int]:
+    last = range(ends[-2], whole + 1)
+    if not LONG_FORM:  # a page follows a header of 24 bytes; the log's own header has 32
+        borders = (size for size in last if (size - 32) % (24 + 4096) < 40 or whole - size < 40)
+        return [*range(ends[-11], ends[-2], 211), *sorted({*borders, *last[::31]})]
+    return [*range(ends[-11], ends[-2], 211), *last]
 
 
 def test_a_log_with_a_wrong_byte_leaves_the_commits_before_it(folder: Path) -> None:
@@ -503,7 +514,7 @@ def test_a_log_with_a_wrong_byte_leaves_the_commits_before_it(folder: Path) -> N
         without_tail(folder)
         shutil.copy(folder / "copy", path)
         log.write_bytes(damaged)
-        with opened(folder) as store:
+        with closing(opened(folder)) as store:
             assert store.notice == ""
             assert check_and_count(store) == sum(end <= at for end in ends)
 
@@ -512,7 +523,7 @@ def test_a_log_with_a_wrong_byte_leaves_the_commits_before_it(folder: Path) -> N
 def test_a_log_that_is_lost_takes_nothing_with_it(folder: Path, harm: str) -> None:
     """All 20 commits are in the tail as well. Even an older log in its place does no harm."""
     log = folder / "dovetail.db-wal"
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 5)
         store.commit()
         shutil.copy(log, folder / "of before")
@@ -531,10 +542,10 @@ def test_a_log_that_is_lost_takes_nothing_with_it(folder: Path, harm: str) -> No
     elif harm == "of before":
         shutil.copy(folder / "of before", log)
     else:
-        content = bytearray(log.read_bytes())
-        content[len(content) // 3] ^= 0x55
-        log.write_bytes(content)
-    with opened(folder) as store:
+        altered = bytearray(log.read_bytes())
+        altered[len(altered) // 3] ^= 0x55
+        log.write_bytes(altered)
+    with closing(opened(folder)) as store:
         assert "had lost its last" in store.notice
         assert check_and_count(store) == 20
         assert len(store.history()) == 15
@@ -543,12 +554,12 @@ def test_a_log_that_is_lost_takes_nothing_with_it(folder: Path, harm: str) -> No
 
 
 def test_a_journal_that_was_removed_comes_back_from_its_tail(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 30)
         store.save_snapshot(store.last_seq, state_after(store.last_seq))
         add_entries(store, 5)
     (folder / "dovetail.db").unlink()
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "its file is gone" in store.notice
         assert check_and_count(store) == 35
     assert_goes_on(folder, 35)
@@ -558,10 +569,10 @@ def test_the_tail_of_another_journal_is_kept_and_not_mixed_in(folder: Path) -> N
     other = folder / "other"
     other.mkdir()
     for place, count in ((folder, 3), (other, 50)):
-        with opened(place) as store:
+        with closing(opened(place)) as store:
             add_entries(store, count)
     shutil.copy(other / "dovetail.db.tail", folder / "dovetail.db.tail")
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "was of another journal and is kept as" in store.notice
         assert check_and_count(store) == 3
     assert list(folder.glob("dovetail.db.tail.kept-*"))
@@ -572,11 +583,12 @@ def test_a_long_tail_is_begun_anew_and_still_enough_without_the_log(
 ) -> None:
     monkeypatch.setattr(tail, "ROOM", 20_000)
     log = folder / "dovetail.db-wal"
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for _ in range(60):
             add_entries(store, 20)
             store.commit()
             store.save_snapshot(store.last_seq, state_after(store.last_seq))
+            store.shorten_tail()
         add_entries(store, 7)
         store.commit()
         assert (folder / "dovetail.db.tail").stat().st_size < 60_000
@@ -586,14 +598,14 @@ def test_a_long_tail_is_begun_anew_and_still_enough_without_the_log(
             (folder / name).write_bytes(content)
         (folder / without).unlink()
         log.unlink(missing_ok=True)
-        with opened(folder) as store:
+        with closing(opened(folder)) as store:
             assert check_and_count(store) == 1207
 
 
 def _commit_one_by_one(folder: Path, count: int) -> list[int]:
     """Leaves copies as a killed process would; returns how long the log was after each commit."""
     ends = []
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for _ in range(count):
             add_entries(store, 1)
             store.commit()
@@ -604,7 +616,7 @@ def _commit_one_by_one(folder: Path, count: int) -> list[int]:
 
 
 def _journal_of_many_pages(folder: Path) -> bytes:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         for _ in range(2):
             add_entries(store, 150)
             store.put_spec(str(store.last_seq), '{"command":["true"]}')
@@ -639,7 +651,7 @@ def _start_damaged(folder: Path, content: bytes) -> int:
     if store is None:
         assert (folder / "dovetail.db").read_bytes() == content
         return 0
-    with store:
+    with closing(store):
         assert f"entries up to {store.last_seq} were salvaged" in store.notice
         assert (folder / "dovetail.db.damaged-1").read_bytes() == content
         last = check_and_count(store)
@@ -666,7 +678,7 @@ def test_a_file_overwritten_anywhere_tells_nothing_that_was_not_written(folder: 
         wound = (b"\xa5" * 8, b"\0" * 700, b"7", os.urandom(64))[number % 4]
         damaged[at : at + len(wound)] = wound
         _start_anew_from(folder, bytes(damaged[: len(whole)]))
-        with opened(folder) as store:  # so small a wound always leaves something
+        with closing(opened(folder)) as store:  # so small a wound always leaves something
             last = check_and_count(store)
             assert last == 450 or store.notice
             assert abs(store.epoch - time.time()) < 1000
@@ -689,12 +701,12 @@ def test_a_wrong_byte_in_the_header_loses_nothing(folder: Path) -> None:
 
 
 def _last_after_a_start(folder: Path) -> int:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         return check_and_count(store)
 
 
 def test_a_wrong_digit_in_the_last_entries_is_noticed_in_a_large_file_too(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 60_000)
         store.save_snapshot(store.last_seq, state_after(store.last_seq))
         add_entries(store, 100)
@@ -703,40 +715,40 @@ def test_a_wrong_digit_in_the_last_entries_is_noticed_in_a_large_file_too(folder
     assert len(content) > 4 << 20
     path.write_bytes(content.replace(b'"started":"60077"', b'"started":"60078"'))
     without_tail(folder)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "entry 60077 was altered" in store.notice
         assert "up to 60076 were salvaged and 60077 to 60100 were not" in store.notice
     assert_goes_on(folder, 60_076)
 
 
 def test_damage_in_old_history_is_told_when_read_and_mended_at_the_next_start(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 60_000)
         store.save_snapshot(store.last_seq, state_after(store.last_seq))
     path = folder / "dovetail.db"
     path.write_bytes(path.read_bytes().replace(b'"started":"77"', b'"started":"78"'))
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert store.notice == ""
         with pytest.raises(
             JournalDamaged, match=r"is damaged \(entry 77 was altered\); stop and st"
         ):
             list(store.lines_after(0))
     without_tail(folder)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "entries up to 60000 were salvaged, and 1 before the last snapshot" in store.notice
         assert len(list(store.lines_after(0))) == 59_999
     assert_goes_on(folder, 60_000)
 
 
 def test_entries_that_are_only_in_the_log_are_salvaged_without_the_file(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         add_entries(store, 300)
         store.put_spec("7", "{}")
         store.commit()
         log = (folder / "dovetail.db-wal").read_bytes()
     (folder / "dovetail.db").unlink()
     (folder / "dovetail.db-wal").write_bytes(log)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "entries up to 300 were salvaged" in store.notice
         assert store.spec("7") == "{}"
     assert_goes_on(folder, 300)
@@ -761,7 +773,7 @@ def test_a_salvage_interrupted_anywhere_is_done_again(
         patch.setattr(os, "replace", move_or_die)
         with pytest.raises(Killed):
             opened(folder)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         assert "was damaged" in store.notice
         assert check_and_count(store) == last
     assert (folder / "dovetail.db.damaged-1").exists()
@@ -772,7 +784,7 @@ def test_a_salvage_interrupted_anywhere_is_done_again(
 def _lose_the_end_of_the_file_but_not_the_log(folder: Path) -> int:
     """Where the entries in the file still reach those in the log. Returns the last of these."""
     _journal_of_many_pages(folder)
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         store.save_snapshot(450, state_after(450))
         add_entries(store, 50)
         store.commit()
@@ -790,7 +802,7 @@ def _lose_the_end_of_the_file_but_not_the_log(folder: Path) -> int:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", tmp_path]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(tmp_path)]
     if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("a small disk can be mounted by root only")
     yield tmp_path
@@ -810,7 +822,7 @@ def fill(disk: Path) -> Path:
 
 
 def test_a_full_disk_takes_first_the_reserve_and_then_loses_nothing(small_disk: Path) -> None:
-    with Store.open(small_disk / "dovetail.db", reserve_bytes=1 << 20) as store:
+    with closing(Store.open(small_disk / "dovetail.db", reserve_bytes=1 << 20)) as store:
         add_entries(store, 10)
         store.commit()
         filling = fill(small_disk)
@@ -825,25 +837,26 @@ def test_a_full_disk_takes_first_the_reserve_and_then_loses_nothing(small_disk: 
         assert store.last_seq > on_the_reserve + 1000
         with pytest.raises(JournalFull, match="100 records wait in memory, none is lost"):
             store.commit()
-        with JournalReader(store.path) as reader:
+        with closing(JournalReader(store.path)) as reader:
             assert check_and_count(reader) == store.last_seq - 100
         filling.unlink()
         store.commit()
         time.sleep(1.01)  # it looks for space once a second
-        assert not store.is_full
+        has_space = not store.is_full
+        assert has_space
         assert (small_disk / "dovetail.db.reserve").stat().st_size == 1 << 20
         assert store.save_snapshot(store.last_seq, state_after(store.last_seq))
         last = store.last_seq
-    with Store.open(small_disk / "dovetail.db", reserve_bytes=1 << 20) as store:
+    with closing(Store.open(small_disk / "dovetail.db", reserve_bytes=1 << 20)) as store:
         assert (store.notice, check_and_count(store, 0)) == ("", last)
 
 
 def test_a_start_on_a_full_disk_uses_the_reserve(small_disk: Path) -> None:
     path = small_disk / "dovetail.db"
-    with Store.open(path, reserve_bytes=1 << 20) as store:
+    with closing(Store.open(path, reserve_bytes=1 << 20)) as store:
         add_entries(store, 10)
     filling = fill(small_disk)
-    with Store.open(path, reserve_bytes=1 << 20) as store:
+    with closing(Store.open(path, reserve_bytes=1 << 20)) as store:
         assert store.is_full
         add_entries(store, 10)
     path.with_name("dovetail.db.reserve").unlink(missing_ok=True)
@@ -851,7 +864,7 @@ def test_a_start_on_a_full_disk_uses_the_reserve(small_disk: Path) -> None:
     with pytest.raises(JournalFull, match=r"are needed and 0\.0 MiB are free"):
         Store.open(path, reserve_bytes=1 << 20)
     filling.unlink()
-    with Store.open(path, reserve_bytes=1 << 20) as store:
+    with closing(Store.open(path, reserve_bytes=1 << 20)) as store:
         assert (store.notice, check_and_count(store), store.is_full) == ("", 20, False)
 
 
@@ -869,7 +882,7 @@ def test_a_new_journal_on_a_full_disk_is_refused_and_leaves_nothing_half_made(
 def test_a_damaged_journal_is_left_as_it_is_until_there_is_room_to_salvage(
     small_disk: Path,
 ) -> None:
-    with opened(small_disk) as store:
+    with closing(opened(small_disk)) as store:
         add_entries(store, 5000)
     without_tail(small_disk)
     filling, path = fill(small_disk), small_disk / "dovetail.db"
@@ -879,14 +892,14 @@ def test_a_damaged_journal_is_left_as_it_is_until_there_is_room_to_salvage(
         opened(small_disk)
     assert path.read_bytes() == before
     filling.unlink()
-    with opened(small_disk) as store:
+    with closing(opened(small_disk)) as store:
         last = check_and_count(store)
         assert 4000 < last < 5000
     assert_goes_on(small_disk, last)
 
 
 def test_a_limit_on_the_size_of_files_is_met_like_a_full_disk(folder: Path) -> None:
-    with opened(folder) as store:
+    with closing(opened(folder)) as store:
         with _files_no_larger_than(1 << 20), pytest.raises(JournalFull, match="File too large"):
             commit_for_ever(store, 1000)
         assert store.pending == 1000

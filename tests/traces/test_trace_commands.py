@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dovetail import traces
-from dovetail.cli.trace import trace
+from dovetail.cli.simulation.trace import trace
 from dovetail.core.errors import BadInput
 
 

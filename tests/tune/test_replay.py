@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import inf
 from random import Random
 
@@ -11,7 +12,7 @@ from dovetail.core.errors import BadInput
 from dovetail.tune.comparison import Race, Terms, geometric_mean, interval, race, summary
 from dovetail.tune.recorded import Task
 from dovetail.tune.replay import DrawnTrials, ReplayRun, draw, replay
-from dovetail.tune.rules.registry import make
+from dovetail.tune.rules import make
 
 FALLING = tuple((float(level), level - 1.0, level - 2.0) for level in (9, 5, 7, 3))
 
@@ -115,7 +116,7 @@ def run_of(to_target: float, **more: object) -> ReplayRun:
 
 
 def test_a_summary_counts_runs_that_miss_and_has_geometric_means_of_the_others() -> None:
-    found = summary(
+    rule = summary(
         "x",
         [
             Race("a", run_of(8.0), run_of(4.0), {"x": run_of(2.0)}, {}),
@@ -123,6 +124,7 @@ def test_a_summary_counts_runs_that_miss_and_has_geometric_means_of_the_others()
             Race("b", run_of(8.0), run_of(4.0), {"x": run_of(inf)}, {}),
         ],
     )
+    found = asdict(rule)
     assert found["speedup_geomean"] == pytest.approx(2.0)
     assert found["ci95"] == [pytest.approx(1.0), pytest.approx(4.0)]
     kept = {key: found[key] for key in ("tasks", "runs", "missed", "best_killed", "peak_suspended")}

@@ -48,14 +48,16 @@ def test_each_rule_has_about_the_share_that_was_found(races: tuple[int, list[Rac
     which, run = races
     for policy, shares in FOUND.items():
         row = summary(policy, run)
-        share = row["speedup_geomean"] / row["ceiling_geomean"]
+        assert row.speedup_geomean
+        assert row.ceiling_geomean
+        share = row.speedup_geomean / row.ceiling_geomean
         assert share == pytest.approx(shares[which], abs=NEAR), policy
-        assert (row["missed"], row["best_killed"]) == (0, 0)
+        assert (row.missed, row.best_killed) == (0, 0)
 
 
 def test_stopping_kills_the_best_in_about_as_many_runs(races: tuple[int, list[Race]]) -> None:
     which, run = races
     policy, shares = KILLED
-    killed = summary(policy, run)["best_killed"] / len(run)
+    killed = summary(policy, run).best_killed / len(run)
     assert killed == pytest.approx(shares[which], abs=NEAR + 0.04)  # of few runs
     assert all((one.runs[policy].best_done == inf) == one.runs[policy].best_killed for one in run)

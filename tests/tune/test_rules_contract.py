@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import DovetailError
 from dovetail.tune.replay import DrawnTrials, _World
-from dovetail.tune.rules import Rule, Verdict
-from dovetail.tune.rules.registry import BUILTIN, make
+from dovetail.tune.rules import BUILTIN, Rule, Verdict, make
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, STOPPED, Study, Trial
 
 MORE = ["hermes:reading=early", "hermes:reading=slope", "successive-halving:pause=true"]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chances import CHANCES
 from dovetail.core import still
 from dovetail.core.entries import (
     Branch,
@@ -36,7 +37,7 @@ from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import DONE, FAILED, NEW, PAUSED, RUNNING, STOPPED, StudyTrack
 from study_state import Lived, design, live_by_chance, trial
 
-LIVES = st.randoms(use_true_random=False).map(live_by_chance)
+LIVES = CHANCES.map(live_by_chance)
 FORGOTTEN = ("ended", "shapes", "capacity")  # of long ago, or numbered anew
 
 

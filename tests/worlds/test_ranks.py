@@ -11,8 +11,8 @@ import pytest
 
 from dovetail.core.model import JobId
 from dovetail.worlds.local.folders import Folders
-from dovetail.worlds.local.launching import launch, launch_of
-from dovetail.worlds.local.runs import ProcessRun
+from dovetail.worlds.local.runs.launching import launch, launch_of
+from dovetail.worlds.local.runs.run import ProcessRun
 from dovetail.worlds.ranks import ALONE, Rank, host_file, variables
 from dovetail.worlds.world import Order
 from waiting import until

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import DovetailError, UnfinishedRun
 from dovetail.core.loop import run
-from dovetail.core.model import Interruption, Job, Node, Tenant
+from dovetail.core.model import Interruption, Job, JobId, Node, Tenant
 from dovetail.core.state import State
 from dovetail.core.track import Phase
 from dovetail.core.view import View
@@ -48,7 +49,7 @@ def test_preemption_costs_saving_and_every_later_start_costs_restoring() -> None
     )
     # low works 0..10 and is saved 10..13; high works 13..33; low restores 33..38, works 38..128
     assert run.ends_at == {"high": 33.0, "low": 128.0}
-    low, high = run.ended["low"], run.ended["high"]
+    low, high = run.ended[JobId("low")], run.ended[JobId("high")]
     assert (low.held_gpu_s, low.lost_gpu_s, low.preemptions) == (10.0 + 95.0, 5.0, 1)
     assert (high.held_gpu_s, high.lost_gpu_s) == (23.0, 3.0)
 
@@ -65,7 +66,7 @@ def test_a_job_may_be_preempted_before_it_has_begun_to_work() -> None:
     )
     # high gets the GPU at 11, while low is still being saved until 13: it works 13..33
     assert run.ends_at == {"high": 33.0, "mid": 53.0, "low": 148.0}
-    mid = run.ended["mid"]
+    mid = run.ended[JobId("mid")]
     assert (mid.executed_s, mid.held_gpu_s, mid.lost_gpu_s) == (20.0, 21.0, 1.0)
 
 
@@ -94,8 +95,8 @@ def test_a_node_failure_loses_the_work_since_the_last_checkpoint(
     )
     assert run.ends_at == {"j": ends}
     lost = min(lost_s, 10.0)
-    assert run.of(Interrupted) == [Interrupted(10.0, "j", "node n0 failed", lost)]
-    assert run.ended["j"].lost_gpu_s == 2 * lost
+    assert run.of(Interrupted) == [Interrupted(10.0, JobId("j"), "node n0 failed", lost)]
+    assert run.ended[JobId("j")].lost_gpu_s == 2 * lost
 
 
 def test_work_is_lost_at_most_once() -> None:
@@ -113,7 +114,7 @@ def test_work_is_lost_at_most_once() -> None:
     )
     assert [entry.lost_s for entry in run.of(Interrupted)] == [5.0, 3.0]
     assert run.ends_at == {"j": 28.0}
-    assert run.ended["j"].lost_gpu_s == 8.0
+    assert run.ended[JobId("j")].lost_gpu_s == 8.0
 
 
 def test_a_failed_gang_member_stops_the_whole_gang_and_nobody_else() -> None:
@@ -144,7 +145,7 @@ def test_retries_start_from_what_was_kept() -> None:
     )
     # 10 s, keeps 8; 5 s, keeps 11; then the last 19 s
     assert run.ends_at == {"j": 10.0 + 5.0 + 19.0}
-    assert (run.ended["j"].attempts, run.ended["j"].lost_gpu_s) == (2, 4.0)
+    assert (run.ended[JobId("j")].attempts, run.ended[JobId("j")].lost_gpu_s) == (2, 4.0)
 
 
 def test_a_job_without_retries_left_has_failed() -> None:
@@ -171,8 +172,8 @@ def test_a_job_may_be_cancelled_while_it_waits_runs_or_after_it_ended() -> None:
     assert run.ends_at == {"at once": 5.0, "waiting": 10.0, "running": 40.0, "done": 50.0}
     assert run.phase("done") is Phase.FINISHED
     assert run.phase("running") is run.phase("waiting") is Phase.CANCELLED
-    assert run.ended["waiting"].held_gpu_s == 0.0
-    assert run.ended["running"].held_gpu_s == 40.0
+    assert run.ended[JobId("waiting")].held_gpu_s == 0.0
+    assert run.ended[JobId("running")].held_gpu_s == 40.0
 
 
 def test_a_job_may_be_cancelled_when_it_has_got_so_far_however_often_it_is_stopped() -> None:
@@ -202,8 +203,8 @@ def test_speed_follows_the_gpu_kind_and_is_reported() -> None:
         speed=by_kind_and_placement({"fast": 3.0}),
     )
     assert run.ends_at == {"j": 20.0}
-    assert run.of(Paced) == [Paced(0.0, "j", 3.0)]
-    assert run.ended["j"].executed_s == pytest.approx(60.0)
+    assert run.of(Paced) == [Paced(0.0, JobId("j"), 3.0)]
+    assert run.ended[JobId("j")].executed_s == pytest.approx(60.0)
 
 
 def test_a_gang_across_nodes_and_racks_is_slower() -> None:
@@ -228,7 +229,7 @@ def test_speed_scales_what_is_lost_and_when_a_job_dies() -> None:
     )
     # dies after 10 s of work, which takes 20 s; all of it is lost; 40 s of work take 80 s
     assert run.ends_at == {"j": 100.0}
-    assert run.ended["j"].lost_gpu_s == 20.0
+    assert run.ended[JobId("j")].lost_gpu_s == 20.0
 
 
 def test_a_share_of_a_gpu_runs_as_the_trace_says_whoever_is_beside_it() -> None:
@@ -238,7 +239,7 @@ def test_a_share_of_a_gpu_runs_as_the_trace_says_whoever_is_beside_it() -> None:
         nodes(1, 1),
     )
     assert run.ends_at == {"a": 10.0, "b": 20.0}
-    assert run.ended["b"].held_gpu_s == 10.0
+    assert run.ended[JobId("b")].held_gpu_s == 10.0
 
 
 # -------------------------------------------------------------------------------- what cannot be run
@@ -253,7 +254,7 @@ def test_a_job_that_can_never_fit_is_refused_at_once_with_what_it_needs_and_what
     assert run.phase("whale") is Phase.REFUSED
     assert run.ends_at == {"whale": 5.0, "fish": 15.0}
     assert run.of(Refuse) == [
-        Refuse("whale", "it needs 32 GPUs, and the largest possible placement is 16 GPUs")
+        Refuse(JobId("whale"), "it needs 32 GPUs, and the largest possible placement is 16 GPUs")
     ]
 
 
@@ -267,7 +268,7 @@ def test_a_job_that_can_never_fit_is_refused_at_once_with_what_it_needs_and_what
         ({"gpus": 8, "tenant": "us"}, "the tenant's quota is 4 GPUs"),
     ],
 )
-def test_a_refusal_says_what_was_needed(fields: dict[str, object], says: str) -> None:
+def test_a_refusal_says_what_was_needed(fields: dict[str, Any], says: str) -> None:
     run = run_trace(
         "fifo",
         [arrival("j", **fields)],
@@ -368,7 +369,7 @@ def test_an_experiment_whose_policy_starts_nothing_fails_and_says_how_many_jobs_
 
 
 class IdleExperiment(Experiment):
-    def policy(self, text: str) -> Idle:  # type: ignore[override]
+    def policy(self, text: str) -> Idle:
         return Idle()
 
 
@@ -420,7 +421,7 @@ def test_the_world_holds_what_happened_until_it_is_asked() -> None:
     told = world.observe()
     assert [type(event).__name__ for event in told] == ["NodeJoined", "Submitted"]
     assert [event.at for event in told] == [0.0, 3.0]
-    world.act(Start("a", placement((0, 1))))
+    world.act(Start(JobId("a"), placement((0, 1))))
     assert [event.at for event in world.observe()] == [7.0]
     assert list(world.observe()) == []
 
@@ -482,13 +483,13 @@ def test_the_speed_of_a_pair_may_differ_for_the_two() -> None:
 def test_without_measured_speeds_half_a_gpu_is_half_as_fast() -> None:
     run = run_trace(Pair(), [arrival("a", 0.0, 10.0)], nodes(1, 1))
     assert run.ends_at == {"a": 20.0}
-    assert run.ended["a"].held_gpu_s == 10.0
+    assert run.ended[JobId("a")].held_gpu_s == 10.0
 
 
 def test_the_backend_refuses_to_start_what_it_does_not_know() -> None:
     world = SimulatedCluster(nodes(1, 1), [])
     with pytest.raises((DovetailError, KeyError)):
-        world.act(Preempt("who"))
+        world.act(Preempt(JobId("who")))
 
 
 @pytest.mark.parametrize("cost", [Interruption(0.0, 20.0), Interruption(20.0, 0.0)])

@@ -1,4 +1,4 @@
-"""What drives scheduling on a given cluster: one command, one report."""
+"""Measures what drives scheduling on a given cluster: one command, one report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which policies are worth trying on a trace, and what they may be told."""
+"""The policies that are worth trying on a trace, and the predictors they may use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Contender:
 
 
 def entries(question: Question) -> tuple[list[Contender], str]:
-    """Everyone to be simulated, and the predictor that stands for what can be known."""
+    """All policies to simulate, and the predictor that stands for what can be known."""
     predictor = usual_predictor(question)
     found: dict[str, Contender] = {}
     for text in _usual(question, predictor):
@@ -37,7 +37,7 @@ def entries(question: Question) -> tuple[list[Contender], str]:
 
 
 def usual_predictor(question: Question) -> str:
-    """The best there is that does not know the truth; in haste, one that learns quickly."""
+    """The best predictor that does not know the truth; in haste, one that learns quickly."""
     return RECENT_MEAN if _in_haste(question) or missing() else MIXTURE
 
 
@@ -59,7 +59,7 @@ def _usual(question: Question, predictor: str) -> Iterator[str]:
 
 
 def _for_what_there_is(question: Question, predictor: str) -> Iterator[str]:
-    """Policies that make sense only where jobs tell what they go by."""
+    """Policies that make sense only if jobs have the property they order by."""
     jobs = [arrival.job for arrival in question.arrivals]
     if any(job.user or job.tenant for job in jobs):
         yield "fair-share"
@@ -74,7 +74,7 @@ def _for_what_there_is(question: Question, predictor: str) -> Iterator[str]:
 
 
 def _told(text: str, predictor: str) -> str:
-    """A policy that needs durations and does not say from whom gets what can be known."""
+    """A policy that needs durations and names no predictor gets the usual one."""
     if "" in registry.sources(text, ""):
         return f"{text}:predictor={predictor}"
     return text

@@ -1,26 +1,23 @@
-"""Where measurements disagree, which is a finding."""
+"""Measurements that disagree, which is a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from dovetail.analysis.contenders import COMPARED
-from dovetail.analysis.leaders import either
+from dovetail.analysis.measurements import Measurements
 from dovetail.analysis.policy_choice import choices, percent
-from dovetail.analysis.policy_contest import Contest
 from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import MORRIS, SOBOL, Factors
 from dovetail.insight.predictive import Predictive, members
-from dovetail.predict.rolling import Rolling
+from dovetail.text.counting import either
 from dovetail.text.durations import duration_text
 
 CLEARLY = 0.02  # of the mean completion time
 
 
-def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
-    predictive: Predictive | None = results["predictive"]
-    decision: DecisionWorth | None = results["decision"]
+def disagreements(found: Measurements) -> Iterator[str]:
+    predictive, decision = found.predictive, found.decision
     told = [row.group for row in predictive.importance if row.low > 0] if predictive else []
     if predictive and decision:
         yield from _predicting_against_paying(predictive, decision, told)
@@ -38,14 +35,14 @@ def disagreements(results: Mapping[str, Any]) -> Iterator[str]:
                 f"({duration_text(-row.seconds)} of the mean completion time, over all "
                 "sets of other features): what it tells misleads."
             )
-    yield from _order_against_outcome(results)
-    yield from _by_trace_and_by_model(results)
+    yield from _order_against_outcome(found)
+    yield from _by_trace_and_by_model(found)
 
 
 def _predicting_against_paying(
     predictive: Predictive, decision: DecisionWorth, told: Sequence[str]
 ) -> Iterator[str]:
-    """Only of what both measured; what was shuffled as one is simulated member by member."""
+    """Only for groups that both measured; groups shuffled together are simulated one by one."""
     paid = [row.group for row in decision.shapley if row.low > 0]
     worth = {row.group for row in decision.shapley}
     as_one = {own: row.group for row in predictive.importance for own in members(row.group)}
@@ -70,10 +67,9 @@ def _predict(group: str) -> str:
     return f"{group} {'predicts' if len(members(group)) == 1 else 'predict'}"
 
 
-def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
-    """Predictors that order more pairs rightly, but the few large jobs worse."""
-    rolling: Rolling | None = results["rolling"]
-    contest: Contest | None = results["contest"]
+def _order_against_outcome(found: Measurements) -> Iterator[str]:
+    """A predictor that orders more pairs rightly, but the few large jobs worse."""
+    rolling, contest = found.rolling, found.contest
     order = rolling.whole.order if rolling and rolling.whole else {}
     runs = {row.predictor: row for row in contest.kept if row.policy == COMPARED} if contest else {}
     known = sorted((name for name in order if name in runs), key=lambda name: -order[name])
@@ -89,7 +85,7 @@ def _order_against_outcome(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _steep_against_wide(factors: Factors) -> Iterator[str]:
-    """Two ways to look at the same worlds; what chance alone could turn round is no disagreement."""
+    """Two methods on the same synthetic worlds; differences within chance are no disagreement."""
     steep, wide = factors.leading(MORRIS), factors.leading(SOBOL)
     if steep and wide and not set(steep).intersection(wide):
         yield (
@@ -104,12 +100,12 @@ def _mean_of(predictive: Predictive | None, group: str) -> float:
     return next((row.mean for row in rows if row.group == group), 0.0)
 
 
-def _by_trace_and_by_model(results: Mapping[str, Any]) -> Iterator[str]:
-    """The made-up workloads against this one, and two ways to look at them."""
-    factors: Factors | None = results["factors"]
+def _by_trace_and_by_model(found: Measurements) -> Iterator[str]:
+    """The synthetic workloads against this trace, and two methods on the former."""
+    factors = found.factors
     if factors is not None:
         yield from _steep_against_wide(factors)
-    chosen = choices(results["contest"])
+    chosen = choices(found.contest)
     flips = [flip for flip in factors.flips if flip.best_changes and flip.sure] if factors else []
     if flips and chosen:
         names = ", ".join(flip.factor for flip in flips)

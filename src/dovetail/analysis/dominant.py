@@ -1,4 +1,4 @@
-"""What dominates: in the workload, in predictions, in the schedule, and in what policies gain."""
+"""The dominant factors: of the workload, of predictions, of the schedule, and of policies' gains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.analysis.policy_contest import Contest
 from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import SOBOL, Factors
 from dovetail.insight.predictive import Predictive
-from dovetail.insight.workload import WorkloadFigures
+from dovetail.insight.workload_figures import WorkloadFigures
 from dovetail.text.durations import duration_text
 
 QUEUEING = 0.1  # of the time that jobs run: who waits longer stands in a queue worth ordering
@@ -45,7 +45,7 @@ def dominant(
 
 
 def moving(work: WorkloadFigures | None, factors: Factors | None) -> Iterator[str]:
-    """What decides the gain in general, and where this workload stands in it."""
+    """The factors that decide the gain in general, and the values of this workload."""
     if factors is None or not factors.sobol:
         return
     total: dict[str, float] = {}
@@ -67,7 +67,7 @@ def _sure(factors: Factors) -> str:
 
 
 def _here(work: WorkloadFigures | None, factors: Factors, names: Sequence[str]) -> str:
-    """The value of those factors that the trace tells, and whether it was among those tried."""
+    """The trace's values of those factors, and whether they are in the range that was tried."""
     if work is None:
         return ""
     large = sum(share.jobs for share in work.sizes if share.name not in ("none", "part", "1"))
@@ -107,7 +107,7 @@ def _service(work: WorkloadFigures, contest: Contest | None) -> str:
 
 
 def _queue(contest: Contest | None) -> str:
-    """As it was simulated: gangs and bursts queue at loads that look low."""
+    """As simulated: gangs and bursts queue at loads that look low."""
     rows = contest.tried if contest else ()
     base = next((row for row in rows if row.policy == BASELINE), None)
     if base is None:

@@ -7,23 +7,24 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
+from dovetail.analysis.conclusions import Verdict, verdict
+from dovetail.analysis.measurements import Measurements
 from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, AnalysisPart
 from dovetail.analysis.policy_contest import Contest
-from dovetail.analysis.progress import PartsProgress
 from dovetail.analysis.question import Question
 from dovetail.analysis.result_cache import ResultCache
-from dovetail.analysis.verdict import Verdict, verdict
 from dovetail.core.model import Node, Seconds
 from dovetail.experiments.progress_bar import ProgressBar
 from dovetail.experiments.workers import workers
-from dovetail.insight.catalogue import FeatureCatalogue
 from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import Factors
+from dovetail.insight.feature_catalogue import FeatureCatalogue
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.work import Progress
-from dovetail.insight.workload import WorkloadFigures
+from dovetail.insight.workload_figures import WorkloadFigures
 from dovetail.predict.rolling import Rolling
 from dovetail.reports.page import describe_cluster
 from dovetail.text.counting import counted
@@ -35,7 +36,7 @@ ALWAYS = ("workload", "catalogue")  # they take no time, and the page needs them
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that was measured. A part that could not be is None, and `problems` says why."""
+    """All measurements. A part that could not be measured is None, and `problems` says why."""
 
     source: str
     format: str
@@ -69,9 +70,9 @@ def analyze(
 ) -> Analysis:
     """Measure what drives scheduling of the jobs of a trace on a cluster.
 
-    With `out`, report.html and analysis.json are written there, and what was measured is kept there,
-    so that an analysis that was broken off goes on. `executor` is any of `concurrent.futures`, such
-    as Dask's; without one there are as many processes as processors. `parts` names those to measure.
+    With `out`, report.html and analysis.json are written there, and measurements are cached there, so
+    that an interrupted analysis continues. `executor` is any of `concurrent.futures`, such as Dask's;
+    without one there are as many processes as processors. `parts` names the parts to measure.
     """
     from dovetail.analysis.reading import read_trace
     from dovetail.traces.clusters.cluster_text import read_cluster, read_cluster_tenants
@@ -98,7 +99,7 @@ def answer(
     parts: Collection[str] = ALL,
     quiet: bool = True,
 ) -> Analysis:
-    """Measure every part that is not known from before, and write the report."""
+    """Measure every part that is not in the cache, and write the report."""
     from dovetail.analysis.files import write
 
     question.check_policies()
@@ -117,7 +118,7 @@ def answer(
 
 @dataclass
 class Measuring:
-    """The parts as they are being measured."""
+    """The parts while they are measured."""
 
     question: Question
     pool: Executor
@@ -128,7 +129,7 @@ class Measuring:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, parts: Sequence[AnalysisPart]) -> None:
-        """All at once, so that no processor waits for the last task of a part."""
+        """All parts at once, so that no processor waits for the last task of a part."""
         threads = ThreadPoolExecutor(max(1, len(parts)))
         try:
             for done in [threads.submit(self._part, part) for part in parts]:
@@ -172,6 +173,7 @@ class Measuring:
 def _analysis(question: Question, found: Measuring) -> Analysis:
     trace = question.trace
     results: dict[str, Any] = {part.name: found.results.get(part.name) for part in PARTS}
+    measured = Measurements(**results)
     return Analysis(
         source=trace.source,
         format=trace.format,
@@ -181,7 +183,7 @@ def _analysis(question: Question, found: Measuring) -> Analysis:
         interruption_s=(question.save_s, question.restore_s),
         notes=tuple(_notes(question)),
         **results,
-        verdict=verdict(question, results),
+        verdict=verdict(question, measured),
         problems=found.problems,
         seconds=found.seconds,
     )
@@ -201,3 +203,29 @@ def _notes(question: Question) -> list[str]:
             "not in order of submission or a clock ran backwards; the jobs were put in order."
         )
     return said
+
+
+class PartsProgress:
+    """The part of each measurement that is done, shown with its title."""
+
+    def __init__(self, weights: Mapping[str, float], bar: ProgressBar) -> None:
+        self._weights, self._bar = weights, bar
+        self._done = dict.fromkeys(weights, 0.0)  # of each part
+        self._lock = Lock()  # parts tell from threads of their own
+
+    def within(self, part: str, title: str) -> Progress:
+        """The callback of a part: so many tasks done, of so many."""
+
+        def tell(done: int, total: int) -> None:
+            self._show(part, done / max(total, 1), f"{title} ({done:,} of {total:,})")
+
+        return tell
+
+    def finish(self, part: str) -> None:
+        self._show(part, 1.0, "")
+
+    def _show(self, part: str, done: float, text: str) -> None:
+        with self._lock:
+            self._done[part] = min(1.0, done)
+            made = sum(self._weights[name] * own for name, own in self._done.items())
+            self._bar.show(made / sum(self._weights.values()), text)

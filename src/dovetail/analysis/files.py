@@ -23,14 +23,14 @@ def write(out: Path, analysis: Analysis) -> None:
 
 
 def _put(path: Path, text: str) -> None:
-    """Whole or not at all. A lone surrogate in somebody's name must not cost us the file."""
+    """Written completely or not at all. A lone surrogate in a name must not cost the file."""
     part = path.with_name(path.name + ".part")
     part.write_bytes(text.encode("utf-8", "replace"))
     part.replace(path)
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: numbers that are none become null, those of numpy plain ones."""
+    """As JSON allows it: numbers that are not finite become null, numpy numbers plain ones."""
     if isinstance(value, dict):
         return {str(key): plain(own) for key, own in value.items()}
     if isinstance(value, list | tuple):

@@ -9,10 +9,10 @@ from pathlib import Path
 from dovetail.analysis.driver import Analysis
 from dovetail.analysis.files import plain
 from dovetail.analysis.policy_choice import percent
-from dovetail.analysis.sections.catalogue import catalogue_section, policies_section
 from dovetail.analysis.sections.contest import contest_section
 from dovetail.analysis.sections.decision import decision_section
 from dovetail.analysis.sections.factors import factors_section
+from dovetail.analysis.sections.feature_list import catalogue_section, policies_section
 from dovetail.analysis.sections.html import ChartsDrawn, bullets, section
 from dovetail.analysis.sections.predictive import predictive_section
 from dovetail.analysis.sections.verdict import verdict_section

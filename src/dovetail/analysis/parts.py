@@ -10,9 +10,9 @@ from typing import Any
 from dovetail.analysis.contenders import MANY
 from dovetail.analysis.policy_contest import contest
 from dovetail.analysis.question import Question
-from dovetail.insight.catalogue import catalogue
+from dovetail.insight.feature_catalogue import catalogue
 from dovetail.insight.work import Map, Progress
-from dovetail.insight.workload import workload
+from dovetail.insight.workload_figures import workload
 
 Measure = Callable[[Question, Map, Progress], Any]
 

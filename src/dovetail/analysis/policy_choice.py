@@ -1,4 +1,4 @@
-"""Which three policies to try, and why these."""
+"""Three policies to try, and the reasons."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PolicyChoice:
 
 
 def choices(contest: Contest | None) -> tuple[PolicyChoice, ...]:
-    """The best outright, the best that predicts nothing, the best that interrupts nobody; where
-    these are one and the same, the next in line."""
+    """The best of all, the best without predictions, the best without preemption; if two of these
+    are the same policy, the next in line."""
     rows = [row for row in contest.tried if not row.reference] if contest else []
     if all_alike(rows):
         return ()
@@ -42,7 +42,7 @@ def choices(contest: Contest | None) -> tuple[PolicyChoice, ...]:
 
 
 def all_alike(rows: Sequence[Tried]) -> bool:
-    """Best mean first."""
+    """Are the means of these rows, best first, as good as equal?"""
     return not rows or rows[-1].mean_jct_s <= CLOSE * rows[0].mean_jct_s
 
 

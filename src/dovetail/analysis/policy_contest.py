@@ -1,4 +1,4 @@
-"""Policies tried on the trace itself, with intervals from resampling its weeks."""
+"""Policies simulated on the trace itself, with intervals from resampling its weeks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from dovetail.insight.loading import fitting, too_large
 from dovetail.insight.work import Map, Progress
 from dovetail.predict.learner import HISTORY_MEAN
 from dovetail.predict.rolling import kept
+from dovetail.results.finished_jobs import FinishedJobs
 from dovetail.traces.description import gpu_seconds
 
 MOST_JOBS, MOST_JOBS_QUICK = 100_000, 60_000
@@ -50,7 +51,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class KeptRuns:
-    """How much of what an oracle gains remains with predictions, against one baseline."""
+    """The part of an oracle's gain that remains with predictions, against one baseline."""
 
     policy: str
     predictor: str
@@ -78,7 +79,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What comes back from the process that simulated."""
+    """The result from the process that simulated."""
 
     summary: dict[str, float | int | str]
     sums: tuple[float, ...]  # completion times by block of submission
@@ -87,7 +88,7 @@ class Ran:
 
 
 def contest(question: Question, map: Map = map, progress: Progress | None = None) -> Contest:
-    """Simulate every entry on the whole trace, or on a stretch of it with the usual load."""
+    """Simulate every policy on the whole trace, or on a stretch of it with the usual load."""
     if question.trace.lacking:
         return _none(f"no simulation without {question.trace.lacking[0]}")
     arrivals = stretch(question.arrivals, MOST_JOBS_QUICK if question.quick else MOST_JOBS)
@@ -134,16 +135,16 @@ def _remarks(blocks: TimeBlocks) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _opened(packed: bytes) -> Experiment:
-    """A large trace is packed once, and opened once by each process that gets tasks of it."""
+    """A large trace is pickled once, and unpickled once by each worker process."""
     experiment: Experiment = pickle.loads(packed)
     return experiment
 
 
 def simulated(packed: bytes, policy: str, blocks: TimeBlocks) -> Ran:
-    """One policy to the end; a policy that breaks, perhaps somebody else's, spoils only its row."""
+    """One policy to the end; an error in a policy, perhaps a third party's, costs only its row."""
     ends = EndsByBlock(blocks)
     try:
-        record = simulate(_opened(packed), policy, watching=ends)
+        record = simulate(_opened(packed), policy, watching=FinishedJobs(ends.note))
     except DovetailError as error:
         return Ran({}, (), (), str(error))
     return Ran(dict(record.summary), tuple(ends.sums), tuple(ends.counts))
@@ -215,7 +216,7 @@ def _interval(values: np.ndarray, blocks: int) -> tuple[float | None, float | No
 
 
 def _kept(ran: Sequence[tuple[Contender, Ran]], seed: int) -> tuple[KeptRuns, ...]:
-    """Of everyone who was told predictions and was told the truth too, the truth aside."""
+    """For every policy that ran with predictions and with the truth."""
     place = {entry.policy: i for i, (entry, _) in enumerate(ran)}
     means = _resampled([own for _, own in ran], seed)
     found = []

@@ -1,4 +1,4 @@
-"""What is asked: a trace, a cluster, and how thoroughly."""
+"""The question of an analysis: a trace, a cluster, and how thoroughly."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dovetail.traces.trace import Trace
 
 _MEASURING = (  # packages whose code decides what is measured
     *("core/", "experiments/", "insight/", "models/", "policies/", "predict/", "results/"),
-    *("traces/", "worlds/simulated.py", "catalogue.py", "sobol.py"),
+    *("traces/", "worlds/simulated/", "catalogue.py", "sobol.py"),
     *(f"analysis/{name}.py" for name in ("stretches", "contenders", "policy_contest", "parts")),
 )
 
 
 @dataclass(frozen=True)
 class Question:
-    """Everything the parts of an analysis may look at."""
+    """All input of the parts of an analysis."""
 
     trace: Trace
     nodes: Sequence[Node]
@@ -53,13 +53,13 @@ class Question:
         )
 
     def check_policies(self) -> None:
-        """A wrong name, parameter or predictor is told before anything runs."""
+        """A wrong name, parameter or predictor is reported before anything runs."""
         experiment = self.experiment(self.arrivals[:1])
         for text in self.policies:
             experiment.policy(text)
 
     def key(self, path: str | Path) -> str:
-        """The same for the same bytes, asked the same by the same Dovetail."""
+        """The same for the same bytes, the same options and the same version of the code."""
         trace = self.trace
         asked = (
             *(trace.format, trace.lacking, tuple(self.nodes), tuple(self.tenants), self.policies),
@@ -80,7 +80,7 @@ def _file(path: str | Path) -> str:
 
 
 def _learners() -> str:
-    """A report made without scikit-learn is not the answer once it is there."""
+    """A report made without scikit-learn is out of date once it is installed."""
     try:
         return version("scikit-learn")
     except PackageNotFoundError:
@@ -88,13 +88,13 @@ def _learners() -> str:
 
 
 def _code_of(policy: str) -> bytes:
-    """Of a policy that may be somebody else's, and changed since."""
+    """The source of a policy, which may be a third party's and change."""
     path = inspect.getsourcefile(registry.find(policy.partition(":")[0]))
     return Path(path).read_bytes() if path else b""
 
 
 def _own_code() -> str:
-    """A change of what measures is a change of the question: nothing old is taken for new."""
+    """A change of the measuring code changes the key: no old result is taken for a new one."""
     root = Path(str(files("dovetail")))
     found = sha256()
     for path in sorted(root.rglob("*")):
@@ -106,5 +106,5 @@ def _own_code() -> str:
 
 
 def _measures(path: str) -> bool:
-    """Rather than shows what was measured, or serves the live daemon."""
+    """Does the file measure, rather than show results or serve the live daemon?"""
     return path.startswith(_MEASURING)

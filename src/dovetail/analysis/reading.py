@@ -1,4 +1,4 @@
-"""Reading a trace for a report: what is wrong with it is found out and said, not refused."""
+"""Reading a trace for a report: errors of the file are reported, not refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dovetail.traces.readers.text_files import STDIN
 def read_trace(
     path: str, format: str | None = None, durations: Mapping[str, Seconds] | None = None
 ) -> traces.Trace:
-    """As much of the file as can be used: without bad rows, at need without durations or times."""
+    """The usable part of the file: without bad rows, if need be without durations or times."""
     if path == STDIN or is_instance(path):
         raise BadInput(f"cannot analyze {path!r}: name a file of jobs, such as jobs.csv")
     try:

@@ -1,4 +1,4 @@
-"""Results kept in a folder, so that an analysis that was broken off goes on where it was."""
+"""Results cached in a folder, so that an interrupted analysis continues."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PLAIN = {
 
 
 class ResultCache:
-    """Each value in a file of its own that has its name only when it is whole."""
+    """Each value in a file of its own, which gets its name only when it is complete."""
 
     def __init__(self, out: Path, key: str) -> None:
         self.folder = out / FOLDER / key
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def recall(self, name: str) -> Any | None:
-        """What was kept under this name; None where nothing is, or nothing that can be read."""
+        """The value cached under this name; None if there is none or it cannot be read."""
         try:
             told = (self.folder / name).read_bytes()
         except OSError:
@@ -58,10 +58,10 @@ class ResultCache:
         part.replace(path)
 
     def remembering(self, part: str, run: Map) -> Map:
-        """A map that does only what was not done before.
+        """A map that runs only tasks without a cached result.
 
-        Tasks are known by the part, the how-manieth call and their place in it: a part asks for the
-        same tasks in the same order when it is asked the same question.
+        A task is identified by the part, the number of the call and its index: a part that is asked
+        the same question runs the same tasks in the same order.
         """
         calls = count()
 
@@ -89,7 +89,7 @@ def _seal(packed: bytes) -> bytes:
 
 
 class _Careful(pickle.Unpickler):
-    """Makes nothing but plain values and our own: a folder may come from somebody else."""
+    """Unpickles only plain values and our own classes: a folder may come from somebody else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith(OURS) or (module, name) in PLAIN:

@@ -1,16 +1,14 @@
-"""Stretches of a trace: a part to simulate, and the blocks that are resampled."""
+"""Stretches of a trace: the part to simulate, and the blocks to resample."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
 
 import numpy as np
 
 from dovetail.core.model import Seconds
-from dovetail.core.track import FINISHED, Track
-from dovetail.core.view import ENDS, View
+from dovetail.core.track import Track
 from dovetail.models.workload import Arrival
 
 LENGTHS = (("week", 604_800.0), ("day", 86_400.0), ("hour", 3600.0))
@@ -32,37 +30,22 @@ class TimeBlocks:
         return min(max(int((at - self.start_s) // self.length_s), 0), self.number - 1)
 
 
-@final
 class EndsByBlock:
     """Completion times of finished jobs, added up by the block of their submission."""
 
     def __init__(self, blocks: TimeBlocks) -> None:
-        self.watches = ENDS
-        self._blocks: Final = blocks
-        self.sums: Final = [0.0] * blocks.number
-        self.counts: Final = [0] * blocks.number
+        self._blocks = blocks
+        self.sums = [0.0] * blocks.number
+        self.counts = [0] * blocks.number
 
-    def build(self, view: View) -> EndsByBlock:
-        return self
-
-    def waits(self, track: Track) -> None:
-        """Not watched."""
-
-    def runs(self, track: Track) -> None:
-        """Not watched."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
-    def ends(self, track: Track) -> None:
-        if track.phase is FINISHED:
-            place = self._blocks.place(track.submitted_at)
-            self.sums[place] += track.ended_at - track.submitted_at
-            self.counts[place] += 1
+    def note(self, track: Track) -> None:
+        place = self._blocks.place(track.submitted_at)
+        self.sums[place] += track.ended_at - track.submitted_at
+        self.counts[place] += 1
 
 
 def blocks_of(arrivals: Sequence[Arrival]) -> TimeBlocks:
-    """Weeks; days or hours where there are too few weeks; else equal parts of what there is."""
+    """Weeks; days or hours if there are too few weeks; else equal parts of the trace."""
     first, last = arrivals[0].at, arrivals[-1].at
     span = last - first
     for noun, length in LENGTHS:
@@ -75,7 +58,7 @@ def blocks_of(arrivals: Sequence[Arrival]) -> TimeBlocks:
 
 
 def stretch(arrivals: list[Arrival], most: int) -> list[Arrival]:
-    """At most so many jobs that follow each other, where the load is closest to that of them all."""
+    """At most so many consecutive jobs, where the load is closest to that of the whole trace."""
     if len(arrivals) <= most:
         return arrivals
     at = np.array([arrival.at for arrival in arrivals])

@@ -84,12 +84,15 @@ def _change_policy(daemon: Daemon) -> None:
 @contextmanager
 def _daemon() -> Iterator[Daemon]:
     """A daemon of its own, in a folder that goes afterwards."""
-    from dovetail.daemon.main import Daemon, Settings
+    from dovetail.daemon.main import Daemon
+    from dovetail.daemon.settings import DaemonSettings
     from dovetail.home import home_in
     from dovetail.worlds.local.making import local_world
 
     with TemporaryDirectory(prefix="dovetail-demo-") as folder:
-        daemon = Daemon(Settings(home_in(Path(folder)), policy=FIRST, slots=SLOTS), local_world)
+        daemon = Daemon(
+            DaemonSettings(home_in(Path(folder)), policy=FIRST, slots=SLOTS), local_world
+        )
         thread = threading.Thread(target=daemon.run, name="daemon")
         thread.start()
         try:

@@ -3,111 +3,105 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 
+from dovetail.cli.lazy_group import LazyGroup
 from dovetail.core.errors import DovetailError
 from dovetail.extras import explained
 
 _SECTIONS = {
     "To begin with": {
-        "demo": ("dovetail.cli.demo", "demo", "Twelve real jobs under two policies."),
+        "demo": ("dovetail.cli.demo:demo", "Twelve real jobs under two policies."),
     },
     "The daemon": {
-        "up": ("dovetail.cli.up", "up", "Start it: it finds the GPUs and runs the queue."),
-        "down": ("dovetail.cli.up", "down", "Stop it; jobs go on."),
-        "doctor": ("dovetail.cli.doctor", "doctor", "Say what is missing here, and how to get it."),
-        "policy": ("dovetail.cli.policy", "policy", "Say who decides; change it while jobs run."),
-        "tenant": ("dovetail.cli.policy", "tenant", "List tenants and set their quotas."),
-        "limit": ("dovetail.cli.limit", "limit", "List what users may have, and set it."),
-        "nodes": ("dovetail.cli.history", "nodes", "List the GPUs and who has them."),
-        "top": ("dovetail.cli.top", "top", "Watch it all in the terminal."),
+        "up": ("dovetail.cli.daemon.up:up", "Start it: it finds the GPUs and runs the queue."),
+        "down": ("dovetail.cli.daemon.up:down", "Stop it; jobs go on."),
+        "doctor": (
+            "dovetail.cli.daemon.doctor:doctor",
+            "Say what is missing here, and how to get it.",
+        ),
+        "policy": (
+            "dovetail.cli.daemon.policy:policy",
+            "Say who decides; change it while jobs run.",
+        ),
+        "tenant": ("dovetail.cli.daemon.policy:tenant", "List tenants and set their quotas."),
+        "limit": ("dovetail.cli.daemon.limit:limit", "List what users may have, and set it."),
+        "nodes": ("dovetail.cli.daemon.nodes:nodes", "List the GPUs and who has them."),
+        "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
     },
     "Jobs": {
-        "submit": ("dovetail.cli.submit", "submit", "Hand in a command, a YAML file or a script."),
-        "run": ("dovetail.cli.submit", "run", "The same, and follow it to its end."),
-        "predict": ("dovetail.cli.predict", "predict", "Say how long a job would run, and why."),
-        "queue": ("dovetail.cli.jobs", "queue", "List what runs and what waits (also: ps)."),
-        "show": ("dovetail.cli.jobs", "show", "Everything about a job."),
-        "why": ("dovetail.cli.jobs", "why", "Say what a job waits for."),
+        "submit": (
+            "dovetail.cli.jobs.submit:submit",
+            "Hand in a command, a YAML file or a script.",
+        ),
+        "run": ("dovetail.cli.jobs.submit:run", "The same, and follow it to its end."),
+        "predict": ("dovetail.cli.jobs.predict:predict", "Say how long a job would run, and why."),
+        "queue": ("dovetail.cli.jobs.queue:queue", "List what runs and what waits (also: ps)."),
+        "show": ("dovetail.cli.jobs.queue:show", "Everything about a job."),
+        "why": ("dovetail.cli.jobs.queue:why", "Say what a job waits for."),
         "whatif": (
-            "dovetail.cli.whatif",
-            "whatif",
+            "dovetail.cli.jobs.whatif:whatif",
             "When would a job end, at what cost? Not handed in.",
         ),
-        "logs": ("dovetail.cli.logs", "logs", "Show what a job prints."),
-        "wait": ("dovetail.cli.jobs", "wait", "Wait until jobs have ended."),
-        "cancel": ("dovetail.cli.jobs", "cancel", "End jobs."),
-        "pause": ("dovetail.cli.jobs", "pause", "Take jobs off their GPUs for a while."),
-        "resume": ("dovetail.cli.jobs", "resume", "Let paused jobs go on."),
-        "requeue": ("dovetail.cli.jobs", "requeue", "Let running jobs start over."),
-        "prio": ("dovetail.cli.jobs", "prio", "Change the priority of jobs."),
-        "history": ("dovetail.cli.history", "history", "List jobs that have ended; write a trace."),
-        "costs": ("dovetail.cli.costs", "costs", "Say what running jobs has cost."),
+        "logs": ("dovetail.cli.jobs.logs:logs", "Show what a job prints."),
+        "wait": ("dovetail.cli.jobs.queue:wait", "Wait until jobs have ended."),
+        "cancel": ("dovetail.cli.jobs.queue:cancel", "End jobs."),
+        "pause": ("dovetail.cli.jobs.queue:pause", "Take jobs off their GPUs for a while."),
+        "resume": ("dovetail.cli.jobs.queue:resume", "Let paused jobs go on."),
+        "requeue": ("dovetail.cli.jobs.queue:requeue", "Let running jobs start over."),
+        "prio": ("dovetail.cli.jobs.queue:prio", "Change the priority of jobs."),
+        "history": (
+            "dovetail.cli.jobs.history:history",
+            "List jobs that have ended; write a trace.",
+        ),
+        "costs": ("dovetail.cli.jobs.costs:costs", "Say what running jobs has cost."),
         "profile": (
-            "dovetail.cli.profile",
-            "profile",
+            "dovetail.cli.jobs.profile:profile",
             "Measure how fast a job is on 1, 2, … GPUs.",
         ),
     },
     "Studies": {
         "tune": (
-            "dovetail.cli.tune",
-            "tune",
+            "dovetail.cli.studies.tune:tune",
             "Find good hyper-parameters: submit a study, follow it.",
         ),
         "study": (
-            "dovetail.cli.study",
-            "study",
+            "dovetail.cli.studies.study:study",
             "List, show, stop, resume, report and replay studies.",
         ),
     },
     "Simulation": {
-        "simulate": ("dovetail.cli.simulate", "simulate", "Run a trace under one policy."),
-        "compare": ("dovetail.cli.simulate", "compare", "Run it under several policies."),
+        "simulate": ("dovetail.cli.simulation.simulate:simulate", "Run a trace under one policy."),
+        "compare": ("dovetail.cli.simulation.simulate:compare", "Run it under several policies."),
         "analyze": (
-            "dovetail.cli.analyze",
-            "analyze",
+            "dovetail.cli.simulation.analyze:analyze",
             "Say what matters for your jobs, and which policies to try.",
         ),
-        "plan": ("dovetail.cli.plan", "plan", "Decide once, on a request in JSON."),
-        "bound": ("dovetail.cli.bound", "bound", "How cheap could it be at all?"),
-        "speeds": ("dovetail.cli.speeds", "speeds", "How fast a model is on which GPUs."),
-        "policies": ("dovetail.cli.policies", "policies", "List policies and parameters."),
+        "plan": ("dovetail.cli.simulation.plan:plan", "Decide once, on a request in JSON."),
+        "bound": ("dovetail.cli.simulation.bound:bound", "How cheap could it be at all?"),
+        "speeds": ("dovetail.cli.simulation.speeds:speeds", "How fast a model is on which GPUs."),
+        "policies": (
+            "dovetail.cli.simulation.catalogues:policies",
+            "List policies and parameters.",
+        ),
         "catalogue": (
-            "dovetail.cli.policies",
-            "catalogue",
+            "dovetail.cli.simulation.catalogues:catalogue",
             "List all that can be named, also what packages add.",
         ),
-        "trace": ("dovetail.cli.trace", "trace", "Describe or generate traces."),
+        "trace": ("dovetail.cli.simulation.trace:trace", "Describe or generate traces."),
     },
 }
-_COMMANDS = {name: own for section in _SECTIONS.values() for name, own in section.items()}
-_ALIASES = {"ps": "queue"}
 
 
-class _LazyGroup(click.Group):
-    """Knows its commands by name and one line; loads one when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+class _Commands(LazyGroup):
+    """Older habits are understood."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = _COMMANDS.get(_ALIASES.get(cmd_name, cmd_name))
-        if found is None:
-            return None
-        module, name, _ = found
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, section in _SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, about) for name, (_, _, about) in section.items()])
+        return super().get_command(ctx, "queue" if cmd_name == "ps" else cmd_name)
 
 
-@click.group(cls=_LazyGroup, invoke_without_command=True)
+@click.group(cls=_Commands, sections=_SECTIONS, invoke_without_command=True)
 @click.version_option(package_name="dovetail")
 @click.option(
     "--home",

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dovetail.cli.lazy_group import loaded
 from dovetail.core.errors import BadInput
 
 if TYPE_CHECKING:
     from dovetail.catalogue import Catalogue
 
-# By the word that people type: the module, the catalogue in it, and where its things are named.
+# By the word that people type: the place of the catalogue, and where its things are named.
 KINDS = {
-    "policies": ("dovetail.policies.registry", "CATALOGUE", "--policy tiresias:queues=2"),
-    "placements": ("dovetail.policies.registry", "PLACES", "--placement topology"),
-    "predictors": (
-        "dovetail.predict.registry",
-        "PREDICTORS",
-        "--predictor history-mean:guess_s=600",
-    ),
-    "speeds": ("dovetail.predict.registry", "SPEED_PREDICTORS", "--speeds similar"),
-    "readers": ("dovetail.traces.readers.registry", "READERS", "--format philly"),
-    "study-policies": ("dovetail.tune.rules.registry", "CATALOGUE", "policy: asha-promote:eta=3"),
-    "samplers": ("dovetail.tune.sampling", "SAMPLERS", "sampler: sobol"),
-    "worlds": ("dovetail.worlds.registry", "WORLDS", "--world local"),
+    "policies": ("dovetail.policies.registry:CATALOGUE", "--policy tiresias:queues=2"),
+    "placements": ("dovetail.policies.registry:PLACES", "--placement topology"),
+    "predictors": ("dovetail.predict.registry:PREDICTORS", "--predictor history-mean:guess_s=600"),
+    "speeds": ("dovetail.predict.registry:SPEED_PREDICTORS", "--speeds similar"),
+    "readers": ("dovetail.traces.readers.formats:READERS", "--format philly"),
+    "study-policies": ("dovetail.tune.rules:CATALOGUE", "policy: asha-promote:eta=3"),
+    "samplers": ("dovetail.tune.sampling:SAMPLERS", "sampler: sobol"),
+    "worlds": ("dovetail.worlds.registry:WORLDS", "--world local"),
 }
 
 
 def catalogue_of(kind: str) -> Catalogue:
-    module, name, _ = KINDS[kind]
-    found: Catalogue = getattr(import_module(module), name)
+    found: Catalogue = loaded(KINDS[kind][0])
     return found
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import update_wrapper
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from dovetail.api.forecast_row import Forecast, Span
+from dovetail.api.job_row import JobDetails, JobRow, Jobs, Past
+from dovetail.api.wire import read
 from dovetail.client.command_name import typed_command
-from dovetail.client.connection import Client, Refused
+from dovetail.client.connection import Client, RequestRefused
 from dovetail.home import find_home
 
 MOST_ROWS = 10_000  # that the daemon tells at once
@@ -40,6 +43,19 @@ def with_client(command: Callable[..., None]) -> Callable[..., None]:
     return update_wrapper(connected, command)
 
 
+def shown_or_set(show: Callable[..., None]) -> click.Group:
+    """A group that shows how things are, unless a subcommand of it sets them."""
+
+    @click.group(show.__name__, invoke_without_command=True, help=show.__doc__)
+    @as_json
+    @click.pass_context
+    def group(ctx: click.Context, as_json: bool) -> None:
+        if ctx.invoked_subcommand is None:
+            ctx.invoke(with_client(show), as_json=as_json)
+
+    return group
+
+
 def command_again() -> str:
     """With the daemon that was named, if one was."""
     context = click.get_current_context(silent=True)
@@ -48,16 +64,17 @@ def command_again() -> str:
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Rows, or the JSON of an answer."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=vars))
 
 
 def print_lines(lines: list[str]) -> None:
     click.echo("\n".join(lines))
 
 
-def warn_of_unknown(found: Mapping[str, Any]) -> None:
+def warn_of_unknown(unknown: Sequence[str]) -> None:
     """Users and groups may come later from a directory; more often a name is misspelled."""
-    for own in found["unknown"]:
+    for own in unknown:
         told = f"the system knows no {own}: this holds once there is one"
         click.echo(f"dovetail: warning: {told}", err=True)
 
@@ -67,18 +84,18 @@ def is_id(text: str) -> bool:
     return text.isascii() and text.replace(".", "", 1).isdigit() and text[0] != "."
 
 
-def found_jobs(client: Client, wanted: str, quiet: bool = False) -> list[dict[str, Any]]:
+def found_jobs(client: Client, wanted: str, quiet: bool = False) -> Sequence[JobRow]:
     """The job of that id; for the number of an array all its members, also those that ended; for a
     name or pattern the caller's that live, else the last one that ended, each with all its array."""
     if not is_id(wanted):
         return _named(client, wanted, quiet)
     try:
-        return [client.get(f"/v1/jobs/{wanted}")]
-    except Refused as error:
+        return [read(JobDetails, client.get(f"/v1/jobs/{wanted}"))]
+    except RequestRefused as error:
         members = _members(client, wanted) if error.status == 404 and wanted.isdigit() else []
         if not members:
             raise
-    return sorted(members, key=lambda row: int(row["id"].partition(".")[2]))
+    return sorted(members, key=lambda row: int(row.id.partition(".")[2]))
 
 
 def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
@@ -88,27 +105,26 @@ def one_job(client: Client, wanted: str, phases: Sequence[str]) -> str:
         return wanted
     rows = found_jobs(client, wanted)
     rank = {phase: number for number, phase in enumerate(phases)}
-    first = min(rank.get(row["phase"], len(rank)) for row in rows)
-    last = [row for row in rows if rank.get(row["phase"], len(rank)) == first][-1]
+    first = min(rank.get(row.phase, len(rank)) for row in rows)
+    last = [row for row in rows if rank.get(row.phase, len(rank)) == first][-1]
     if len(rows) > 1:
         many = f"{len(rows):,} jobs are {'of array' if is_id(wanted) else 'called'} {wanted}"
-        told = f"{many}; this is {last['id']}, the last {last['phase']}"
+        told = f"{many}; this is {last.id}, the last {last.phase}"
         click.echo(f"dovetail: {told}", err=True)
-    found: str = last["id"]
-    return found
+    return last.id
 
 
-def _named(client: Client, name: str, quiet: bool) -> list[dict[str, Any]]:
+def _named(client: Client, name: str, quiet: bool) -> list[JobRow]:
     """By number. Others' jobs only where the caller has none of that name."""
     me = _me()
-    live = client.get("/v1/jobs", name=name, limit=MOST_ROWS)["jobs"]
-    rows = [row for row in live if row["user"] == me] or live
+    found = live(client, name=name)
+    rows = [row for row in found if row.user == me] or found
     rows = rows or _ended_last(client, name, me, quiet) or _ended_last(client, name, None, quiet)
     if not rows:
         lists = f"{command_again()} queue and history list them"
-        raise Refused(404, f"there is no job called {name!r}; {lists}")
+        raise RequestRefused(404, f"there is no job called {name!r}; {lists}")
     rows = _with_their_arrays(client, name, rows)
-    return sorted(rows, key=lambda row: tuple(map(int, row["id"].split("."))))
+    return sorted(rows, key=lambda row: tuple(map(int, row.id.split("."))))
 
 
 def _me() -> str:
@@ -117,25 +133,23 @@ def _me() -> str:
     return user_name(os.getuid())
 
 
-def _ended_last(client: Client, name: str, user: str | None, quiet: bool) -> list[dict[str, Any]]:
+def _ended_last(client: Client, name: str, user: str | None, quiet: bool) -> list[JobRow]:
     """The one that ended last, if any; that there are others is said."""
-    rows: list[dict[str, Any]] = client.get("/v1/history", name=name, user=user, limit=2)["jobs"]
-    if len({array_of(row["id"]) for row in rows}) > 1 and not quiet:
-        many = f"several jobs called {name} have ended; this is {array_of(rows[0]['id'])}, the last"
+    rows = ended(client, name=name, user=user, limit=2)
+    if len({array_of(row.id) for row in rows}) > 1 and not quiet:
+        many = f"several jobs called {name} have ended; this is {array_of(rows[0].id)}, the last"
         click.echo(f"dovetail: {many}; {command_again()} history lists them", err=True)
     return rows[:1]
 
 
-def _with_their_arrays(
-    client: Client, name: str, rows: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _with_their_arrays(client: Client, name: str, rows: list[JobRow]) -> list[JobRow]:
     """Members of that name that have ended before others of their array."""
-    arrays = {array_of(row["id"]) for row in rows if "." in row["id"]}
+    arrays = {array_of(row.id) for row in rows if "." in row.id}
     if not arrays:
         return rows
-    ended = client.get("/v1/history", name=name, limit=MOST_ROWS)["jobs"]
-    found = {row["id"]: row for row in ended if array_of(row["id"]) in arrays}
-    return list({**{row["id"]: row for row in rows}, **found}.values())
+    past = ended(client, name=name, limit=MOST_ROWS)
+    found = {row.id: row for row in past if array_of(row.id) in arrays}
+    return list({**{row.id: row for row in rows}, **found}.values())
 
 
 def array_of(job_id: str) -> str:
@@ -143,31 +157,59 @@ def array_of(job_id: str) -> str:
     return job_id.partition(".")[0]
 
 
-def _members(client: Client, array: str) -> list[dict[str, Any]]:
-    rows = {row["id"]: row for row in _known(client) if row["id"].startswith(f"{array}.")}
+def _members(client: Client, array: str) -> list[JobRow]:
+    rows = {row.id: row for row in _known(client) if row.id.startswith(f"{array}.")}
     return list(rows.values())
 
 
-def _known(client: Client) -> Iterator[dict[str, Any]]:
+def _known(client: Client) -> Iterator[JobRow]:
     """Those that live last: one that ends meanwhile is then told as it was, not left out."""
-    yield from client.get("/v1/history", limit=MOST_ROWS)["jobs"]
-    yield from client.get("/v1/jobs", limit=MOST_ROWS)["jobs"]
-    yield from client.get("/v1/history", limit=100)["jobs"]
+    yield from ended(client, limit=MOST_ROWS)
+    yield from live(client)
+    yield from ended(client, limit=100)
 
 
-def with_forecast(client: Client, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same rows, with what is expected of them where the daemon can say."""
-    waiting = [row["id"] for row in rows if row["ended_at"] is None][:_MOST_FORECASTS]
-    if not waiting:
-        return rows
+def live(client: Client, name: str | None = None) -> list[JobRow]:
+    return read(Jobs, client.get("/v1/jobs", name=name, limit=MOST_ROWS)).jobs
+
+
+def ended(client: Client, limit: int, **only: object) -> list[JobRow]:
+    """The newest first."""
+    return read(Past, client.get("/v1/history", **only, limit=limit)).jobs
+
+
+# --------------------------------------------------------------------------------------- forecasts
+
+
+class Expected(NamedTuple):
+    """What the daemon expects of a job; None: it is unknown."""
+
+    expected_start: Span | None
+    expected_end: Span | None
+
+
+class ListedJob(NamedTuple):
+    """A row of a list, with what is expected of the job, where the daemon was asked."""
+
+    job: JobRow
+    expected: Expected | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {**vars(self.job), **(self.expected._asdict() if self.expected else {})}
+
+
+def with_forecast(client: Client, rows: Sequence[JobRow]) -> list[ListedJob]:
+    live = [row.id for row in rows if row.ended_at is None][:_MOST_FORECASTS]
+    if not live:
+        return [ListedJob(row) for row in rows]
     try:
-        found = client.get("/v1/forecast", ids=",".join(waiting))
-    except Refused:
-        return rows
-    return [{**row, **_expected(row["id"], found)} for row in rows]
+        found = read(Forecast, client.get("/v1/forecast", ids=",".join(live)))
+    except RequestRefused:
+        return [ListedJob(row) for row in rows]
+    return [ListedJob(row, _expected(row.id, found)) for row in rows]
 
 
-def _expected(job_id: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """None: it is unknown; not there: nothing was said of it."""
-    spans = {"expected_start": found["starts"], "expected_end": found["ends"]}
-    return {name: told[job_id] for name, told in spans.items() if job_id in told}
+def _expected(job_id: str, found: Forecast) -> Expected | None:
+    if job_id not in found.starts and job_id not in found.ends:
+        return None
+    return Expected(found.starts.get(job_id), found.ends.get(job_id))

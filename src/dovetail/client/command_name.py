@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 
 def typed_command() -> str:
     """The command as it can be typed here: by its name if the shell finds it, else by its path."""
+    from shutil import which  # slow to import, and seldom asked for
+
     typed, name = Path(sys.argv[0]), "dovetail"
-    found = shutil.which(name)
+    found = which(name)
     if typed.name != name or not typed.exists() or (found and typed.samefile(found)):
         return name
     return min(os.path.relpath(typed), str(typed), key=len)

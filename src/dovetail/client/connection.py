@@ -27,13 +27,13 @@ _LONGEST_LINE = 1 << 16
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~,")
 
 
-class Unreachable(DovetailError):
+class DaemonUnreachable(DovetailError):
     """There is no daemon, or it does not answer."""
 
     exit_code: Final = 69  # EX_UNAVAILABLE
 
 
-class Refused(DovetailError):
+class RequestRefused(DovetailError):
     """The daemon's own words."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -184,7 +184,7 @@ class Client:
         except (BrokenOff, OSError):
             self.close()
             doctor = f"{_dovetail(self._named)} doctor"
-            raise Unreachable(
+            raise DaemonUnreachable(
                 f"the daemon at {self.home.socket} does not answer; {doctor} may say why"
             ) from None
         if status >= 400:
@@ -207,12 +207,12 @@ class Client:
         try:
             connection = Connection(str(self.home.socket), timeout_s)
         except OSError as error:
-            raise Unreachable(_cannot_connect(self.home, self._named, error)) from None
+            raise DaemonUnreachable(_cannot_connect(self.home, self._named, error)) from None
         owner = connection.served_by
         if owner in (0, os.getuid()):
             return connection
         connection.close()
-        raise Unreachable(
+        raise DaemonUnreachable(
             f"{self.home.socket} is served by user {owner}, neither you nor root: nothing is sent there"
         )
 
@@ -234,15 +234,15 @@ def _dovetail(named: str | None) -> str:
     return f"dovetail --home {quote(named)}" if named else "dovetail"
 
 
-def _refusal(status: int, raw: bytes) -> Refused:
+def _refusal(status: int, raw: bytes) -> RequestRefused:
     try:
-        return Refused(status, str(json.loads(raw)["error"]))
+        return RequestRefused(status, str(json.loads(raw)["error"]))
     except (ValueError, KeyError, TypeError):
-        return Refused(status, f"the daemon answered {status} without saying why")
+        return RequestRefused(status, f"the daemon answered {status} without saying why")
 
 
 def query_text(query: Mapping[str, object]) -> str:
-    """`?user=ada&limit=5`; what is None is left out."""
+    """`?user=ada&limit=5`, without values that are None."""
     pairs = [f"{name}={quoted(value)}" for name, value in query.items() if value is not None]
     return f"?{'&'.join(pairs)}" if pairs else ""
 

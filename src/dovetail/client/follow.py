@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
-from typing import Any
 
-from dovetail.client.connection import BrokenOff, Client, Unreachable
+from dovetail.api.job_row import ENDED, JobDetails, JobRow
+from dovetail.api.wire import Row, read
+from dovetail.client.connection import BrokenOff, Client, DaemonUnreachable
 from dovetail.core.errors import DovetailError
 from dovetail.jobfiles.gone_output import gone_text
 from dovetail.text.durations import duration_text
 
-ENDED = ("finished", "failed", "cancelled")  # phases
 FAILED = 3
 _FIRST_LOOK_S, _MOST_S = 0.05, 1.0
 _AWAY_S = 600.0  # what runs outlives the daemon: whoever follows it waits until it is started again
@@ -26,30 +26,28 @@ class TooLate(DovetailError):
     """It has not ended in the time there was."""
 
 
-def wait_for(client: Client, job_id: str, until: float | None = None) -> dict[str, Any]:
+def wait_for(client: Client, job_id: str, until: float | None = None) -> JobDetails:
     """The row of the job when it has ended. `until` is a time of the monotonic clock."""
     pause = _FIRST_LOOK_S
     while True:
-        row = patiently(client, f"/v1/jobs/{job_id}", until)
-        if row["phase"] in ENDED:
+        row = patiently(client, JobDetails, f"/v1/jobs/{job_id}", until)
+        if row.phase in ENDED:
             return row
         left = None if until is None else until - time.monotonic()
         if left is not None and left <= 0:
-            raise TooLate(f"job {job_id} is still {row['phase']}")
+            raise TooLate(f"job {job_id} is still {row.phase}")
         time.sleep(pause if left is None else min(pause, left))
         pause = min(pause * 1.5, _MOST_S)
 
 
-def patiently(client: Client, path: str, until: float | None = None) -> dict[str, Any]:
-    """What the daemon says there, if need be when it is back."""
-    found: dict[str, Any]
+def patiently(client: Client, kind: type[Row], path: str, until: float | None = None) -> Row:
+    """The answer of the daemon, if need be when it is back."""
     away_since, is_said = time.monotonic(), False
     gives_up = min(away_since + _AWAY_S, until or inf)
     while True:
         try:
-            found = client.get(path)
-            return found
-        except Unreachable as error:
+            return read(kind, client.get(path))
+        except DaemonUnreachable as error:
             now = time.monotonic()
             if now > gives_up:
                 raise
@@ -83,7 +81,7 @@ def log_bytes(
                 upto = begins[0] + came
                 yield missing, piece
         except BrokenOff:
-            patiently(client, f"/v1/jobs/{job_id}")
+            patiently(client, JobDetails, f"/v1/jobs/{job_id}")
             continue
         if not came:
             return
@@ -94,7 +92,7 @@ def _note_start(begins: list[int], headers: Mapping[str, str]) -> None:
 
 
 def write_out(pieces: Iterable[tuple[int, bytes]], apart: bool = False) -> None:
-    """`apart`: what is gone is said beside the output, which may be data, not in it."""
+    """`apart`: lost output is told on standard error, since the output may be data."""
     for missing, piece in pieces:
         if missing and apart:
             print(f"dovetail: {gone_text(missing)}", file=sys.stderr, flush=True)
@@ -104,17 +102,17 @@ def write_out(pieces: Iterable[tuple[int, bytes]], apart: bool = False) -> None:
         sys.stdout.buffer.flush()
 
 
-def ending(row: dict[str, Any]) -> str:
+def ending(row: JobRow) -> str:
     """`job 7 (train) finished after 3 min`"""
-    told = f"job {row['id']} ({row['name']}) {row['phase']}"
-    if row["started_at"] is not None:
-        told += f" after {duration_text(row['run_s'])}"
-    return f"{told}: {row['reason']}" if row["reason"] and row["phase"] != "finished" else told
+    told = f"job {row.id} ({row.name}) {row.phase}"
+    if row.started_at is not None:
+        told += f" after {duration_text(row.run_s)}"
+    return f"{told}: {row.reason}" if row.reason and row.phase != "finished" else told
 
 
-def exit_code(row: dict[str, Any]) -> int:
+def exit_code(row: JobRow) -> int:
     """The job's own where it has one."""
-    if row["phase"] == "finished":
+    if row.phase == "finished":
         return 0
-    code = row["exit_code"]
+    code = row.exit_code
     return code if code is not None and 0 < code < 256 else FAILED

@@ -1,4 +1,4 @@
-"""A job or study as it is sent: its description, and what of this shell belongs to it."""
+"""A job or study as it is sent: its description with the environment, folder and umask of this shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT = ("DOVETAIL_HOME",)
 
 
 def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A description, and what of this shell belongs to it."""
+    """A description with the environment, folder and umask of this shell."""
     if spec.get("profile") is not None:
         from dovetail.jobfiles.profile_names import with_options
 
@@ -26,7 +26,7 @@ def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """As it is here, but a job submitted by a job is not taken for that one."""
+    """The environment of this shell; a job submitted by a job does not get that job's own variables."""
     return {k: v for k, v in own.items() if not k.startswith(_OURS) or k in _KEPT}
 
 

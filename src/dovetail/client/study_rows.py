@@ -1,14 +1,14 @@
-"""What the daemon says of studies and their trials, in words and columns."""
+"""Studies and their trials in words and columns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, inf, isnan, nan
-from typing import Any
+from math import ceil, inf, nan
 
+from dovetail.api.study_row import QuietTrials, StudyHead, StudyPage, StudyRow, TrialRow
 from dovetail.text.durations import duration_text
-from dovetail.text.tables import Column, Row, that_fit
+from dovetail.text.tables import Column, that_fit
 
 CLOSED = "closed"
 FOR_ITS_OWNER = "for its owner and administrators to see"
@@ -21,20 +21,14 @@ _SPARED = ("JOB", "VALUE")
 _MOST_SETTINGS = 12  # of a trial in one line
 
 
-def value_of(told: object) -> float:
-    """A number of the daemon's; JSON has no word for what is none, so it comes as text or null."""
-    try:
-        return float(told)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return nan
+def value_of(told: float | None) -> float:
+    """JSON has no word for NaN and infinity: the daemon tells null."""
+    return nan if told is None else told
 
 
-def value_text(told: object) -> str:
+def value_text(value: float | None) -> str:
     """Four digits; `-` for nothing yet."""
-    if told is None:
-        return "-"
-    value = value_of(told)
-    return f"{value:.4g}"
+    return "-" if value is None else f"{value:.4g}"
 
 
 def setting_text(value: object) -> str:
@@ -53,65 +47,67 @@ def settings_text(settings: Mapping[str, object]) -> str:
     return ", ".join(told)
 
 
-def is_minimised(study: Row) -> bool:
-    return bool(study.get("direction", "min") != "max")
+def is_minimised(study: StudyPage) -> bool:
+    return study.direction != "max"
 
 
-def loss_of(trial: Row, minimise: bool) -> float:
+def loss_of(trial: TrialRow, minimise: bool) -> float:
     """Lower is better, whatever the direction; infinite where there is no value."""
-    value = value_of(trial["best"])
-    if isnan(value):
+    if trial.best is None:
         return inf
-    return value if minimise else -value
+    return trial.best if minimise else -trial.best
 
 
-def promising_first(study: Row) -> list[Row]:
+def promising_first(study: StudyPage) -> list[TrialRow]:
     """The trials by their best value; those without one as they were made."""
     minimise = is_minimised(study)
-    return sorted(study["trials"], key=lambda trial: loss_of(trial, minimise))
+    return sorted(study.trials, key=lambda trial: loss_of(trial, minimise))
 
 
-def place(trial: Row) -> str:
+def place(trial: TrialRow) -> str:
     """The GPU that it holds."""
-    stints = trial["stints"]
-    return str(stints[-1][2]) if stints and stints[-1][1] is None else ""
+    stints = trial.stints
+    return stints[-1][2] if stints and stints[-1][1] is None else ""
 
 
-def is_hidden(study: Row) -> bool:
-    """Another user's, of whom only that there is one is told: see the daemon's `sight`."""
-    return study.get("metric") == ""
+def is_hidden(study: StudyHead) -> bool:
+    """Another user's, whose values are not told: see the daemon's `visibility`."""
+    return isinstance(study, StudyPage) and not study.metric
 
 
-def best_text(study: Row) -> str:
+def best_text(study: StudyHead) -> str:
     """`0.0512 by trial 7 at step 27`"""
-    best = study["best"]
+    best = study.best
     if is_hidden(study):
         return FOR_ITS_OWNER
     if not best:
-        return "no value" if study["state"] == CLOSED else "no value yet"
-    return f"{value_text(best['value'])} by trial {best['trial']} at step {best['step']:g}"
+        return "no value" if study.state == CLOSED else "no value yet"
+    return f"{value_text(best.value)} by trial {best.trial} at step {best.step:g}"
 
 
-def target_text(study: Row) -> str:
+def target_text(study: StudyHead) -> str:
     """`0.05, reached after 3 min`"""
-    if study["target"] is None:
+    if study.target is None:
         return ""
-    reached = study["reached_s"]
+    reached = study.reached_s
     told = "not reached yet" if reached is None else f"reached after {duration_text(reached)}"
-    if reached is None and study["state"] == CLOSED:
+    if reached is None and study.state == CLOSED:
         told = "not reached"
-    return f"{value_text(study['target'])}, {told}"
+    return f"{value_text(study.target)}, {told}"
 
 
-def counts_text(study: Row) -> str:
+def counts_text(study: StudyHead) -> str:
     """`12 of 27 trials done, 2 running, 11 paused, 2 not begun`"""
-    states = ("running", "paused", "stopped", "failed")
-    told = [f"{study['done']:,} of {trials_of(study):,} trials done"]
-    told += [f"{study[state]:,} {state}" for state in states if study[state]]
-    unbegun = trials_of(study) - study["done"] - sum(study[state] for state in states)
-    if unbegun > 0:
-        told.append(f"{unbegun:,} not begun")
-    return ", ".join(told)
+    begun = {
+        "running": study.running,
+        "paused": study.paused,
+        "stopped": study.stopped,
+        "failed": study.failed,
+    }
+    unbegun = max(study.trial_count - study.done - sum(begun.values()), 0)
+    told = [f"{study.done:,} of {study.trial_count:,} trials done"]
+    told += [f"{count:,} {state}" for state, count in begun.items() if count]
+    return ", ".join([*told, *([f"{unbegun:,} not begun"] if unbegun else [])])
 
 
 def tells_counts(reason: str) -> bool:
@@ -119,153 +115,148 @@ def tells_counts(reason: str) -> bool:
     return re.search(r"trials (are|is) done", reason) is not None
 
 
-def trials_of(study: Row) -> int:
-    """The list of studies counts them, the description of one names them."""
-    trials = study["trials"]
-    return trials if isinstance(trials, int) else int(study.get("planned") or len(trials))
-
-
-def whole_steps(study: Row) -> int:
+def whole_steps(study: StudyPage) -> int:
     """Of a whole trial, counted as trials' steps are: one for each report that is due."""
-    steps, every = int(study["steps"]), int(study["report_every"] or 1)
-    return ceil(steps / every)
+    return ceil(study.steps / (study.report_every or 1))
 
 
-def misfit_text(study: Row) -> str:
+def misfit_text(study: StudyPage) -> str:
     """Empty, or a question: a trial was done after far fewer or more steps than it should have."""
     whole = whole_steps(study)
-    odd = [
-        trial for trial in study["trials"] if trial["state"] == "done" and _misfits(trial, whole)
-    ]
+    odd = [trial for trial in study.trials if trial.state == "done" and _misfits(trial, whole)]
     if not odd:
         return ""
     others = f" ({len(odd) - 1:,} more likewise)" if len(odd) > 1 else ""
-    every = int(study["report_every"] or 1)
+    every = study.report_every or 1
     unit, due = ("steps", "every step") if every == 1 else ("reports", f"every {every} steps")
     return (
-        f"trial {odd[0]['number']} ended after {odd[0]['steps']} of {whole} {unit}{others}: "
+        f"trial {odd[0].number} ended after {odd[0].steps} of {whole} {unit}{others}: "
         f"does the script report {due}, counted from 1?"
     )
 
 
-def quiet_text(study: Row, command: str) -> str:
-    """Empty, or which trials hold a slot and say nothing, and what helps. `command` is how one calls
-    Dovetail."""
-    quiet = study.get("quiet")
-    if not quiet:
+def quiet_text(quiet: QuietTrials | None, metric: str, command: str) -> str:
+    """Which trials hold a slot and report nothing, and what helps; "" if there are none. `command`
+    is the way to call Dovetail."""
+    if quiet is None:
         return ""
-    told = _unheard_text(study, quiet) if quiet["usual_s"] is None else _stuck_text(quiet)
-    return f"{told}; see {command} logs {quiet['job']}"
+    usual = quiet.usual_s
+    told = _unheard_text(quiet, metric) if usual is None else _stuck_text(quiet, usual)
+    return f"{told}; see {command} logs {quiet.job}"
 
 
-def _stuck_text(quiet: Row) -> str:
-    number, *others = quiet["trials"]
+def _stuck_text(quiet: QuietTrials, usual_s: float) -> str:
+    number, *others = quiet.trials
     likewise = f" ({len(others):,} more likewise)" if others else ""
-    told = (
-        f"trial {number} has reported nothing new for {duration_text(quiet['seconds'])}{likewise}"
-    )
-    usual = duration_text(quiet["usual_s"])
-    return f"{told}, where {usual} is usual; a time_limit ends trials that hang"
+    told = f"trial {number} has reported nothing new for {duration_text(quiet.seconds)}{likewise}"
+    return f"{told}, where {duration_text(usual_s)} is usual; a time_limit ends trials that hang"
 
 
-def _unheard_text(study: Row, quiet: Row) -> str:
-    """What came instead of the metric, and what would help."""
-    metric = study.get("metric", "the metric")
-    told = f"no trial has reported {metric} yet after {duration_text(quiet['seconds'])}"
-    if quiet["told"]:
-        told += (
-            f"; trial {quiet['trials'][0]} reported: {', '.join(quiet['told'][:_MOST_SETTINGS])}"
-        )
-    if quiet.get("printed"):
-        told += f"; it printed: {' ⏎ '.join(quiet['printed'])}"
-    if quiet.get("pattern"):
-        pattern = f"metric_pattern: '{quiet['pattern']}'"
+def _unheard_text(quiet: QuietTrials, metric: str) -> str:
+    """What it reported instead of the metric, and what would help."""
+    told = f"no trial has reported {metric} yet after {duration_text(quiet.seconds)}"
+    if quiet.told:
+        told += f"; trial {quiet.trials[0]} reported: {', '.join(quiet.told[:_MOST_SETTINGS])}"
+    if quiet.printed:
+        told += f"; it printed: {' ⏎ '.join(quiet.printed)}"
+    if quiet.pattern:
+        pattern = f"metric_pattern: '{quiet.pattern}'"
         return f"{told}; to have that understood, add to the study: {pattern}"
     way = (
         f"have the script report {metric}, or say in the study's metric_pattern where it is printed"
     )
-    hang = "" if quiet["told"] or quiet.get("printed") else "; a time_limit ends trials that hang"
+    hang = "" if quiet.told or quiet.printed else "; a time_limit ends trials that hang"
     return f"{told}; {way}{hang}"
 
 
-def _misfits(trial: Row, whole: int) -> bool:
+def _misfits(trial: TrialRow, whole: int) -> bool:
     """A script may end early of its own accord, or report once more at the end."""
-    return bool(trial["steps"] * 2 < whole or trial["steps"] > whole + 1)
+    return trial.steps * 2 < whole or trial.steps > whole + 1
 
 
-def state_text(study: Row) -> str:
+def state_text(study: StudyHead) -> str:
     """`closed: all done`"""
-    return f"{study['state']}: {study['reason']}" if study["reason"] else str(study["state"])
+    return f"{study.state}: {study.reason}" if study.reason else study.state
 
 
-def has_ended_well(study: Row) -> bool:
+def has_ended_well(study: StudyHead) -> bool:
     """Closed as it was meant to, and with something to show."""
-    return study["state"] == CLOSED and study["best"] is not None
+    return study.state == CLOSED and study.best is not None
 
 
-def _style(row: Row) -> str:
-    return _STATE_STYLES.get(row["state"], "")
+def _style(row: StudyRow | TrialRow) -> str:
+    return _STATE_STYLES.get(row.state, "")
 
 
-def _short_target(row: Row) -> str:
-    if row["target"] is None:
+def _short_target(row: StudyRow) -> str:
+    if row.target is None:
         return ""
-    return value_text(row["target"]) + (" ✓" if row["reached_s"] is not None else "")
+    return value_text(row.target) + (" ✓" if row.reached_s is not None else "")
 
 
-STUDIES = (
-    Column("ID", lambda row: str(row["id"])),
-    Column("NAME", lambda row: str(row["name"]), least=12),
-    Column("USER", lambda row: str(row["user"]), least=6),
-    Column("STATE", lambda row: str(row["state"]), style=_style),
-    Column("POLICY", lambda row: str(row["policy"]), least=8),
-    Column("DONE", lambda row: f"{row['done']}/{trials_of(row)}", right=True),
-    Column("RUNS", lambda row: str(row["running"]), right=True),
-    Column("BEST", lambda row: value_text((row["best"] or {}).get("value")), right=True),
+STUDIES: tuple[Column[StudyRow], ...] = (
+    Column("ID", lambda row: row.id),
+    Column("NAME", lambda row: row.name, least=12),
+    Column("USER", lambda row: row.user, least=6),
+    Column("STATE", lambda row: row.state, style=_style),
+    Column("POLICY", lambda row: row.policy, least=8),
+    Column("DONE", lambda row: f"{row.done}/{row.trials}", right=True),
+    Column("RUNS", lambda row: str(row.running), right=True),
+    Column("BEST", lambda row: value_text(row.best.value if row.best else None), right=True),
     Column("TARGET", _short_target, right=True),
-    Column("GPU-H", lambda row: f"{row['gpu_hours']:.3g}", right=True),
-    Column("FOR", lambda row: duration_text(row["age_s"]), right=True),
-    Column("NOTE", lambda row: str(row["reason"]), least=10),
+    Column("GPU-H", lambda row: f"{row.gpu_hours:.3g}", right=True),
+    Column("FOR", lambda row: duration_text(row.age_s), right=True),
+    Column("NOTE", lambda row: row.reason, least=10),
 )
 
 
-_SPARED_OF_STUDIES = ("GPU-H", "NOTE", "USER", "TARGET", "FOR", "POLICY", "RUNS", "DONE", "BEST")
+_SPARED_OF_STUDIES = (
+    "GPU-H",
+    "NOTE",
+    "USER",
+    "TARGET",
+    "FOR",
+    "POLICY",
+    "RUNS",
+    "DONE",
+    "BEST",
+)
 
 
-def study_columns(rows: Sequence[Row], room: int) -> list[Column]:
-    """In a narrow terminal without what can be done without."""
+def study_columns(rows: Sequence[StudyRow], room: int) -> list[Column[StudyRow]]:
+    """Fewer in a narrow terminal."""
     return that_fit(STUDIES, rows, room, _SPARED_OF_STUDIES)
 
 
-def trial_columns(study: Row, room: int) -> list[Column]:
-    """In a narrow terminal without what can be done without."""
+def trial_columns(study: StudyPage, room: int) -> list[Column[TrialRow]]:
+    """Fewer in a narrow terminal."""
     steps = whole_steps(study)
-    columns = [
-        Column("TRIAL", lambda row: str(row["number"]), right=True),
-        Column("JOB", lambda row: str(row["job"] or ""), right=True),
-        Column("STATE", lambda row: str(row["state"]), style=_style),
-        Column("STEPS", lambda row: f"{row['steps']}/{steps}", right=True),
+    columns: list[Column[TrialRow]] = [
+        Column("TRIAL", lambda row: str(row.number), right=True),
+        Column("JOB", lambda row: row.job, right=True),
+        Column("STATE", lambda row: row.state, style=_style),
+        Column("STEPS", lambda row: f"{row.steps}/{steps}", right=True),
         Column("VALUE", _last_value, right=True),
-        Column("BEST", lambda row: value_text(row["best"]), right=True),
+        Column("BEST", lambda row: value_text(row.best), right=True),
         Column("ON", place, least=5),
         Column("SETTINGS", _settings_and_reason, least=16),
     ]
     return columns if room >= _WIDE else [own for own in columns if own.title not in _SPARED]
 
 
-def _last_value(trial: Row) -> str:
-    """The daemon tells null for what was no finite number, and for nothing yet."""
-    return "nan" if trial["points"] and trial["value"] is None else value_text(trial["value"])
+def _last_value(trial: TrialRow) -> str:
+    """The daemon tells null for a value that is not finite, and for no value yet."""
+    return "nan" if trial.points and trial.value is None else value_text(trial.value)
 
 
-def _settings_and_reason(trial: Row) -> str:
-    told = settings_text(trial["settings"])
-    return f"{told} ({trial['reason']})" if trial.get("reason") else told
+def _settings_and_reason(trial: TrialRow) -> str:
+    told = settings_text(trial.settings)
+    return f"{told} ({trial.reason})" if trial.reason else told
 
 
-def steps_made(trials: Iterable[Row]) -> int:
-    return sum(trial["steps"] for trial in trials)
+def steps_made(trials: Iterable[TrialRow]) -> int:
+    return sum(trial.steps for trial in trials)
 
 
-def points_of(trial: Mapping[str, Any]) -> list[tuple[float, float]]:
-    return [(point[0], value_of(point[1])) for point in trial["points"]]
+def points_of(trial: TrialRow) -> list[tuple[float, float]]:
+    return [(point[0], value_of(point[1])) for point in trial.points]

@@ -11,13 +11,14 @@ from math import nan
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from dovetail.api.study_row import StudyOpen, StudyPage, TrialRow
+from dovetail.api.wire import read
 from dovetail.client.connection import Client
 from dovetail.client.follow import patiently
 from dovetail.client.shell import as_sent
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.home import find_home
 from dovetail.tune.space import Parameter, Space
-from dovetail.tune.study import Setting
 from dovetail.tune.worker import NAME as WORKER
 
 What: TypeAlias = Callable[[dict[str, Any]], Any] | Sequence[str] | str
@@ -31,14 +32,14 @@ class TrialResult:
 
     number: int
     state: str
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, object]
     value: float | None  # the best it reported
     curve: tuple[tuple[float, float], ...]  # step and value
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came out of a study."""
+    """The result of a study."""
 
     study: str
     name: str
@@ -83,8 +84,8 @@ def tune(
     spec = dump(read_study({**asked, **_way(what, fields.get("envs") or {})}))
     client = Client(find_home(home), named=home)
     try:
-        opened = client.post("/v1/studies", as_sent(spec))
-        return _followed(client, opened["study"]) if wait else _look(client, opened["study"])
+        opened = read(StudyOpen, client.post("/v1/studies", as_sent(spec)))
+        return _followed(client, opened.study) if wait else _look(client, opened.study)
     finally:
         client.close()
 
@@ -108,33 +109,27 @@ def _followed(client: Client, study: str) -> Result:
 
 
 def _look(client: Client, study: str) -> Result:
-    told = patiently(client, f"/v1/studies/{study}")
+    told = patiently(client, StudyPage, f"/v1/studies/{study}")
     return Result(
-        study=told["id"],
-        name=told["name"],
-        state=told["state"],
-        reason=told["reason"] or "",
-        trials=tuple(_trial(own) for own in told["trials"]),
-        best_number=told["best"]["trial"] if told["best"] else None,
+        study=told.id,
+        name=told.name,
+        state=told.state,
+        reason=told.reason,
+        trials=tuple(_trial(own) for own in told.trials),
+        best_number=told.best.trial if told.best else None,
     )
 
 
-def _trial(told: Mapping[str, Any]) -> TrialResult:
-    curve = tuple((float(step), _number(value)) for step, value, *_ in told["points"])
-    best = None if told["best"] is None else _number(told["best"])
-    return TrialResult(told["number"], told["state"], told["settings"], best, curve)
-
-
-def _number(told: object) -> float:
-    """JSON has no word for what is no finite number: it comes as a text, or as null."""
-    return nan if told is None else float(str(told))
+def _trial(told: TrialRow) -> TrialResult:
+    curve = tuple((step, nan if value is None else value) for step, value, _ in told.points)
+    return TrialResult(told.number, told.state, told.settings, told.best, curve)
 
 
 # ----------------------------------------------------------------------------------------- functions
 
 
 def _way(what: What, envs: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a study that say what to run."""
+    """The fields of a study that name its command."""
     if isinstance(what, str):
         return {"run": what}
     if not callable(what):

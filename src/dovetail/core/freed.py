@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
+from dovetail.core.inventory import ROUNDING, Pool
 from dovetail.core.model import WHOLE_GPU, Shape
-from dovetail.core.room import ROUNDING, Pool, Room, most_beside
+from dovetail.core.room import Room, most_beside
 from dovetail.core.track import Track
 
 
@@ -16,11 +18,6 @@ class Freed:
     def __init__(self, room: Room) -> None:
         self._shares: Final = room.shares
         self._left: dict[tuple[int, int], int] = {}  # what would be left of the shared GPUs
-
-    @property
-    def some_shared(self) -> bool:
-        """Was any of them on a shared GPU?"""
-        return bool(self._left)
 
     def add(self, track: Track) -> float:
         """Stop this one too; how many more GPUs that frees."""
@@ -35,6 +32,10 @@ class Freed:
             if left >= WHOLE_GPU:
                 more += 1
         return float(more)
+
+    def freed_of(self, gpus: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Those of these shared GPUs on which nobody would be left."""
+        return [gpu for gpu in gpus if self._left[gpu] >= WHOLE_GPU]
 
     def loses(self, track: Track) -> float:
         """How many fewer GPUs would be free if this one were spared."""
@@ -70,11 +71,7 @@ class FreedHosts:
         self._cpus: Final = shape.cpus * (1 / shape.gpus)  # for one GPU
         self._memory_gb: Final = shape.memory_gb * (1 / shape.gpus)
         self.gpus = 0
-        nodes = room.able(pool, shape)
-        while nodes:
-            low = nodes & -nodes
-            nodes ^= low
-            n = low.bit_length() - 1
+        for n in room.able(pool, shape):
             self._set(n, room.count[n], room.cpus[n], room.memory_gb[n])
 
     def _set(self, n: int, gpus: int, cpus: float, memory_gb: float) -> None:
@@ -82,6 +79,8 @@ class FreedHosts:
         if cpus + ROUNDING < self._cpus or memory_gb + ROUNDING < self._memory_gb:
             return  # not even for one
         could = most_beside(cpus, memory_gb, self._shape, min(gpus, self._shape.gpus))
+        if self._shape.nodes:  # a node has room for one part of it, or for none
+            could = self._shape.each if could >= self._shape.each else 0
         self.gpus += could - self._could.get(n, 0)
         self._could[n] = could
 
@@ -95,6 +94,6 @@ class FreedHosts:
                 if free is None:
                     free = (room.count[n], room.cpus[n], room.memory_gb[n])
                 gpus, cpus, memory_gb = free
-                part = number / placement.gpus if placement.gpus else 1.0
+                part = number / placement.gpus if placement.gpus else 1.0 / len(placement.slices)
                 cpus, memory_gb = cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
                 self._set(n, gpus + number, cpus, memory_gb)

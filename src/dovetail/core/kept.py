@@ -20,7 +20,7 @@ TRACK_KEPT: Final = (
     *("first_start_at", "started_at", "working_since", "ended_at", "speed", "executed_s"),
     *("held_s", "held_gpu_s", "forgiven_gpu_s", "lost_gpu_s", "preemptions", "attempts", "turn"),
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
-    *("parked_bytes", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
+    *("parked_bytes", "parked_at", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
     *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s", "notes"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
@@ -44,7 +44,16 @@ def set_kept(track: Track, values: tuple[Any, ...]) -> None:
 ROOM_KEPT: Final = ("nodes", "open", "down", "gone", "strangers", "tenants")
 ROOM_DERIVED: Final = (
     *("index", "pools", "sole", "pool_of", "bit", "free", "count", "shares", "cpus", "memory_gb"),
-    *("_sites", "occupied", "gpus_up", "held", "partitioned", "tenants_matter", "prompt"),
+    *(
+        "_sites",
+        "_levels",
+        "occupied",
+        "gpus_up",
+        "held",
+        "partitioned",
+        "tenants_matter",
+        "prompt",
+    ),
 )
 ROOM_PASSING: Final = (  # of one decision, or for speed
     *(
@@ -54,27 +63,18 @@ ROOM_PASSING: Final = (  # of one decision, or for speed
         "_draft",
         "_confirmed",
         "drafted",
+        "share_changes",
         "unsettled",
-        "found",
-        "found_for",
     ),
-    *("_lowest", "_single", "first", "watched"),
+    *("found", "found_for", "_lowest", "_single", "first", "watched"),
 )
 STATE_KEPT: Final = ("now", "policy", "complete", "_sequence", "_tickets")
 STATE_PARTS: Final = (
-    "room",
-    "_tracks",
-    "_running",
-    "past",
-    "_kinds",
-    "unplaceable",
-    "limits",
-    "notes",
+    *("room", "_tracks", "_running", "past", "_kinds", "unplaceable", "limits", "notes"),
 )
 STATE_DERIVED: Final = (
-    *("groups",),
-    *("_dependants", "_shapes", "_simple_shapes", "_lanes", "_remembers", "waiting_count"),
-    "suspended_count",
+    *("_dependants", "_shapes", "_simple_shapes", "_lanes", "_remembers", "groups"),
+    *("suspended_count", "waiting_count"),
 )
 STATE_OF_LONG_AGO: Final = (  # kept in part
     *("_seen", "_unfinished", "capacity", "_peak_suspended", "_suspended_since"),

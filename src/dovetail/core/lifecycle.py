@@ -2,148 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.groups import Group
-from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, Shape
+from dovetail.core.queue import NOT_PREEMPTIBLE, Queue
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
-from dovetail.core.view import View
-
-NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
 
 
-class Lifecycle(View):
+class Lifecycle(Queue):
     """The view, and the steps of a job's life. `State` decides when each is taken."""
 
     __slots__ = ()
-
-    def _advance(self, at: Seconds) -> None:
-        if at < self.now:
-            raise IllegalEntry(f"time runs backwards: t={at!r} after t={self.now!r}")
-        self.now = at
-
-    def _suspend(self, more: int) -> None:
-        """So many more jobs are suspended from now on."""
-        now, number = self.now, self.suspended_count
-        if number > self._peak_suspended and now > self._suspended_since:
-            self._peak_suspended = number
-        self._suspended_since = now
-        self.suspended_count = number + more
-
-    def _track(self, job_id: JobId) -> Track:
-        track = self._tracks.get(job_id)
-        if track is None:
-            how = self._unfinished.get(job_id, FINISHED).value
-            what = f"has ended ({how})" if job_id in self._seen else "is not known"
-            raise IllegalEntry(f"job {job_id!r} {what} at t={self.now:g}")
-        return track
-
-    def _held(self, job_id: JobId) -> Track:
-        track = self._track(job_id)
-        if track.placement is None:
-            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
-        return track
-
-    def _may_end(self, job_id: JobId) -> Track:
-        """A waiting job can end only if it has run: while it gave way, or while it was parked."""
-        track = self._track(job_id)
-        if track.phase is not SUSPENDED:
-            raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
-        return track
-
-    def _submitted(self, job: Job) -> None:
-        job_id, seen = job.id, self._seen
-        if job_id in seen:
-            raise IllegalEntry(f"job {job_id!r} is submitted twice; job ids must differ")
-        seen.add(job_id)
-        simple = job.simple
-        shape = self._simple_shapes.get(job.gpus) if simple else None
-        if shape is None:
-            shape, why_never = self._shape_of(job)
-            if why_never:
-                self.unplaceable[job_id] = why_never
-        sequence = self._sequence
-        self._sequence = sequence + 1
-        self._tickets = ticket = self._tickets + 1
-        self._tracks[job_id] = track = Track(job, shape, sequence, self.now, ticket)
-        if not simple:
-            self._line_up_if_allowed(track)
-            return
-        self.waiting_count += 1
-        for index in self._on_wait:
-            index.waits(track)
-
-    def _line_up_if_allowed(self, track: Track) -> None:
-        if not track.job.preemptible:
-            track.pinned = NOT_PREEMPTIBLE
-        if track.job.after:
-            self._await(track)
-        group = self._group_of(track)
-        if group is not None:
-            self.kind(group.kind).joins(track)
-        if not track.barred:
-            self._line_up(track)
-
-    def _line_up(self, track: Track) -> None:
-        if track.job.member is not None and not self._has_place(track):
-            return
-        self.waiting_count += 1
-        for index in self._on_wait:
-            index.waits(track)
-
-    def _await(self, track: Track) -> None:
-        """Keep the job out of the queue until those it comes after have finished."""
-        for other in track.job.after:
-            phase = self._unfinished.get(other)
-            if other in self._tracks:
-                track.awaits = (*track.awaits, other)
-                self._dependants.setdefault(other, []).append(track)
-            elif phase is not None or other not in self._seen:
-                what = "is not known" if phase is None else f"has ended ({phase.value})"
-                self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
-                track.awaits = (*track.awaits, other)
-        track.bar()
-
-    # ------------------------------------------- groups, of which so many jobs may run at once
-
-    def _group_of(self, track: Track) -> Group | None:
-        """The open group that the job is a member of."""
-        return self.groups.get(track.job.group) if track.job.member is not None else None
-
-    def _has_place(self, track: Track) -> bool:
-        """A member lines up only if its group has room for it there."""
-        group = self._group_of(track)
-        if group is None or group.has_place(track.job.id):
-            return True
-        self._bench(group, track)
-        return False
-
-    @staticmethod
-    def _bench(group: Group, track: Track) -> None:
-        track.benched = True
-        track.bar()
-        group.line.discard(track.job.id)
-        group.bench[track.job.id] = track
-
-    @staticmethod
-    def _leave_bench(group: Group, track: Track) -> None:
-        track.benched = False
-        track.bar()
-        group.bench.pop(track.job.id, None)
-
-    def _fill_line(self, group: Group) -> None:
-        while (track := group.next_on_bench()) is not None:
-            self._leave_bench(group, track)
-            self._line_up(track)
-
-    def _leave_line(self, track: Track) -> None:
-        """Held by its user, or over: another of its group may line up."""
-        group = self._group_of(track)
-        if group is not None:
-            group.line.discard(track.job.id)
-            self._fill_line(group)
 
     def _start_from_bench(self, track: Track, placement: Placement) -> None:
         """The last one of its group in the queue makes room for it there."""
@@ -165,60 +34,6 @@ class Lifecycle(View):
         except IllegalEntry:
             self._swap(group, track, last)
             raise
-
-    def _swap(self, group: Group, out: Track, to_line: Track) -> None:
-        self._bench(group, out)
-        self.waiting_count -= 1
-        out.turn += 1
-        self._park(out)
-        self._leave_bench(group, to_line)
-        self._line_up(to_line)
-
-    def _tell_dependants(self, ended: Track) -> None:
-        group = self._group_of(ended) if ended.job.last_step is not None else None
-        spoilt = "" if group is None else self.kind(group.kind).why_not_after(ended)
-        for track in self._dependants.pop(ended.job.id, ()):
-            if track.ended_at >= 0:
-                continue
-            if spoilt and track.job.group == ended.job.group:
-                self.unplaceable[track.job.id] = spoilt
-            elif ended.phase is FINISHED:
-                track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
-                track.bar()
-                if not track.barred:
-                    self._line_up(track)
-            else:
-                self.unplaceable[track.job.id] = (
-                    f"it comes after job {ended.job.id!r}, which has ended ({ended.phase.value})"
-                )
-
-    def _shape_of(self, job: Job, began_on: Placement | None = None) -> tuple[Shape, str]:
-        """What must be free for it, and why that can never be. Some jobs keep to the option they began
-        with."""
-        tenant = job.tenant if self.room.tenants_matter else ""
-        settled: tuple[str, int] | None = None
-        ways: tuple[tuple[str, int], ...] = ()
-        if job.options:
-            ways = tuple([(option.kind, option.gpus) for option in job.options])
-            if job.settles and began_on is not None:
-                settled = (self.room.nodes[began_on.slices[0].node].kind, began_on.gpus)
-                ways = (settled,)
-        key = (
-            job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
-            ways, settled is not None,
-        )  # fmt: skip
-        found = self._shapes.get(key)
-        if found is None:
-            found = self.room.shaped(self._next_lane(), job, tenant, settled)
-            self._shapes[key] = found
-            shape = found[0]
-            if job.simple and not found[1] and not self.room.tenants_matter:
-                self._simple_shapes[job.gpus] = shape
-        return found
-
-    def _next_lane(self) -> int:
-        self._lanes += 1
-        return self._lanes - 1
 
     def _start(self, job_id: JobId, placement: Placement) -> None:
         try:
@@ -317,6 +132,8 @@ class Lifecycle(View):
             track.idle_s = track.idle_by(self.now)
         track.phase = RUNNING
         track.working_since = self.now
+        if track.parked_at is not None:
+            track.parked_at = None
         if was_starting:  # from now on its standing changes with time
             track.turn += 1
             for index in self._on_run:
@@ -351,21 +168,8 @@ class Lifecycle(View):
         track.requeued = ""
         track.rung = ""
         track.parked_bytes = 0
+        track.parked_at = None
         track.pinned = "" if track.job.preemptible else NOT_PREEMPTIBLE
-
-    def _park(self, track: Track) -> None:
-        for index in self._on_park:
-            index.parks(track)
-        if track.job.member is not None and not track.benched:
-            self._leave_line(track)
-
-    def _step_out(self, track: Track) -> None:
-        """Leave the queue, for good or to line up elsewhere in it."""
-        if track.phase is SUSPENDED:
-            self._suspend(-1)
-        if not track.barred:
-            self.waiting_count -= 1
-        track.turn += 1
 
     @staticmethod
     def _lose(track: Track, lost_s: Seconds) -> None:
@@ -433,40 +237,6 @@ class Lifecycle(View):
         lost_s = min(lost_s, track.executed_s)
         track.executed_s -= lost_s
         track.lost_gpu_s += holds * (idle_s + lost_s / track.speed)
-
-    def _set_stranded(self, track: Track, why: str) -> None:
-        """Keep a waiting job out of the queue because no node there is could run it; or no longer."""
-        was_in_line = not track.barred
-        track.stranded = why
-        track.bar()
-        self._line_up_or_park(track, was_in_line)
-
-    def _line_up_or_park(self, track: Track, was_in_line: bool) -> None:
-        """It waits, and the reasons to keep it out of the queue have changed."""
-        if was_in_line == (not track.barred):
-            return
-        track.turn += 1
-        if was_in_line:
-            self.waiting_count -= 1
-            self._park(track)
-        else:
-            self._line_up(track)
-
-    def _wait_again(self, track: Track, phase: Phase) -> None:
-        track.phase = phase
-        track.idle_s = 0.0
-        track.waiting_since = self.now
-        self._tickets += 1
-        track.ticket = self._tickets
-        if phase is SUSPENDED:
-            self._suspend(1)
-        if self.room.gone:
-            track.stranded = self._shape_of(track.job, track.left)[1]
-            track.bar()
-        if track.barred:
-            self._park(track)
-        else:
-            self._line_up(track)
 
     def _refuse(self, entry: Refuse) -> None:
         track = self._track(entry.job_id)

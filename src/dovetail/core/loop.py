@@ -71,6 +71,14 @@ def run(
             act(wake)
 
 
+def look(policies: Sequence[Policy], state: State) -> None:
+    """Policies see a state that was restored before anything new is told: what they derive from it is
+    what they would have derived from the journal. They would decide nothing new."""
+    for _ in _one_after_the_other(policies, state)(state):
+        pass
+    state.settle()
+
+
 def _are_all_unheeded(state: State, events: int) -> bool:
     """Were all of them reports on which no decision depends? The wake-up asked for before holds."""
     unheeded, state.unheeded = state.unheeded, 0

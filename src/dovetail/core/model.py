@@ -93,6 +93,9 @@ class Job:
     last_step: int | None = None  # of a stage that members of a group share: where it ends
     alike: tuple[str, ...] = ()  # digests of what it runs, from the very command to its script
     amount: float | None = None  # epochs or steps that its command names
+    nodes: int = (
+        0  # exactly so many, with equal parts of all it asks for; 0: however many there are
+    )
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:
@@ -126,6 +129,8 @@ class Job:
             )
         if self.options:
             self._check_options()
+        if self.nodes:
+            self._check_nodes()
         object.__setattr__(self, "simple", _rest_of(self) == _REST_UNSET)
         low = self.gpus if self.min_gpus is None else self.min_gpus
         high = self.gpus if self.max_gpus is None else self.max_gpus
@@ -152,6 +157,17 @@ class Job:
                 f"which is none of its options ({known}): add that option, or ask for kinds and a "
                 "number of GPUs that have one"
             )
+
+    def _check_nodes(self) -> None:
+        if self.nodes < 0:
+            raise ValueError(f"job {self.id!r} asks for {self.nodes} nodes; ask for 1 or more")
+        sizes = [self.gpus, self.min_gpus, self.max_gpus, *[option.gpus for option in self.options]]
+        for gpus in sizes:
+            if gpus is not None and gpus % self.nodes:
+                raise ValueError(
+                    f"job {self.id!r} asks for {gpus} GPUs on {self.nodes} nodes, which cannot have "
+                    f"equally many; ask for {-(-gpus // self.nodes) * self.nodes}"
+                )
 
     def option(self, kind: str, gpus: int) -> Option | None:
         """The option with that many GPUs of that kind, if it is one."""
@@ -250,6 +266,9 @@ class Shape:
         self.share: Final = job.share
         self.cpus: Final = job.cpus
         self.memory_gb: Final = job.memory_gb
+        # Exactly so many nodes, alike; 0: no matter how many. (One GPU is on one node anyway.)
+        self.nodes: Final = job.nodes if job.nodes > 1 or self.gpus > 1 else 0
+        self.each: Final = self.gpus // max(self.nodes, 1)  # GPUs on each of its nodes
         self.gpu_memory_gb: Final = job.gpu_memory_gb
         self.tenant: Final = tenant
         self.settled: Final = settled  # has it begun in this way, and can it go on in no other?
@@ -258,15 +277,19 @@ class Shape:
             if settled and way is not None
             else tuple([(option.kind, option.gpus) for option in job.options])
         )
-        # Most jobs ask for whole GPUs and nothing else; those take the short way everywhere.
-        self.plain: Final = (
+        # Most jobs ask for whole GPUs and nothing else (those are bare), wherever they are: those take
+        # the short way everywhere.
+        self.bare: Final = (
             self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
         )
+        self.plain: Final = self.bare and self.nodes == 0
+        self.fits_one: Final = self.bare and self.nodes <= 1  # may it be on a single node?
         self.pools: Any = None  # kept here by the room, see Room.eligible
         self.searches: Any = None  # likewise, see Room.search
 
     def __str__(self) -> str:
-        parts = [f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"] if self.gpus else []
+        nodes = max(self.nodes, 1)
+        parts = [f"{self.each} GPU{'' if self.each == 1 else 's'}"] if self.gpus else []
         if self.share != WHOLE_GPU:
             parts = [f"{self.share}/1000 of a GPU"]
         if self.kinds:
@@ -274,10 +297,12 @@ class Shape:
         if self.gpu_memory_gb:
             parts[-1:] = [f"{parts[-1] if parts else 'a GPU'} with {self.gpu_memory_gb:g} GB"]
         if self.cpus:
-            parts.append(f"{self.cpus:g} CPU{'' if self.cpus == 1 else 's'}")
+            parts.append(f"{self.cpus / nodes:g} CPU{'' if self.cpus == nodes else 's'}")
         if self.memory_gb:
-            parts.append(f"{self.memory_gb:g} GB of memory")
+            parts.append(f"{self.memory_gb / nodes:g} GB of memory")
         text = ", ".join(parts)
+        if self.nodes:
+            text = f"{nodes} nodes, each with {text}" if nodes > 1 else f"{text} on one node"
         return f"{text} for tenant {self.tenant!r}" if self.tenant else text
 
 

@@ -9,18 +9,27 @@ for: a job that moves on leaves a stale row behind, known by its old turn, dropp
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
+from collections.abc import Sequence
 from heapq import heapify
-from math import inf, nextafter
+from math import inf, nextafter, ulp
 from typing import Final, Protocol, TypeAlias, final
 
+from dovetail.core.entries import Action, Note
+from dovetail.core.inventory import Pool
 from dovetail.core.model import Seconds
-from dovetail.core.room import Pool
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, RUNS, SETTLES, WAITS, View
 
 heappop: Final = heapq.heappop  # final, so that compiled code need not look them up
 heappush: Final = heapq.heappush
+
+# Places in a queue are tickets, with room between them for jobs that sink into it.
+_TICKET: Final = 30  # bits
+_STEP: Final = 10
+_ROW: Final = 20
+_ROWS: Final = (1 << _ROW) - 1
+_SANK: Final = 1 << 60
+SANK: Final = "queue: sank"  # of a job, as it is noted: when, and its place if it made way then
 
 _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 
@@ -43,7 +52,7 @@ class Key(Protocol):
 
     queued: equal keys form a queue. A running job whose level rises joins the end of its new queue,
     behind the waiting; if it is not displaced there and then, it stands before them again. A job that
-    makes way goes back to the front of its queue.
+    makes way goes back to the front of its queue. What the state does not tell of that is noted.
     """
 
     queued: bool
@@ -62,7 +71,7 @@ class Key(Protocol):
 
 # key, tie-breaker, turn, track
 WaitingRow: TypeAlias = tuple[float, float, int, Track]
-# minus level, minus tie, minus the number of the row (so that no two are equal), turn, track, slope
+# minus level, minus tie, minus place and number of the row (no two are equal), turn, track, slope
 RunningRow: TypeAlias = tuple[float, float, int, int, Track, float]
 
 
@@ -82,8 +91,7 @@ class KeyOrder:
         self._sunk: dict[int, tuple[int, Track, Standing]] = {}  # by sequence: just joined a queue
         self._current: dict[int, int] = {}  # by sequence: the row that counts, where levels change
         self._sunk_at: Seconds = 0.0
-        self._displaced: dict[int, Track] = {}  # by sequence
-        self._places = 0
+        self._noted: dict[int, tuple[Track, list[float]]] = {}  # by sequence: to be noted
         self._lent: list[tuple[list[WaitingRow], WaitingRow]] = []
         self._lent_running: list[tuple[list[RunningRow], RunningRow]] = []
 
@@ -92,57 +100,55 @@ class KeyOrder:
     def waits(self, track: Track) -> None:
         key, tie = self._key.waiting(track, self._view)
         if self._queued:
-            if track.resumed:
-                self._displaced[track.sequence] = track
-                self._view.room.unsettled = True
-                return
-            tie = self._next_place()
+            tie = float(self._place(track))
         heap = self._waiting.get(track.shape.lane)
         if heap is None:
-            self._queue(key, tie, track)
-        else:
-            heappush(heap, (key, tie, track.turn, track))
-
-    def _queue(self, key: float, tie: float, track: Track) -> None:
-        lane = track.shape.lane
-        heap = self._waiting.get(lane)
-        if heap is None:
-            heap = self._waiting[lane] = []
+            heap = self._waiting[track.shape.lane] = []
         heappush(heap, (key, tie, track.turn, track))
 
     def runs(self, track: Track) -> None:
         if not track.pinned:  # who cannot give way is no candidate for it
-            self._place_running(track, self._key.running(track, self._view))
+            standing = self._key.running(track, self._view)
+            if self._queued and sank_at(track) == self._view.now:
+                standing = self._sink(track, standing)
+            self._place_running(track, standing)
 
     def ends(self, track: Track) -> None:
         """Its rows are stale now, and are dropped when they surface."""
         self._current.pop(track.sequence, None)
+        self._noted.pop(track.sequence, None)
 
-    def _next_place(self) -> float:
-        self._places += 1
-        return float(self._places)
+    def _place(self, track: Track) -> int:
+        """Where a waiting job stands in its queue: behind those that began to wait before, or in front
+        of all if it made way or was interrupted; unless it has just sunk into the queue."""
+        if sank_at(track) == track.waiting_since:
+            return int(track.notes[SANK][1])
+        is_back = track.left is not None and not track.attempts
+        return -(track.ticket << _TICKET) if is_back else track.ticket << _TICKET
 
-    def _queue_displaced(self) -> None:
-        """Those that made way go back to the front of their queues, in the order they stood there;
-        those that had just sunk stand at the end of their new one already."""
-        number = self._current
-        still = [
-            track
-            for track in self._displaced.values()
-            if track.placement is None and track.ended_at < 0 and not track.barred
-        ]
-        rows = sorted([(number.get(track.sequence, 0), track) for track in still], key=_first)
-        self._displaced.clear()
-        for _, track in reversed(rows):
-            if track.sequence not in self._sunk:
-                self._queue(self._key.waiting(track, self._view)[0], -self._next_place(), track)
-        for _, track in rows:
-            if track.sequence in self._sunk:
-                self._queue(self._key.waiting(track, self._view)[0], self._next_place(), track)
+    def _has_sunk(self, track: Track) -> bool:
+        """Did it join its queue by running, not by starting?"""
+        since = max(track.started_at, track.working_since)
+        return track.sequence in self._sunk or sank_at(track) >= since
+
+    def _sink(self, track: Track, standing: Standing) -> Standing:
+        """To the end of its new queue, behind the waiting while this instant lasts."""
+        now, level, until = self._view.now, standing.level, standing.until
+        self._sunk[track.sequence] = (track.turn, track, Standing(level, 0.0, until, now))
+        self._sunk_at = now
+        return Standing(nextafter(level, inf), 0.0, until, now)
+
+    def notes(self) -> list[Action]:
+        """Where those stand that have sunk: to be recorded before anything else is done to them."""
+        found: list[Action] = []
+        for sequence, (track, value) in list(self._noted.items()):
+            if track.notes.get(SANK) == value:
+                del self._noted[sequence]
+            else:
+                found.append(Note(SANK, value, track.job.id))
+        return found
 
     def settle(self) -> None:
-        if self._displaced:
-            self._queue_displaced()
         lent = self._lent
         if lent:
             for heap, row in lent:
@@ -160,8 +166,6 @@ class KeyOrder:
 
     def heads(self) -> list[WaitingRow]:
         """The first of each lane."""
-        if self._displaced:
-            self._queue_displaced()
         heads = []
         emptied = []
         for lane, heap in self._waiting.items():
@@ -205,13 +209,18 @@ class KeyOrder:
         if heap is None:
             heap = by_slope[standing.slope] = []
         self._rows += 1
-        row = (-standing.level, -standing.tie, -self._rows, track.turn, track, standing.slope)
+        number = (track.sequence << _ROW) + (self._rows & _ROWS)
+        if self._queued and self._has_sunk(track):
+            number += _SANK  # behind those that were started at the same time
+        elif self._queued:
+            number = self._rows
+        row = (-standing.level, -standing.tie, -number, track.turn, track, standing.slope)
         heappush(heap, row)
         if standing.until < inf:
-            heappush(self._changes, (standing.until, self._rows, track))
-            self._current[track.sequence] = self._rows
-        elif self._current:
-            self._current[track.sequence] = self._rows
+            heappush(self._changes, (standing.until, number, track))
+            self._current[track.sequence] = number
+        elif self._current or self._queued:
+            self._current[track.sequence] = number
         if self._rows % 64 == 0:
             self._tidy(heap)
 
@@ -236,21 +245,22 @@ class KeyOrder:
         now, changes = self._view.now, self._changes
         if self._sunk and now > self._sunk_at:
             self._let_sunk_stand_before_the_waiting()
-        if not changes or changes[0][0] > now:
+        if not changes:
             return
-        due = []
-        while changes and changes[0][0] <= now:
+        due, edge = [], now + 8 * ulp(now)  # the same change, worked out at another time
+        while changes and changes[0][0] <= edge:
             change = heappop(changes)
             if self._is_due(change):
                 due.append(change[2])
         due.sort(key=_by_sequence)  # those that change together do so in order of submission
+        sunk: list[Track] = []
         for track in due:
             standing = self._key.running(track, self._view)
             if self._queued:
-                self._sunk[track.sequence] = (track.turn, track, standing)
-                self._sunk_at = now
-                behind = nextafter(standing.level, inf)
-                standing = Standing(behind, 0.0, standing.until, standing.tie)
+                place = (self._view.last_ticket << _TICKET) + (len(sunk) + 1 << _STEP)
+                sunk.append(track)
+                self._noted[track.sequence] = (track, [now, place])
+                standing = self._sink(track, standing)
             self._place_running(track, standing)
 
     def _let_sunk_stand_before_the_waiting(self) -> None:
@@ -301,16 +311,20 @@ class KeyOrder:
         self._lent_running.append((heap, row))
         self._view.room.unsettled = True
 
-    def take_back(self, number: int, but_not: Collection[Track] = ()) -> None:
-        """Return the last few that were lent, but for some, while the decision goes on."""
-        kept = []
-        for _ in range(number):
-            heap, row = self._lent_running.pop()
-            if row[4] in but_not:
-                kept.append((heap, row))
-            else:
+    def take_back(self, rows: Sequence[RunningRow]) -> None:
+        """These may give way after all, as before they were lent, while the decision goes on."""
+        back = {row[2] for row in rows}
+        lent = self._lent_running
+        for heap, row in lent:
+            if row[2] in back:
                 heappush(heap, row)
-        self._lent_running.extend(kept)
+        self._lent_running = [(heap, row) for heap, row in lent if row[2] not in back]
+
+
+def sank_at(track: Track) -> Seconds:
+    """When it last sank into another queue."""
+    noted = track.notes.get(SANK)
+    return -1.0 if noted is None else float(noted[0])
 
 
 def _first_crossing(levels: list[float], slope: float, edge: float, now: Seconds) -> Seconds:
@@ -326,10 +340,6 @@ def _first_crossing(levels: list[float], slope: float, edge: float, now: Seconds
         else:
             high = middle
     return (edge - levels[low - 1]) / slope + _PAST if low else inf
-
-
-def _first(row: tuple[int, Track]) -> int:
-    return row[0]
 
 
 def _by_sequence(track: Track) -> int:

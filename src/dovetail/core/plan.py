@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import JobId, Placement, Shape
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Shape, joined
 from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import View
@@ -27,17 +27,31 @@ class Plan:
         self._kept: set[int] = set()  # which of the actions were taken back
         self._stop_at: dict[JobId, int] = {}  # which of them stops a job
         self.started: Final[list[Track]] = []
-        self.within_reach: Final[dict[int, float]] = {}  # by pool: GPUs, free or to be made free
-        self.in_vain: Final[dict[int, list[Shape]]] = {}  # by pool: no stops make room for these
         self._place: Final = place
 
     def place(self, track: Track) -> Placement | None:
         """Where the job could go, without going there."""
-        return self._place(self.room, track.shape)
+        home = self._at_home(track) if track.parked_at is not None else None
+        return home or self._place(self.room, track.shape)
+
+    def _at_home(self, track: Track) -> Placement | None:
+        """On the nodes where its suspended processes are: elsewhere it could go on only with what it
+        has saved, if at all."""
+        home, room = track.home, self.room
+        if home is None or home.share != WHOLE_GPU:
+            return None
+        parts: list[Placement] = []
+        for n, mask in home.slices:
+            gpus = mask.bit_count()
+            if not room.open[n] or not gpus or room.count[n] < gpus:
+                return None
+            parts.append(room.first_gpus(n, gpus))
+        placement = joined(parts)
+        return placement if room.allows(placement, track.shape) else None
 
     def start(self, track: Track) -> bool:
         """Start the job if there is room for it."""
-        placement = self._place(self.room, track.shape)
+        placement = self.place(track)
         if placement is None:
             return False
         self.start_at(track, placement)
@@ -54,8 +68,9 @@ class Plan:
         self._actions.append(Start(track.job.id, placement))
 
     def reserve(self, placement: Placement, track: Track) -> None:
-        """Nobody else is to start there in this plan: these GPUs are kept for the job."""
-        self.room.draft_take(placement, track.shape)
+        """Nobody else is to start there in this plan: these free GPUs, though not enough, are kept for
+        the job, with their part of its CPUs and memory."""
+        self.room.draft_take(placement, _part_of(track.shape, placement.gpus), own=True)
 
     def limit(self, track: Track, watts: int) -> None:
         """Let a running job's GPUs draw so many watts each from now on; it goes on meanwhile."""
@@ -101,3 +116,12 @@ class Plan:
 
 def _starts_last(action: Action) -> bool:
     return isinstance(action, Start)
+
+
+def _part_of(shape: Shape, gpus: int) -> Shape:
+    """What so many of its GPUs need beside them."""
+    if shape.plain or gpus == shape.gpus:
+        return shape
+    part = gpus / shape.gpus
+    job = Job(shape.job.id, gpus, cpus=shape.cpus * part, memory_gb=shape.memory_gb * part)
+    return Shape(shape.lane, job, shape.tenant)

@@ -9,33 +9,11 @@ cheaper than any copy, and the state does it by itself before it records anythin
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Slice, Tenant
-
-_RETURNED_KEPT: Final = 4000  # nodes: who has not looked for longer looks everywhere
-ROUNDING: Final = 1e-9  # CPUs and memory are floats: sums of parts may miss the whole by that much
-
-
-@final
-class Pool:
-    """Nodes of one GPU kind and memory that the same tenants may use."""
-
-    def __init__(self, index: int, kind: str, tenant: str, gpu_memory_gb: float) -> None:
-        self.index: Final = index
-        self.kind: Final = kind
-        self.tenant: Final = tenant
-        self.gpu_memory_gb: Final = gpu_memory_gb
-        self.width = 0  # GPUs of its largest node
-        self.free = 0  # whole free GPUs on its open nodes
-        # by_count[k]: the open nodes with exactly k free GPUs; those with none are not looked for.
-        self.by_count: list[int] = [0]
-        self.members: list[int] = []
-        self.opened = 0  # the open nodes
-        # Nodes on which more is free than before, in that order, if anybody wants to know.
-        self.returned: list[int] = []
-        self.forgotten = 0  # how many before these are no longer known
+from dovetail.core.inventory import ROUNDING, Inventory, Pool, levels
+from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice
 
 
 @final
@@ -50,279 +28,25 @@ class PlaceSearch:
         self.lacking = 0  # nodes without the CPUs and memory for all of its GPUs
         self.barren = 0  # nodes without those for even one of them
         self.failed = False  # was there no place, all nodes together?
+        # Then, by node: the most of its GPUs that fit there, where any do, all together too few;
+        # None: nobody has counted.
+        self.could: dict[int, int] | None = None
 
 
 @final
-class Room:
+class Room(Inventory):
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
-    __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
-        *("_asked", "_confirmed", "_draft", "_given", "_lowest", "_single", "_sites", "bit"),
-        *(
-            "changes",
-            "count",
-            "cpus",
-            "down",
-            "drafted",
-            "first",
-            "found",
-            "found_for",
-            "free",
-            "gone",
-        ),
-        *("gpus_up", "held", "index", "memory_gb", "nodes", "occupied", "open", "partitioned"),
-        *(
-            "pool_of",
-            "pools",
-            "prompt",
-            "shares",
-            "sole",
-            "strangers",
-            "tenants",
-            "tenants_matter",
-            "unsettled",
-            "watched",
-        ),
-    )
+    __slots__ = ("_confirmed", "_draft", "drafted", "share_changes", "unsettled")
 
     def __init__(self) -> None:
-        self.nodes: Final[list[Node]] = []
-        self.index: Final[dict[str, int]] = {}
-        self.pools: Final[list[Pool]] = []
-        self.sole: Pool | None = None  # if there is but one
-        self.pool_of: Final[list[Pool]] = []
-        self.bit: Final[list[int]] = []  # bit[n] == 1 << n; made once, it is long for large n
-        self.free: Final[list[int]] = []  # per node: the mask of GPUs nobody uses
-        self.count: Final[list[int]] = []  # per node: how many these are
-        self.shares: Final[
-            dict[tuple[int, int], int]
-        ] = {}  # (node, GPU): what is left of a shared one
-        self.cpus: Final[list[float]] = []
-        self.memory_gb: Final[list[float]] = []
-        self.open: Final[list[bool]] = []  # may anything start here?
-        # Per open node: where it is counted, that is its pool, the pool's `by_count`, and its bit.
-        self._sites: Final[list[tuple[Pool, list[int], int] | None]] = []
-        self.down: Final[set[int]] = set()  # failed or gone
-        self.strangers: Final[dict[int, int]] = {}  # per node: GPUs that somebody else uses
-        self.occupied: Final[
-            dict[int, int]
-        ] = {}  # of these: those that are not free for that reason
-        self._given: Final[set[int]] = set()  # nodes to be looked at for strangers
-        self.gpus_up = 0  # GPUs on nodes that are not down
-        self.gone: Final[set[int]] = set()
-        self.tenants: Final[dict[str, Tenant]] = {}
-        self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
-        self.partitioned = False  # do some nodes belong to one tenant?
-        self.tenants_matter = False
-        self.prompt = False  # are all nodes such that jobs work at once?
-        self.changes = 0  # how often a node opened or closed, or a quota was set
-        self._asked: list[Shape] = []  # shapes that remember their pools
+        super().__init__()
         # Taken or given, what, for whom, and whether it may be recorded as it is.
         self._draft: list[tuple[bool, Placement, Shape, bool]] = []
         self._confirmed = 0  # how many of the drafts have become real
         self.drafted = False
+        self.share_changes = 0  # how often a part of a GPU was taken or given
         self.unsettled = False  # has anybody tried out something that is to be put back?
-        # What was last found for a job of which shape, as long as nothing has changed since:
-        self.found: Placement | None = None
-        self.found_for: Shape | None = None
-        self.watched = False  # does anybody want to know where more is free than before?
-        self._lowest: dict[tuple[int, int], int] = {}
-        self._single: list[dict[int, Placement]] = []  # per node: by the mask
-        # Per node and number of GPUs: the placement on the first of those that are free.
-        self.first: list[list[dict[int, Placement]]] = []
-
-    # ------------------------------------------------------------------------------ what there is
-
-    def add(self, node: Node) -> int:
-        n = len(self.nodes)
-        self.index[node.id] = n
-        self.prompt = node.prompt and (self.prompt or n == 0)
-        self.nodes.append(node)
-        pool = self._pool_for(node)
-        pool.members.append(n)
-        if node.gpus > pool.width:
-            pool.by_count.extend([0] * (node.gpus - pool.width))
-            pool.width = node.gpus
-        self.pool_of.append(pool)
-        self.bit.append(1 << n)
-        self.free.append((1 << node.gpus) - 1)
-        self.count.append(node.gpus)
-        self.cpus.append(node.cpus)
-        self.memory_gb.append(node.memory_gb)
-        self.open.append(False)
-        self._sites.append(None)
-        self._single.append({})
-        self.first.append([{} for _ in range(node.gpus + 1)])
-        self.partitioned = self.partitioned or bool(node.tenant)
-        self.tenants_matter = self.tenants_matter or self.partitioned
-        self.set_open(n, True)
-        self.gpus_up += node.gpus
-        self._forget_eligible()
-        return n
-
-    def _pool_for(self, node: Node) -> Pool:
-        for pool in self.pools:
-            if (
-                pool.kind == node.kind
-                and pool.tenant == node.tenant
-                and pool.gpu_memory_gb == node.gpu_memory_gb
-            ):
-                return pool
-        pool = Pool(len(self.pools), node.kind, node.tenant, node.gpu_memory_gb)
-        self.pools.append(pool)
-        self.sole = pool if len(self.pools) == 1 else None
-        return pool
-
-    def set_open(self, n: int, is_open: bool) -> None:
-        """Let the node's free GPUs be found, or hide them."""
-        if self.open[n] == is_open:
-            return
-        self.open[n] = is_open
-        self.changes += 1
-        self.found = None
-        pool, count, bit = self.pool_of[n], self.count[n], self.bit[n]
-        self._sites[n] = (pool, pool.by_count, bit) if is_open else None
-        pool.opened ^= bit
-        if count:
-            pool.by_count[count] ^= bit
-        pool.free += count if is_open else -count
-        if is_open:
-            self._note_returned(n)
-
-    def remove(self, n: int) -> None:
-        self.set_open(n, False)
-        self.set_up(n, False)
-        self.gone.add(n)
-        self._forget_eligible()
-
-    def set_up(self, n: int, is_up: bool) -> None:
-        """Count the node's GPUs among those of the cluster, or no longer."""
-        if is_up == (n in self.down):
-            self.gpus_up += self.nodes[n].gpus if is_up else -self.nodes[n].gpus
-            if is_up:
-                self.down.discard(n)
-            else:
-                self.down.add(n)
-
-    def set_strangers(self, n: int, mask: int) -> None:
-        """Exactly these GPUs are used by somebody else. Those that jobs of ours hold stay theirs until
-        they give them back."""
-        self.strangers[n] = mask
-        self._keep_off_strangers(n)
-
-    def keep_off_strangers(self, placement: Placement) -> None:
-        """These GPUs were given back, and nothing is drafted; somebody else may be on them, or on some
-        that were given back in a draft."""
-        self._given.update([n for n, _ in placement.slices])
-        for n in self._given:
-            if n in self.strangers:
-                self._keep_off_strangers(n)
-        self._given.clear()
-
-    def _keep_off_strangers(self, n: int) -> None:
-        mask, before = self.strangers[n], self.occupied.get(n, 0)
-        taken = mask & self.free[n]
-        self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
-        self._note_returned(n)
-        self.occupied[n] = before & mask | taken
-        self.changes += 1
-
-    def set_tenant(self, tenant: Tenant) -> None:
-        self.tenants[tenant.name] = tenant
-        self.held.setdefault(tenant.name, 0.0)
-        self.tenants_matter = True
-        self.changes += 1
-        self.found = None
-
-    def eligible(self, shape: Shape) -> list[Pool]:
-        """The pools that a job of this shape may use, in the order the nodes joined. A share of a
-        GPU has that part of its memory: so those on one card never ask for more than it has."""
-        pools: list[Pool] | None = shape.pools
-        if pools is None:
-            pools = shape.pools = self._find_eligible(shape)
-            self._asked.append(shape)
-        return pools
-
-    def _find_eligible(self, shape: Shape) -> list[Pool]:
-        return [
-            pool
-            for pool in self.pools
-            if (not shape.kinds or pool.kind in shape.kinds)
-            and self.admits(pool, shape)
-            and (shape.plain or self._most_in(pool, shape) >= max(shape.gpus, 1))
-        ]
-
-    def _forget_eligible(self) -> None:
-        for shape in self._asked:
-            shape.pools = None
-        self._asked.clear()
-
-    def _may_use(self, pool: Pool, shape: Shape, gpus: int) -> bool:
-        if not shape.options:
-            return pool in self.eligible(shape)
-        return (pool.kind, gpus) in shape.options and self.admits(pool, shape)
-
-    def admits(self, pool: Pool, shape: Shape) -> bool:
-        """May jobs of this shape use the pool, whatever its kind?"""
-        return shape.gpu_memory_gb <= pool.gpu_memory_gb * shape.share / WHOLE_GPU and (
-            not pool.tenant or pool.tenant == shape.tenant
-        )
-
-    def within_quota(self, shape: Shape) -> bool:
-        return self._quota_has(shape.tenant, _gpus_counted(shape))
-
-    def _quota_has(self, name: str, gpus: float) -> bool:
-        tenant = self.tenants.get(name)
-        return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + ROUNDING
-
-    def shaped(
-        self, lane: int, job: Job, tenant: str, settled: tuple[str, int] | None = None
-    ) -> tuple[Shape, str]:
-        """What must be free for the job to start: what it asked for or, where that can never be, the
-        first of its other ways that can (unless it has settled on one); and why none ever can."""
-        usual = Shape(lane, job, tenant, settled, settled is not None)
-        why = self.why_never(usual)
-        if why:
-            for kind, gpus in usual.options:
-                other = Shape(lane, job, tenant, (kind, gpus), usual.settled)
-                if not self.why_never(other):
-                    return other, ""
-        return usual, why
-
-    def why_never(self, shape: Shape) -> str:
-        """Why a job of this shape could not even start on the empty cluster; "" if it could."""
-        tenant = self.tenants.get(shape.tenant)
-        if tenant is not None and _gpus_counted(shape) > tenant.gpu_quota:
-            return f"it needs {shape}, and the tenant's quota is {tenant.gpu_quota:g} GPUs"
-        largest = 0
-        for pool in self.pools:
-            if (not shape.kinds or pool.kind in shape.kinds) and self.admits(pool, shape):
-                largest = max(largest, self._most_in(pool, shape))
-        if largest >= max(shape.gpus, 1):
-            return ""
-        kinds = sorted({pool.kind for pool in self.pools})
-        if shape.kinds and not set(shape.kinds) & set(kinds):
-            return f"it needs {shape}, and there is none of that kind; there is {', '.join(kinds)}"
-        if not shape.gpus:
-            return f"it needs {shape}, and no node that it may use has as much"
-        limit = " with the CPUs and memory it needs beside them" if not shape.plain else ""
-        return f"it needs {shape}, and the largest possible placement is {largest} GPUs{limit}"
-
-    def _most_in(self, pool: Pool, shape: Shape) -> int:
-        """How many of the shape's GPUs the empty pool could carry."""
-        return sum([self._most_gpus(n, shape) for n in pool.members if n not in self.gone])
-
-    def _most_gpus(self, n: int, shape: Shape) -> int:
-        """How many of the shape's GPUs the empty node could carry (1 for a CPU-only job that fits)."""
-        node = self.nodes[n]
-        if not shape.gpus:
-            return int(shape.cpus <= node.cpus and shape.memory_gb <= node.memory_gb)
-        most = float(node.gpus)
-        if shape.cpus:
-            most = min(most, node.cpus * shape.gpus / shape.cpus + ROUNDING)
-        if shape.memory_gb:
-            most = min(most, node.memory_gb * shape.gpus / shape.memory_gb + ROUNDING)
-        return int(most)
 
     # ------------------------------------------------------------------------------- finding room
 
@@ -448,16 +172,6 @@ class Room:
             for n, _ in placement.slices:
                 self._note_returned(n)
 
-    def _note_returned(self, n: int) -> None:
-        if not self.watched or not self.open[n]:
-            return
-        pool = self.pool_of[n]
-        returned = pool.returned
-        returned.append(n)
-        if len(returned) > 2 * _RETURNED_KEPT:
-            del returned[:_RETURNED_KEPT]
-            pool.forgotten += _RETURNED_KEPT
-
     def search(self, pool: Pool, shape: Shape) -> PlaceSearch:
         """What is known of the pool's places for the shape, brought up to date."""
         searches: dict[int, PlaceSearch] | None = shape.searches
@@ -469,41 +183,77 @@ class Room:
         if search is None or search.upto < pool.forgotten:
             search = searches[pool.index] = PlaceSearch(upto)
         elif search.upto < upto:
-            nodes = 0
-            for n in pool.returned[search.upto - pool.forgotten :]:
-                nodes |= self.bit[n]
+            others, returned = self._returned_since(pool, search.upto)
             search.upto = upto
-            search.lacking &= ~nodes
-            search.barren &= ~nodes
-            search.failed = False
+            search.lacking &= others
+            search.barren &= others
+            search.failed = search.failed and not self._may_fit(search, shape, returned)
         return search
 
-    def able(self, pool: Pool, shape: Shape) -> int:
+    def _returned_since(self, pool: Pool, since: int) -> tuple[int, list[tuple[float, int]]]:
+        """The nodes on which no more is free than then; of the others those that have a free GPU, with
+        their CPUs, the most first. Shapes that were last searched at the same time ask for the same."""
+        upto = pool.forgotten + len(pool.returned)
+        if pool.counted_upto != upto:
+            pool.counted_upto = upto
+            pool.counted.clear()
+        found = pool.counted.get(since)
+        if found is None:
+            nodes, given = 0, set(pool.returned[since - pool.forgotten :])
+            for n in given:
+                nodes |= self.bit[n]
+            able = sorted([(self.cpus[n], n) for n in given if self.count[n]], reverse=True)
+            found = pool.counted[since] = (~nodes, able)
+        return found
+
+    def _may_fit(
+        self, search: PlaceSearch, shape: Shape, returned: list[tuple[float, int]]
+    ) -> bool:
+        """Now that more is free on these nodes, may there be a place? Elsewhere less may be free than
+        when it was counted, never more."""
+        gpus, could = shape.gpus, search.could
+        if could is None:
+            return True
+        cpus = shape.cpus / gpus - ROUNDING
+        for had, n in returned:
+            if had < cpus:
+                break
+            most = self.most_with_host(n, shape, min(gpus, self.count[n]))
+            if most:
+                could[n] = most
+        return sum(could.values()) >= gpus
+
+    def with_host(self, pool: Pool, cpus: float, memory_gb: float) -> int:
+        """The nodes that may have as many free CPUs and as much memory; the others have not."""
+        least_cpus, least_memory = levels(cpus, memory_gb)
+        with_cpus = with_memory = 0
+        for nodes in pool.by_cpus[least_cpus:]:
+            with_cpus |= nodes
+        for nodes in pool.by_memory[least_memory:]:
+            with_memory |= nodes
+        return with_cpus & with_memory
+
+    def able(self, pool: Pool, shape: Shape) -> list[int]:
         """The nodes that may have room for some of the shape's GPUs; the others have none."""
-        search, nodes = self.search(pool, shape), 0
+        search, able, nodes = self.search(pool, shape), list[int](), 0
+        if search.failed and search.could is not None:
+            return list(search.could)
         for some in pool.by_count[1:]:
             nodes |= some
-        return nodes & ~search.barren
+        nodes &= self.with_host(pool, shape.cpus / shape.gpus, shape.memory_gb / shape.gpus)
+        nodes &= ~search.barren
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            able.append(low.bit_length() - 1)
+        return able
 
     def _charge_quota(self, placement: Placement, shape: Shape, sign: float) -> None:
         if shape.tenant in self.held:
             self.held[shape.tenant] += sign * placement.holds
 
-    def _set_free(self, n: int, mask: int) -> None:
-        self.found = None
-        before, after = self.count[n], mask.bit_count()
-        self.free[n] = mask
-        self.count[n] = after
-        site = self._sites[n]
-        if site is not None:
-            pool, by_count, bit = site
-            if before:
-                by_count[before] ^= bit
-            if after:
-                by_count[after] ^= bit
-            pool.free += after - before
-
     def _take_share(self, n: int, mask: int, share: int) -> None:
+        self.share_changes += 1
         while mask:
             low = mask & -mask
             mask ^= low
@@ -515,6 +265,7 @@ class Room:
             self.shares[gpu] = left - share
 
     def _give_share(self, n: int, mask: int, share: int) -> None:
+        self.share_changes += 1
         while mask:
             low = mask & -mask
             mask ^= low
@@ -529,9 +280,17 @@ class Room:
     def _charge_host(self, placement: Placement, shape: Shape, sign: float) -> None:
         gpus = placement.gpus
         for n, mask in placement.slices:
-            part = sign * (mask.bit_count() / gpus if gpus else 1.0)
-            self.cpus[n] += shape.cpus * part
-            self.memory_gb[n] += shape.memory_gb * part
+            part = sign * (mask.bit_count() / gpus if gpus else 1.0 / len(placement.slices))
+            cpus = self.cpus[n] = self.cpus[n] + shape.cpus * part
+            memory_gb = self.memory_gb[n] = self.memory_gb[n] + shape.memory_gb * part
+            before, after = self._levels[n], levels(cpus + ROUNDING, memory_gb + ROUNDING)
+            if after != before:
+                self._levels[n] = after
+                pool, bit = self.pool_of[n], self.bit[n]
+                pool.by_cpus[before[0]] ^= bit
+                pool.by_cpus[after[0]] ^= bit
+                pool.by_memory[before[1]] ^= bit
+                pool.by_memory[after[1]] ^= bit
 
     def check(self, placement: Placement, shape: Shape, before: Placement | None = None) -> None:
         """Raise if the placement cannot be taken as it stands. Who is on a closed node may stay."""
@@ -539,6 +298,8 @@ class Room:
         used = [piece.node for piece in placement.slices]
         if not used or len(set(used)) < len(used):
             raise IllegalEntry(f"it needs {shape}, and {placement} names no node, or one twice")
+        if shape.nodes or not shape.gpus:
+            _check_nodes(placement, shape)
         for n, mask in placement.slices:
             if not 0 <= n < len(self.nodes):
                 raise IllegalEntry(f"there is no node number {n}")
@@ -629,9 +390,20 @@ class Room:
         self.drafted = False
 
 
+def _check_nodes(placement: Placement, shape: Shape) -> None:
+    """Is the placement on as many nodes as the job is to have, and the same on each?"""
+    parts = [mask.bit_count() for _, mask in placement.slices]
+    if len(parts) != max(shape.nodes, 1):
+        raise IllegalEntry(f"it needs {shape}, and gets {len(parts)} of the nodes")
+    if min(parts) != max(parts):
+        raise IllegalEntry(
+            f"it needs {shape}, and gets {' and '.join(map(str, parts))} on its nodes"
+        )
+
+
 def is_enough(cpus: float, memory_gb: float, shape: Shape, gpus: int) -> bool:
     """Is that enough for so many of the shape's GPUs?"""
-    part = gpus / shape.gpus if shape.gpus else 1.0
+    part = gpus / shape.gpus if shape.gpus else 1.0 / max(shape.nodes, 1)
     return cpus + ROUNDING >= shape.cpus * part and memory_gb + ROUNDING >= shape.memory_gb * part
 
 
@@ -647,7 +419,3 @@ def most_beside(cpus: float, memory_gb: float, shape: Shape, most: int) -> int:
         else:
             most = middle
     return fits
-
-
-def _gpus_counted(shape: Shape) -> float:
-    return shape.gpus * shape.share / WHOLE_GPU

@@ -46,11 +46,13 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
     "phase": attrgetter("value"),
     "placement": Placement.row,
     "left": Placement.row,
+    "parked_at": Placement.row,
 }
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "phase": Phase,
     "placement": placement_from,
     "left": placement_from,
+    "parked_at": placement_from,
     "awaits": tuple,
 }
 _ALWAYS = ("phase", "waiting_since")

@@ -220,6 +220,7 @@ class State(Lifecycle):
         track.rung = saved.rung
         track.saved_in_s = saved.seconds
         track.parked_bytes = saved.bytes
+        track.parked_at = track.left if saved.parked else None
         if saved.parked:
             return
         self._lose(track, saved.lost_s)
@@ -231,7 +232,10 @@ class State(Lifecycle):
     def _displace(self, track: Track, reason: str) -> None:
         if track.phase is STARTING and track.first_start_at == track.started_at:
             track.first_start_at = -1.0  # it never really began
+        left, is_starting = track.left, track.phase is STARTING
         self._release(track, 0.0)
+        if is_starting:
+            track.left = left  # it never came to where it was to go
         track.reason = reason
         self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
 
@@ -281,6 +285,8 @@ class State(Lifecycle):
         track.requeued = reason
 
     def _amended(self, track: Track, job: Job) -> None:
+        if (job.group, job.member) != (track.job.group, track.job.member):
+            raise IllegalEntry(f"job {job.id!r} cannot change its group at t={self.now:g}")
         shape, why_never = self._shape_of(job)
         if track.placement is not None and shape is not track.shape:
             raise IllegalEntry(
@@ -342,7 +348,7 @@ class State(Lifecycle):
 
     def _change_cluster(self, entry: NodeJoined | NodeLeft | NoMoreNodes | TenantSet) -> None:
         room = self.room
-        tenants_mattered = room.tenants_matter
+        tenants_mattered, had_quotas = room.tenants_matter, set(room.held)
         if isinstance(entry, NodeJoined):
             self._join(entry.node)
         elif isinstance(entry, TenantSet):
@@ -354,6 +360,8 @@ class State(Lifecycle):
         self.capacity.append((self.now, room.gpus_up))
         if room.tenants_matter and not tenants_mattered:
             self._give_shapes_their_tenants()
+        for tenant in room.held.keys() - had_quotas:
+            self._count_held_by(tenant)
         self._judge_shapes_again()
 
     def _join(self, node: Node) -> None:
@@ -376,8 +384,11 @@ class State(Lifecycle):
         self._simple_shapes.clear()
         for track in self._tracks.values():
             self._shape_anew(track)
-            if track.placement is not None and track.shape.tenant in self.room.held:
-                self.room.held[track.shape.tenant] += track.holds
+
+    def _count_held_by(self, tenant: str) -> None:
+        """Its jobs may have GPUs before it has a quota."""
+        running = [track for track in self._running.values() if track.shape.tenant == tenant]
+        self.room.held[tenant] = sum([track.holds for track in running], 0.0)
 
     def _shape_anew(self, track: Track) -> None:
         track.shape, _ = self._shape_of(track.job, track.placement or track.left)

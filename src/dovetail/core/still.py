@@ -32,7 +32,7 @@ NOTHING_AMENDED: Mapping[JobId, Job] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class StillCluster:
     nodes: tuple[Node, ...]
     closed: tuple[int, ...]
     down: tuple[int, ...]
@@ -48,7 +48,7 @@ class Still:
     now: Seconds
     as_of: Seconds  # when something last happened
     kept: tuple[Any, ...]  # see STATE_KEPT
-    cluster: Cluster
+    cluster: StillCluster
     rows: tuple[tuple[Any, ...], ...]
     running: tuple[JobId, ...]
     past: tuple[Track, ...]
@@ -75,8 +75,8 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
     )
 
 
-def _cluster(room: Room) -> Cluster:
-    return Cluster(
+def _cluster(room: Room) -> StillCluster:
+    return StillCluster(
         tuple(room.nodes),
         tuple([n for n, is_open in enumerate(room.open) if not is_open]),
         tuple(room.down),
@@ -116,7 +116,7 @@ def _sequence_of(row: tuple[Any, ...]) -> int:
     return sequence
 
 
-def _revive_cluster(room: Room, cluster: Cluster) -> None:
+def _revive_cluster(room: Room, cluster: StillCluster) -> None:
     for node in cluster.nodes:
         # Whoever sets it going confirms every start: that is right for all worlds.
         room.add(replace(node, prompt=False) if node.prompt else node)

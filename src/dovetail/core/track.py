@@ -75,6 +75,7 @@ class Track:
     benched: bool = False  # has its group as many others in the queue as it may?
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
+    parked_at: Placement | None = None  # where its processes are suspended, until they go on
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
     restored_in_s: Seconds = -1.0  # and coming back
     step: float | None = None  # its last report
@@ -123,6 +124,11 @@ class Track:
     @property
     def waiting(self) -> bool:
         return self.placement is None
+
+    @property
+    def home(self) -> Placement | None:
+        """Where its suspended processes are, if there are any."""
+        return self.parked_at if self.placement is None else None
 
     @property
     def restore_s(self) -> Seconds:

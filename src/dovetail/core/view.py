@@ -25,7 +25,7 @@ DUE: Final = 256  # the end of a job that had a deadline or was moved, of no oth
 
 # What tells two shapes apart: see `Shape`.
 ShapeKey: TypeAlias = tuple[
-    int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool
+    int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool, int
 ]
 
 
@@ -168,6 +168,11 @@ class View:
         return self._running
 
     @property
+    def last_ticket(self) -> int:
+        """Of the one that began to wait last."""
+        return self._tickets
+
+    @property
     def peak_suspended(self) -> int:
         """The most jobs that were suspended at once; moments of no length do not count."""
         lasts = self.now > self._suspended_since
@@ -190,11 +195,12 @@ class View:
             return found[1]
         index = spec.build(self)
         watches = index.watches
-        for track in self._tracks.values():
-            if track.placement is None:
-                if watches & WAITS and not track.barred:
+        if watches & WAITS:
+            for track in self._tracks.values():
+                if track.placement is None and not track.barred:
                     index.waits(track)
-            elif watches & RUNS:
+        if watches & RUNS:
+            for track in self._running.values():  # in the order in which they were given GPUs
                 index.runs(track)
         if watches & RECALLS:
             learning = cast(Recalling, index)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from dovetail.core.errors import DovetailError
 from dovetail.daemon.logbook import log_to
-from dovetail.daemon.main import Settings
 from dovetail.daemon.process import serve
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.home import Home
 from dovetail.worlds.registry import maker
 
@@ -37,13 +37,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def settings_of(text: str) -> Settings:
+def settings_of(text: str) -> DaemonSettings:
     given = json.loads(text)
     home = Home(Path(given.pop("state")), Path(given.pop("socket")), given.pop("system"))
-    return Settings(home, **given)
+    return DaemonSettings(home, **given)
 
 
-def _log_to_terminal(settings: Settings) -> None:
+def _log_to_terminal(settings: DaemonSettings) -> None:
     log_to(settings.home.log)
     logging.getLogger().addHandler(logging.StreamHandler())
 

@@ -59,7 +59,7 @@ class PolicyBroke(DovetailError):
 
 
 class Chosen:
-    """Stands where a policy stands, and does what the chosen one says."""
+    """A policy that passes every question on to the chosen one."""
 
     def __init__(
         self,

@@ -14,8 +14,10 @@ from bisect import bisect_right
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from dovetail.api.job_row import JobRow
+from dovetail.api.wire import read, text_of
 from dovetail.core.model import Seconds
 from dovetail.store import EndedJob, Filter, Store
 from dovetail.text.durations import duration_text
@@ -58,7 +60,7 @@ class Clock:
 
     @property
     def epoch(self) -> float:
-        """Of now, and of what is to come."""
+        """Second 0 of the journal, for now and for the future."""
         return self._stretches[-1].epoch
 
     def unix(self, at: Seconds) -> float:
@@ -74,11 +76,11 @@ class Clock:
 
     @property
     def off_by(self) -> Seconds:
-        """How far the wall clock is ahead of what we take it for."""
+        """How far the wall clock is ahead of ours."""
         return wall() - self.unix(self())
 
     def set_right(self) -> str:
-        """Believe the wall clock, if it was set. Returns what to tell of it; as a rule nothing."""
+        """Believe the wall clock, if it was set. Returns a notice; as a rule empty."""
         by, now = self.off_by, self()
         if abs(by) <= TOLERANCE_S:
             return ""
@@ -112,22 +114,23 @@ class Clock:
             rows += page
             before = page[-1]
         for own in rows:
-            row = _shifted(json.loads(own.row), since, by)
+            row = _shifted(read(JobRow, json.loads(own.row)), since, by)
+            at = own.ended_at if row.ended_at is None else row.ended_at
             self._store.add_ended(
-                EndedJob(own.job_id, own.seq, row["ended_at"], own.user, own.name, json.dumps(row))
+                EndedJob(own.job_id, own.seq, at, own.user, own.name, text_of(row))
             )
 
 
-_TIMES = ("submitted_at", "started_at", "ended_at", "deadline")
+def _shifted(row: JobRow, since: float, by: Seconds) -> JobRow:
+    def right(at: float) -> float:
+        return at if at < since else at + by
 
-
-def _shifted(row: dict[str, Any], since: float, by: Seconds) -> dict[str, Any]:
-    def right(at: float | None) -> float | None:
-        return at if at is None or at < since else at + by
-
-    row.update({name: right(row[name]) for name in _TIMES if name in row})
-    if row.get("last_report"):
-        row["last_report"]["at"] = right(row["last_report"]["at"])
+    row.submitted_at = right(row.submitted_at)
+    row.started_at = None if row.started_at is None else right(row.started_at)
+    row.ended_at = None if row.ended_at is None else right(row.ended_at)
+    row.deadline = None if row.deadline is None else right(row.deadline)
+    if row.last_report is not None:
+        row.last_report.at = right(row.last_report.at)
     return row
 
 
@@ -141,12 +144,12 @@ def _told(at: float) -> str:
 
 
 def wall() -> float:
-    """What people set."""
+    """The wall clock, which people and programs set."""
     return time.time()
 
 
 def ticks() -> float:
-    """What they do not; it goes on through sleep of the machine."""
+    """A clock that nobody sets; it goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

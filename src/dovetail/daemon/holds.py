@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from dovetail.worlds.world import LIMITED as LIMITED  # which limit follows
+
 PAUSED: Final = "paused by its user"
 ARRAY_FULL: Final = "its array runs as many at once as it may"
 STUDY_STOPPED: Final = "its study is stopped"
 AFTER: Final = "waits for job"
-LIMITED: Final = "held by a limit: "  # which one follows
 BENCHED: Final = "its study runs as many trials at once as it may"
 
 # How reasons begin that say nothing of what a job does.

@@ -1,7 +1,7 @@
 """Reading the log of a job, and following it while it grows and its pages are turned.
 
 Places are counted from the first byte that the job ever printed. Of a long log the beginning and the
-end are kept (see `keeper.Log`); what is gone in between, or before a slow reader, is said.
+end are kept (see `keeper.pages`); what is gone in between, or before a slow reader, is said.
 """
 
 from __future__ import annotations

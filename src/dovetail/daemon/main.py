@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic, sleep
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dovetail.core import snapshot
 from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
-from dovetail.core.errors import BadInput, DovetailError, IllegalEntry
+from dovetail.core.errors import DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
-from dovetail.core.loop import Policy, run
+from dovetail.core.loop import Policy, look, run
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import IndexSpec
 from dovetail.daemon.active_policy import DEFAULT, Chosen, PolicyBroke
+from dovetail.daemon.asking import Parts
 from dovetail.daemon.clock import TOLERANCE_S, Clock
 from dovetail.daemon.desk import Desk
 from dovetail.daemon.foresight import copy as foresight
-from dovetail.daemon.foresight.calibration import Record
+from dovetail.daemon.foresight.forecast_record import Record
 from dovetail.daemon.foresight.promises import Promises
-from dovetail.daemon.history.costs import NO_FILE, costs_here, notice_of
+from dovetail.daemon.history.costs import costs_here, notice_of
 from dovetail.daemon.history.ledger import Ledger
 from dovetail.daemon.history.retention import Retention
-from dovetail.daemon.history.retention_settings import Keep, keep_of
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
 from dovetail.daemon.history.running_costs import PAST, RunningCosts
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
-from dovetail.daemon.power_limits import NO_TABLE, AsSet, settable, table_of
-from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.power_limits import AsSet, settable
+from dovetail.daemon.service import Service
+from dovetail.daemon.settings import DaemonSettings, RememberedSettings
 from dovetail.daemon.snapshots import Snapshots
 from dovetail.daemon.studies.archive import Archive
 from dovetail.daemon.studies.errands import Errands
@@ -41,46 +42,23 @@ from dovetail.daemon.studies.service import Studies
 from dovetail.daemon.submissions import Book
 from dovetail.daemon.upkeep import Upkeep
 from dovetail.daemon.users.callers import caller_of
-from dovetail.daemon.users.home_owner import settle_whose
 from dovetail.daemon.users.limits import Limits
-from dovetail.daemon.users.system_accounts import group_called
 from dovetail.home import Home, check_own
-from dovetail.models.power import NO_LIMITS, PowerTable
+from dovetail.models.cost import Costs
 from dovetail.policies.housekeeping import Housekeeping
-from dovetail.predict.speed import SpeedPredictor
 from dovetail.store import JournalReader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.world import Ground, World
 
-DEFAULT_GROUP = "dovetail"
-NO_ADMINS = "none"
+if TYPE_CHECKING:
+    from dovetail.daemon.declared.attending import Attendant
+
 SNAPSHOT_EVERY = 5_000  # entries
 _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives up
 
 log = logging.getLogger("dovetail.daemon")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    home: Home
-    policy: str | None = None  # None: the one of last time
-    slots: int | None = None
-    suspended_gb: float | None = None
-    listen: str | None = None  # HOST:PORT, for who has the token
-    tls_cert: str | None = None  # with which it is encrypted
-    tls_key: str | None = None  # None: it is in the file of the certificate
-    without_tls: bool = False  # the network is said to be safe
-    group: str | None = None  # whose members may use the system's daemon; None: as last time
-    admins: str | None = None  # whose members administer it besides root; None: as last time
-    speed_table: str | None = None  # how fast models run on which GPUs; None: the one of last time
-    costs: str | None = None  # a TOML file; None: the one of last time
-    keep: Sequence[str] | None = None  # such as runs=30d, see `keeping`
-    power_table: Sequence[str] | None = None  # such as H100=h100.csv; None: those of last time
-    world: str | None = (
-        None  # where jobs run, see `worlds.registry`; None: where they ran last time
-    )
 
 
 # For a home, so many processor slots and so many GB for suspended jobs (None: as the world has it).
@@ -91,11 +69,10 @@ class Daemon:
     """Made of its parts, in the order in which they need each other. It knows its world by the
     seam alone (`worlds.world`): who starts it hands one in."""
 
-    def __init__(self, settings: Settings, make_world: MakeWorld) -> None:
+    def __init__(self, settings: DaemonSettings, make_world: MakeWorld) -> None:
         home = settings.home
         make_folders(home)
         check_own(home)
-        self.settings: Final = settings
         self.home: Final = home
         self.version: Final = version()
         self._began: Final = monotonic()
@@ -104,85 +81,113 @@ class Daemon:
         self.notices.add(self.store.notice)
         self.reader: Final = JournalReader(home.journal)
         self.state: Final = recover(self.store)
-        self._settle_whose()
-        self.group: Final = settings.group or self.store.meta("group") or DEFAULT_GROUP
-        self.admins: Final = self._admins()
-        if home.system:
-            self.store.set_meta("group", self.group)
-            self.store.set_meta("admins", self.admins or NO_ADMINS)
+        self.settings: Final = RememberedSettings(settings, self.store)
+        with self._closed_on_refusal():
+            self.settings.check_owners(self.state.tracks)
+        self.group: Final = self.settings.group()
+        self.admins: Final = self.settings.admins()
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
-        slots = self._slots()
-        self.world: Final = make_world(home, slots, settings.suspended_gb)
+        self.world: Final = make_world(home, self.settings.slots(), settings.suspended_gb)
         self.book: Final = Book(home, self.store, self.world.shelf)
         for told in compare(home, self.store, self.book, self.world.shelf, self.state):
             self.notices.add(told)
         self.tally: Final = Tally(self.state)
-        self.ledger: Final = Ledger(self.store, self.clock, self._ended)
-        self.state.index(self.ledger)
-        nodes = self.world.nodes
-        self.costs_file: Final = settings.costs or self.store.meta("costs") or NO_FILE
-        power = self._power()
-        costs = costs_here(self.costs_file, nodes, self.clock.epoch)
-        self.costs: Final = replace(costs, power=power)
-        self.costs_notice: Final = notice_of(self.costs, self.costs_file, nodes)
-        believed = replace(costs, power=settable(power, self.world.power, nodes))
-        self.chosen: Final = Chosen(
-            settings.policy or self.state.policy or DEFAULT,
-            self.state,
-            self.tally.decisions.add,
-            believed,
-            self._speeds(),
-        )
+        self.costs_file: Final = self.settings.costs_file()
+        self.costs: Final = self._costs()
+        self.costs_notice: Final = notice_of(self.costs, self.costs_file, self.world.nodes)
+        self.chosen: Final = self._chosen()
         self.exchange: Final = Exchanging(self.chosen)
-        self.archive: Final = Archive(self.store, self.clock, self.exchange.board, self.world.shelf)
-        self.state.index(self.archive)
-        self._lasting: Final[list[IndexSpec]] = [self.ledger, self.archive, self.exchange.board]
         self.desk: Final = Desk(self.world, self.state, self.clock, self._sync)
-        self._join()
-        if slots is not None:
-            self.store.set_meta("slots", str(slots))
-        self.store.set_meta("costs", self.costs_file)
+        self._lasting: Final[list[IndexSpec]] = self._indexes()
+        with self._closed_on_refusal():
+            self._join()
+        self.settings.keep_after_start()
         self.limits_of_users: Final = Limits(home.system, self.admins)
-        parts = Parts(
-            *(self.world, self.desk, self.store, self.reader, self.book, self.chosen, self.clock),
-            self.limits_of_users,
-            notices=self.notices,
-            lasting=self._lasting,
-        )
+        parts = self._parts()
         self.service: Final = Service(parts)
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
-        self.errands: Final = Errands(parts, self.service, self.studies, home)
-        self.studies.on_resume = self.errands.look_after
-        self._lasting.append(self.errands)
-        self.state.index(self.errands)
-        self.service.recall_arrays(self.state)
+        self._begin_studies(Errands(parts, self.service, self.studies, home))
+        self._attendant: Final = self._attend_to_declared()
+        self.account: Final = RunningCosts(self.reader, self.costs)
+        self.keep: Final = self.settings.retention()
+        self.retention: Final = Retention(home, parts, self.service, self.keep)
+        self.upkeep: Final = self._upkeep()
+        self._snapshots: Final = Snapshots(self.store, self.account, self.desk.ask, SNAPSHOT_EVERY)
+        self._failures = 0
+
+    @contextmanager
+    def _closed_on_refusal(self) -> Iterator[None]:
+        try:
+            yield
+        except DovetailError:
+            self.reader.close()
+            self.store.close()
+            raise
+
+    def _costs(self) -> Costs:
+        found = costs_here(self.costs_file, self.world.nodes, self.clock.epoch)
+        return replace(found, power=self.settings.power(self.world.power.notice))
+
+    def _chosen(self) -> Chosen:
+        """The policy believes in power limits only where they can be set."""
+        power = settable(self.costs.power, self.world.power, self.world.nodes)
+        return Chosen(
+            self.settings.given.policy or self.state.policy or DEFAULT,
+            self.state,
+            self.tally.decisions.add,
+            replace(self.costs, power=power),
+            self.settings.speeds(),
+        )
+
+    def _indexes(self) -> list[IndexSpec]:
+        """They stay whatever policy decides."""
+        board = self.exchange.board
+        ledger = Ledger(self.store, self.clock, self._ended)
+        archive = Archive(self.store, self.clock, board, self.world.shelf)
+        self.state.index(ledger)
+        self.state.index(archive)
+        return [ledger, archive, board]
+
+    def _parts(self) -> Parts:
+        return Parts(
+            *(self.world, self.desk, self.store, self.reader, self.book, self.chosen, self.clock),
+            *(self.limits_of_users, self.notices, self._lasting),
+        )
+
+    def _begin_studies(self, errands: Errands) -> None:
+        """And take up the arrays and studies that an earlier daemon left."""
+        self.studies.on_resume = errands.look_after
+        self._lasting.append(errands)
+        self.state.index(errands)
+        self.service.arrays.recall(self.state)
         self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
-        self.account: Final = RunningCosts(self.reader, self.costs)
-        self.keep: Final = self._keep()
-        self.retention: Final = Retention(home, parts, self.service, self.keep)
-        self.upkeep: Final = Upkeep(
+
+    def _attend_to_declared(self) -> Attendant | None:
+        """None: the world has no objects for jobs and studies."""
+        if self.world.declarations is None:
+            return None
+        from dovetail.daemon.declared.attending import Attendant
+
+        attendant = Attendant(self.service, self.studies, self.world.declarations)
+        self._lasting.append(attendant)
+        self.state.index(attendant)
+        return attendant
+
+    def _upkeep(self) -> Upkeep:
+        return Upkeep(
             [
                 *(self._look_at_the_journal, self._look_at_the_clock),
                 *(self._mark_the_hour, self.retention.tend),
             ]
         )
-        self._snapshots: Final = Snapshots(self.store, self.account, self.desk.ask, SNAPSHOT_EVERY)
-        self._failures = 0
 
     def _look_at_the_journal(self) -> None:
         """Is its file still there? The loop finds out before it answers."""
         self.service.look(lambda view, now: None)
-
-    def _keep(self) -> Keep:
-        """As asked for, and as last time where nothing is said."""
-        keep = keep_of(json.loads(self.store.meta("keep") or "[]"))
-        keep = keep_of(self.settings.keep or (), keep)
-        self.store.set_meta("keep", json.dumps(keep.to_words()))
-        return keep
 
     def _mark_the_hour(self) -> None:
         if (mark := self.account.mark(self.clock())) is not None:
@@ -197,86 +202,26 @@ class Daemon:
         self.notices.add(told)
         return told
 
-    def _speeds(self) -> SpeedPredictor | None:
-        """By the table asked for, else by that of last time, if it is still there."""
-        asked = self.settings.speed_table
-        path = asked or self.store.meta("speed_table")
-        if not path or path == NO_TABLE:
-            self.store.set_meta("speed_table", NO_TABLE)
-            return None
-        from dovetail.predict.speed import SimilarModels
-        from dovetail.traces.clusters.speed_tables import read_speed_table
-
-        try:
-            speeds = SimilarModels(read_speed_table(path))
-        except BadInput as error:
-            if asked:
-                raise
-            log.warning("no speeds of models: %s", error)
-            return None
-        self.store.set_meta("speed_table", path)
-        return speeds
-
-    def _power(self) -> PowerTable:
-        """By the tables asked for, else by those of last time, if they are still there."""
-        asked = self.settings.power_table
-        known = (self.store.meta("power_table") or "").splitlines()
-        texts = [text for text in (asked or known) if text != NO_TABLE]
-        try:
-            table = table_of(texts)
-        except BadInput as error:
-            if asked:
-                raise
-            self.world.power.notice(f"no power limits: {error}")
-            return NO_LIMITS
-        self.store.set_meta("power_table", "\n".join(texts))
-        return table
-
-    def _settle_whose(self) -> None:
-        """Before anything is kept for the next time: a refusal is not remembered."""
-        try:
-            settle_whose(self.home, self.store, self.state.tracks)
-            if self.home.system and self.settings.group:
-                group_called(self.settings.group, "--group")
-            if self.home.system and (self.settings.admins or NO_ADMINS) != NO_ADMINS:
-                group_called(self.settings.admins or "", "--admins")
-        except DovetailError:
-            self.reader.close()
-            self.store.close()
-            raise
-
-    def _admins(self) -> str:
-        """The name of the group; "" if root administers alone."""
-        named = self.settings.admins or self.store.meta("admins") or NO_ADMINS
-        return "" if named == NO_ADMINS or not self.home.system else named
-
-    def _slots(self) -> int | None:
-        """As many as asked for, else as many as last time."""
-        known = self.store.meta("slots")
-        return self.settings.slots or (int(known) if known else None)
-
     def _join(self) -> None:
         ground = Ground(
             *(self.state, self.clock, self.desk.ring),
             *(self.book.order_for, self.book.account_of, self.book.environment_of),
             self.costs.power,
         )
-        try:
-            self.world.join(ground)
-        except DovetailError:
-            self.reader.close()
-            self.store.close()
-            raise
+        self.world.join(ground)
 
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
+        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.world.power)]
+        self._look(policies)
         self._give_up_the_undescribed()
         for event in self.world.catch_up():
             self._record(event)
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
         self.upkeep.start()
-        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.world.power)]
+        if self._attendant is not None:
+            self._attendant.start()
         while True:
             try:
                 run(self.desk, policies, self.state, self.journal)
@@ -284,8 +229,16 @@ class Daemon:
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
         self.upkeep.stop()
+        if self._attendant is not None:
+            self._attendant.stop()
         self._snapshots.take_the_last()
         self.store.close()
+
+    def _look(self, policies: Sequence[Policy]) -> None:
+        try:
+            look(policies, self.state)
+        except (PolicyBroke, IllegalEntry) as error:
+            self._replace_policy(error)
 
     def _give_up_the_undescribed(self) -> None:
         """A journal that was salvaged may know that there is a job, and no longer what it is."""
@@ -302,7 +255,7 @@ class Daemon:
         return monotonic() - self._began
 
     def stop_and_end_jobs(self) -> None:
-        """Cancel what there is, wait until its processes are gone, then stop."""
+        """Cancel all jobs, wait until their processes are gone, then stop."""
         everybody = caller_of(0, 0)
         for study_id in self.service.look(lambda view, now: list(studies_of(view).open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs

@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from dovetail.api.job_row import ENDED, LIVE
 from dovetail.core.entries import JournalEntry, Reported, Saved, Start
 from dovetail.core.model import Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.daemon.history.job_rows import PHASES, phase_of
+from dovetail.daemon.history.job_rows import phase_of
 from dovetail.worlds.world import Gauge
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 WAITS_S: Final = (0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
-DECISIONS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5)
+DECISIONS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0)
 
 Labels = Mapping[str, object]
 Sample = tuple[str, Labels, float]  # what follows the name of the family, its labels, its value
@@ -90,7 +91,7 @@ def exposition(daemon: Daemon) -> str:
 
 
 def _of_jobs(view: View, tally: Tally) -> Iterator[str]:
-    phases = Counter(dict.fromkeys(PHASES[:4], 0))
+    phases = Counter[str](dict.fromkeys(LIVE, 0))
     phases.update(phase_of(track) for track in view.tracks.values())
     lost = tally.lost_gpu_s + sum(track.lost_gpu_s for track in view.tracks.values())
     yield from _family(
@@ -99,7 +100,7 @@ def _of_jobs(view: View, tally: Tally) -> Iterator[str]:
     )
     yield from _family(
         *("dovetail_jobs_ended", "counter", "Jobs that have ended."),
-        [("_total", {"phase": phase}, tally.ended[phase]) for phase in PHASES[4:]],
+        [("_total", {"phase": phase}, tally.ended[phase]) for phase in ENDED],
     )
     yield from _family(
         *("dovetail_queue_wait_seconds", "histogram", "From submission to the first GPUs."),

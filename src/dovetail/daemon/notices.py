@@ -1,4 +1,4 @@
-"""What somebody must know of, kept in the journal until it is acknowledged."""
+"""Notices for the operator, kept in the journal until acknowledged."""
 
 from __future__ import annotations
 

@@ -10,9 +10,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError
-from dovetail.daemon.errors import Unavailable
 from dovetail.daemon.logbook import log_to
-from dovetail.daemon.main import Daemon, MakeWorld, Settings
+from dovetail.daemon.main import Daemon, MakeWorld
+from dovetail.daemon.refusals import Unavailable
+from dovetail.daemon.settings import DaemonSettings
 from dovetail.home import Home
 from dovetail.worlds.shortage import raise_limit
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dovetail.daemon")
 
 
-def serve(settings: Settings, make_world: MakeWorld, ready: int | None = None) -> None:
+def serve(settings: DaemonSettings, make_world: MakeWorld, ready: int | None = None) -> None:
     """The whole daemon, on this thread, until SIGTERM or SIGINT. `ready` is a pipe that is told."""
     os.umask(0o077)  # what we write is for nobody else; jobs have the mask of their submitter
     log_to(settings.home.log)
@@ -43,7 +44,7 @@ def serve(settings: Settings, make_world: MakeWorld, ready: int | None = None) -
     settings.home.socket.unlink(missing_ok=True)
 
 
-def _network(settings: Settings) -> Network | None:
+def _network(settings: DaemonSettings) -> Network | None:
     """Before anything is decided: a start that is refused has started no job."""
     if settings.listen is None:
         return None

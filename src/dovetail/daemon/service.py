@@ -9,12 +9,14 @@ import fnmatch
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import TimeoutError as TooLate
-from dataclasses import asdict, dataclass, replace
-from errno import EDQUOT, ENOSPC
+from dataclasses import asdict, replace
 from math import isinf
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from dovetail.api.job_row import JobDetails, JobRow, Jobs
+from dovetail.api.machine_row import PolicyTold
+from dovetail.api.tenant_row import LimitRow, Use
+from dovetail.api.wire import read
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -29,17 +31,15 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.model import EVERYBODY, Job, JobId, Limit, Seconds, Tenant
 from dovetail.core.track import Track
-from dovetail.core.view import IndexSpec, View
-from dovetail.daemon.active_policy import Chosen
-from dovetail.daemon.clock import Clock
-from dovetail.daemon.desk import Desk
-from dovetail.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
+from dovetail.core.view import View
+from dovetail.daemon.arrays import Arrays
+from dovetail.daemon.asking import Asking, Once, Parts
 from dovetail.daemon.history.job_rows import row_of
-from dovetail.daemon.history.submission_records import array_of, record_in
-from dovetail.daemon.holds import ARRAY_FULL, LIMITED, PAUSED
-from dovetail.daemon.notices import Notices
+from dovetail.daemon.history.submission_records import SubmissionRecord, array_of, record_in
+from dovetail.daemon.holds import LIMITED, PAUSED
+from dovetail.daemon.named_jobs import meant
+from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.submissions import (
-    Book,
     Member,
     Submission,
     as_here,
@@ -49,118 +49,31 @@ from dovetail.daemon.submissions import (
 from dovetail.daemon.users.admission import Admission
 from dovetail.daemon.users.byte_quota import PER_CHANGE, Intake, size_of
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Allowed, Limits
+from dovetail.daemon.users.limits import Allowed
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
-from dovetail.store import EndedJob, Filter, JournalReader, Store
-from dovetail.worlds.shortage import is_short
-from dovetail.worlds.world import World
-
-ANSWER_WITHIN_S = 60.0
-
-Answer = TypeVar("Answer")
-Change = Callable[[View, Seconds], tuple[Sequence[Event], Answer]]
+from dovetail.store import EndedJob, Filter
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the service stands on."""
-
-    world: World
-    desk: Desk
-    store: Store
-    reader: JournalReader
-    book: Book
-    chosen: Chosen
-    clock: Clock
-    limits: Limits
-    notices: Notices
-    lasting: Sequence[IndexSpec]  # indexes that stay whatever policy decides
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """An array of which so many may run at once, and its members that wait for their turn."""
-
-    limit: int
-    waiting: list[JobId]
-
-    def next(self, view: View, now: Seconds, admission: Admission) -> list[Event]:
-        """As many as have room now."""
-        if not self.waiting:
-            return []
-        array = f"{array_of(self.waiting[0])}."
-        own = [track for job_id, track in view.tracks.items() if job_id.startswith(array)]
-        room = self.limit - sum(track.held != ARRAY_FULL for track in own)
-        events: list[Event] = []
-        while self.waiting and len(events) < room:
-            track = view.tracks.get(self.waiting.pop(0))
-            if track is not None and track.held == ARRAY_FULL:
-                events.append(admission.let_go(track, view, now))
-        return events
-
-
-class Service:
+class Service(Asking):
     def __init__(self, parts: Parts) -> None:
-        self._parts: Final = parts
-        self._arrays: dict[str, Late] = {}
+        super().__init__(parts)
         self.admission: Final = Admission(parts.limits, parts.desk, parts.reader, parts.clock.epoch)
         self.intake: Final = Intake(parts.limits)
-
-    # ----------------------------------------------------------------------------------- machinery
-
-    def change(self, change: Change[Answer]) -> Answer:
-        if self._parts.store.is_full:
-            raise self._disk_full()
-        try:
-            return self._ask(self._all_or_nothing(change))
-        except OSError as error:
-            if error.errno in (ENOSPC, EDQUOT):
-                raise self._disk_full() from None
-            if is_short(error):
-                raise Unavailable(
-                    f"the daemon is short of what it takes: {error}; try again"
-                ) from None
-            raise
-
-    def _all_or_nothing(self, change: Change[Answer]) -> Change[Answer]:
-        """What it has written of new jobs before it failed goes, as nobody will be told of them."""
-
-        def careful(view: View, now: Seconds) -> tuple[Sequence[Event], Answer]:
-            try:
-                return change(view, now)
-            except BaseException:
-                self._parts.book.drop_unsettled()
-                raise
-
-        return careful
-
-    def _disk_full(self) -> DiskFull:
-        return DiskFull(
-            f"the disk of {self._parts.store.path.parent} is full: nothing can be taken on "
-            "until there is room again; what runs goes on"
-        )
-
-    def _ask(self, change: Change[Answer]) -> Answer:
-        try:
-            answer: Answer = self._parts.desk.ask(change).result(ANSWER_WITHIN_S)
-        except TooLate:
-            raise Unavailable("the daemon is busy or cannot write its journal; try again") from None
-        return answer
-
-    def _look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
-        return self._ask(lambda view, now: ((), look(view, now)))
+        self.arrays: Final = Arrays(parts, self.admission)
 
     # ---------------------------------------------------------------------------------- submitting
 
-    def submit(self, submissions: Sequence[Submission], caller: Caller) -> list[str]:
+    def submit(
+        self, submissions: Sequence[Submission], caller: Caller, once: Once | None = None
+    ) -> list[str]:
         """All of them or none; the ids of their jobs, in order."""
         for submission in submissions:
             if submission.stdin and submission.spec.array is not None:
                 raise BadInput("stdin: the members of an array have none; pass files instead")
         for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
-            check_folder(*folder, caller)  # jobs that come after others may find it made
+            self.check_folder(*folder, caller)  # jobs that come after others may find it made
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             number = self.next_number()
@@ -172,7 +85,12 @@ class Service:
             self._parts.store.set_meta("next_job", str(number))
             return events, [event.job.id for event in events if isinstance(event, Submitted)]
 
-        return self.change(change)
+        return self.change(self.once(change, once))
+
+    def check_folder(self, folder: str, inside: str, caller: Caller) -> None:
+        """What lies on other machines is seen when the job starts there."""
+        if self._parts.world.shelf.is_of_this_machine:
+            check_folder(folder, inside, caller)
 
     def _members(
         self,
@@ -211,7 +129,7 @@ class Service:
             check_it_could_run(job, view, self.why_not(caller, member))
             return job
 
-        return self._look(look)
+        return self.look(look)
 
     def why_not(self, caller: Caller, member: Member) -> str:
         """Why the world could never run it, as far as its order goes; "" if it could."""
@@ -219,8 +137,8 @@ class Service:
         return self._parts.world.why_not(self._parts.book.proposed(member, asked, caller))
 
     def allowed(self, caller: Caller) -> Allowed:
-        """What `why` and `whatif` may suggest to them."""
-        return self._look(lambda view, now: self._parts.limits.allowed(caller, view))
+        """The changes that `why` and `whatif` may suggest to the caller."""
+        return self.look(lambda view, now: self._parts.limits.allowed(caller, view))
 
     def next_number(self) -> int:
         return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
@@ -244,7 +162,7 @@ class Service:
         if job_id in view.tracks:
             return "waiting"
         row = self._ended_row(job_id)
-        return None if row is None else str(row["phase"])
+        return None if row is None else row.phase
 
     def take_on(
         self,
@@ -258,40 +176,15 @@ class Service:
         for member in found:
             self._parts.book.keep(member, submission, caller)
             yield Submitted(now, member.job)
-        late = [member.job.id for member in found[limit:]]
-        if late:
-            self._arrays[array_of(late[0])] = Late(limit, late)
-            yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)
+        yield from self.arrays.held([member.job.id for member in found[limit:]], limit, now)
         first = [member.job.id for member in found[:limit]]
         yield from self.admission.held(first, caller.name, view, now)
 
     def ended(self, track: Track, view: View) -> None:
-        """A job has ended: its environment goes, its array and others of its user may go on."""
+        """Its environment is removed; its array and other jobs of its user may go on."""
         self.admission.ended(track, view, self.clock.unix(track.ended_at))
         self._parts.book.forget_environment(track.job.id)
-        late = self._arrays.get(array_of(track.job.id))
-        if late is not None:
-            self._fill(late)
-
-    def recall_arrays(self, view: View) -> None:
-        """After a restart: who waits for a turn in its array. The daemon may have died between the
-        end of one and the turn of the next."""
-        for track in view.tracks.values():
-            if track.held == ARRAY_FULL:
-                array = array_of(track.job.id)
-                if array not in self._arrays:
-                    self._arrays[array] = Late(self._at_once(track.job.id), [])
-                self._arrays[array].waiting.append(track.job.id)
-        for late in self._arrays.values():
-            self._fill(late)
-
-    def _at_once(self, job_id: JobId) -> int:
-        """How many of its array may run at once; one, should nobody know any more."""
-        record = self._parts.book.record(job_id)
-        return int(record.get("at_once", 1)) if record is not None else 1
-
-    def _fill(self, late: Late) -> None:
-        self._parts.desk.ask(lambda view, now: (late.next(view, now, self.admission), None))
+        self.arrays.fill(array_of(track.job.id))
 
     # ------------------------------------------------------------------------------ changing jobs
 
@@ -309,21 +202,6 @@ class Service:
             return [self._cancelled(track, now, caller) for track in view.tracks.values()], None
 
         self.change(change)
-
-    def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None:
-        """Something to remember beside the jobs, and what it takes the place of."""
-
-        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
-            self._parts.store.set_meta(key, value)
-            for old in forget:
-                self._parts.store.forget("meta", old)
-            return [], None
-
-        self.change(change)
-
-    def meta_after(self, key: str, prefix: str) -> str | None:
-        """The next of what is remembered under such a key."""
-        return self._parts.reader.meta_after(key, prefix)
 
     def pause(self, ids: Sequence[str], caller: Caller) -> list[str]:
         return self._each(ids, caller, "pause", self._paused)
@@ -381,7 +259,7 @@ class Service:
         verb: str,
         event_for: Callable[[Track, Seconds, Caller], Event | None],
     ) -> list[str]:
-        """One transaction for all: either every one of them is changed, or none."""
+        """One transaction: all jobs are changed, or none."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
             tracks = self._owned(ids, caller, view, verb, now)
@@ -394,7 +272,7 @@ class Service:
         self, ids: Sequence[str], caller: Caller, view: View, verb: str, now: Seconds
     ) -> list[Track]:
         """The jobs that are meant; none of them is touched unless the caller may change all."""
-        tracks = [self._live(view, job_id) for job_id in self._expanded(ids, caller, view)]
+        tracks = [self._live(view, job_id) for job_id in meant(ids, caller, view)]
         for track in tracks:
             caller.check_owns(track.job.user, track.job.id, verb)
         self.intake.charge(caller.name, len(tracks) * PER_CHANGE, view, now)
@@ -406,22 +284,8 @@ class Service:
             row = self._ended_row(job_id)
             if row is None:
                 raise NotFound(f"there is no job {job_id}")
-            raise Conflict(f"job {job_id} {_over(row['phase'])} already")
+            raise Conflict(f"job {job_id} {_over(row.phase)} already")
         return track
-
-    def _expanded(self, ids: Sequence[str], caller: Caller, view: View) -> list[str]:
-        """Ids as they are; names, and patterns such as `train-*` or `7.*`, stand for the caller's live
-        jobs whose name or id matches; an array's number stands for its members."""
-        found: dict[str, None] = {}
-        for one in ids:
-            if is_id(one):
-                matching = _members(one, view) or [one]
-            else:
-                matching = _matching(one, caller, view)
-                if not matching:
-                    raise NotFound(f"no job of yours that has not ended is called {one!r}")
-            found.update(dict.fromkeys(matching))
-        return list(found)
 
     def mine(self, caller: Caller) -> list[str]:
         """The caller's jobs that have not ended."""
@@ -429,7 +293,7 @@ class Service:
         def look(view: View, now: Seconds) -> list[str]:
             return [t.job.id for t in view.tracks.values() if t.job.user == caller.name]
 
-        return self._look(look)
+        return self.look(look)
 
     # ------------------------------------------------------------------------- policy and tenants
 
@@ -444,11 +308,11 @@ class Service:
 
         return self.change(change)
 
-    def policy(self) -> dict[str, str]:
-        return {"policy": self._parts.chosen.text, "trouble": self._parts.chosen.trouble}
+    def policy(self) -> PolicyTold:
+        return PolicyTold(policy=self.chosen.text, trouble=self.chosen.trouble)
 
-    def set_limit(self, user: str, values: Mapping[str, Any], caller: Caller) -> None:
-        """What is not among the values stays as it is."""
+    def set_limit(self, user: str, values: Mapping[str, float | None], caller: Caller) -> None:
+        """Limits that are not among the values stay as they are."""
         if not caller.admin:
             raise NotAllowed(f"only an administrator may set limits; {self._parts.limits.ask}")
         if not self._parts.limits.shared:
@@ -456,39 +320,41 @@ class Service:
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             before = view.limits.get(user, Limit(user))
-            return [LimitSet(now, replace(before, **values))], None
+            changed: dict[str, Any] = {**asdict(before), **values}
+            return [LimitSet(now, Limit(**changed))], None
 
         self.change(change)
         self.admission.look_soon()
 
-    def limits(self, caller: Caller) -> list[dict[str, Any]]:
-        """Of everybody and of the caller; of all users for administrators. With what they use."""
+    def limits(self, caller: Caller) -> list[LimitRow]:
+        """Of everybody and of the caller; of all users for administrators. With their use."""
 
-        def look(view: View, now: Seconds) -> list[dict[str, Any]]:
+        def look(view: View, now: Seconds) -> list[LimitRow]:
             known = {EVERYBODY, caller.name}
             if caller.admin:
                 known |= {*view.limits, *(track.job.user for track in view.tracks.values())}
-            return [self._limits_row(user, view, now) for user in sorted(known)]
+            return [self._limit_row(user, view, now) for user in sorted(known)]
 
-        return self._look(look)
+        return self.look(look)
 
-    def _limits_row(self, user: str, view: View, now: Seconds) -> dict[str, Any]:
+    def _limit_row(self, user: str, view: View, now: Seconds) -> LimitRow:
         bounds = asdict(self._parts.limits.of(user, view))
         limits = {name: None if isinf(value) else value for name, value in bounds.items()}
+        used = None if user == EVERYBODY else self._use(user, view, now)
+        if used is not None and limits["gpu_hours"] is not None:
+            used.gpu_hours = self.admission.hours(user, view, now)
+        return LimitRow(user=user, **limits, used=used)
+
+    def _use(self, user: str, view: View, now: Seconds) -> Use:
         tracks = [track for track in view.tracks.values() if track.job.user == user]
         at_work = [track for track in tracks if track.placement is not None]
-        used = None
-        if user != EVERYBODY:
-            used = {
-                "queued": len(tracks),
-                "running": len(at_work),
-                "gpus": sum(track.holds for track in at_work),
-                "gpu_hours": None
-                if limits["gpu_hours"] is None
-                else self.admission.hours(user, view, now),
-                "megabytes": self.intake.used(user, view, now) / 1e6,
-            }
-        return {"user": user, **limits, "used": used}
+        return Use(
+            queued=len(tracks),
+            running=len(at_work),
+            gpus=sum(track.holds for track in at_work),
+            gpu_hours=None,
+            megabytes=self.intake.used(user, view, now) / 1e6,
+        )
 
     def set_tenant(self, tenant: Tenant, caller: Caller) -> None:
         if not caller.admin:
@@ -497,14 +363,12 @@ class Service:
 
     # --------------------------------------------------------------------------------- looking at it
 
-    def jobs(
-        self, user: str | None = None, limit: int = 200, name: str | None = None
-    ) -> dict[str, Any]:
-        """Those that have not ended: what runs first, then the queue in order of submission. `name`
-        may be a pattern."""
+    def jobs(self, user: str | None = None, limit: int = 200, name: str | None = None) -> Jobs:
+        """Jobs that have not ended: those that run first, then the queue in order of submission.
+        `name` may be a pattern."""
         named = re.compile(fnmatch.translate(name)) if name is not None else None
 
-        def look(view: View, now: Seconds) -> dict[str, Any]:
+        def look(view: View, now: Seconds) -> Jobs:
             waiting = (t for t in view.tracks.values() if t.placement is None)
             tracks = [*view.running.values(), *waiting]
             chosen = [
@@ -513,27 +377,29 @@ class Service:
                 if (user is None or track.job.user == user)
                 and (named is None or named.match(track.job.name))
             ]
-            return {
-                "jobs": [row_of(track, self._parts.clock) for track in chosen[:limit]],
-                "total": len(chosen),
-                "running": len(view.running),
-                "waiting": len(view.tracks) - len(view.running),
-                "notices": len(self._parts.notices.all),
-                **self.policy(),
-            }
+            return Jobs(
+                jobs=[row_of(track, self.clock) for track in chosen[:limit]],
+                total=len(chosen),
+                running=len(view.running),
+                waiting=len(view.tracks) - len(view.running),
+                notices=len(self._parts.notices.all),
+                policy=self.chosen.text,
+                trouble=self.chosen.trouble,
+            )
 
-        return self._look(look)
+        return self.look(look)
 
-    def job(self, job_id: str) -> dict[str, Any]:
-        def look(view: View, now: Seconds) -> dict[str, Any] | None:
+    def job(self, job_id: str) -> JobDetails:
+        def look(view: View, now: Seconds) -> JobRow | None:
             track = view.tracks.get(JobId(job_id))
-            return None if track is None else row_of(track, self._parts.clock)
+            return None if track is None else row_of(track, self.clock)
 
-        row = self._look(look) or self._ended_row(job_id)
+        row = self.look(look) or self._ended_row(job_id)
         if row is None:
             raise NotFound(f"there is no job {job_id}")
-        record = self.record(job_id) or {}
-        return {**row, "spec": record.get("spec"), "workdir": record.get("workdir")}
+        record = self.record(job_id)
+        spec, workdir = (None, None) if record is None else (record.spec, record.workdir)
+        return JobDetails(**vars(row), spec=spec, workdir=workdir, log=None)
 
     def owner_of(self, job_id: str) -> str | None:
         """The name of its user; None: there never was such a job, or nobody knows any more."""
@@ -542,68 +408,26 @@ class Service:
             track = view.tracks.get(JobId(job_id))
             return None if track is None else track.job.user
 
-        found = self._look(look)
+        found = self.look(look)
         if found is None and (row := self._ended_row(job_id)) is not None:
-            found = str(row["user"])
+            found = row.user
         return found
 
-    def history(self, only: Filter, limit: int) -> list[dict[str, Any]]:
+    def history(self, only: Filter, limit: int) -> list[JobRow]:
         return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
 
     @staticmethod
-    def row_of_ended(ended: EndedJob) -> dict[str, Any]:
-        row: dict[str, Any] = json.loads(ended.row)
-        return row
+    def row_of_ended(ended: EndedJob) -> JobRow:
+        return read(JobRow, json.loads(ended.row))
 
-    def _ended_row(self, job_id: str) -> dict[str, Any] | None:
+    def _ended_row(self, job_id: str) -> JobRow | None:
         found = self._parts.reader.history(Filter(job_id=job_id), 1)
         return self.row_of_ended(found[0]) if found else None
 
-    def look(self, look: Callable[[View, Seconds], Answer]) -> Answer:
-        """Anything else that only reads the state: be brief, the loop waits."""
-        return self._look(look)
-
-    @property
-    def clock(self) -> Clock:
-        return self._parts.clock
-
-    @property
-    def reader(self) -> JournalReader:
-        return self._parts.reader
-
-    @property
-    def chosen(self) -> Chosen:
-        return self._parts.chosen
-
-    def record(self, job_id: str) -> Mapping[str, Any] | None:
-        """What was submitted, without the environment."""
+    def record(self, job_id: str) -> SubmissionRecord | None:
+        """As it was submitted, without the environment."""
         return record_in(self._parts.reader.spec, job_id)
 
 
 def _over(phase: str) -> str:
     return "was cancelled" if phase == "cancelled" else f"has {phase}"
-
-
-def is_id(text: str) -> bool:
-    """Rather than a name or a pattern."""
-    return _ID.fullmatch(text) is not None
-
-
-_ID = re.compile(r"[0-9]{1,18}(\.[0-9]{1,10})?")
-
-
-def _members(array: str, view: View) -> list[str]:
-    if not array.isdigit() or array in view.tracks:
-        return []
-    return [job_id for job_id in view.tracks if job_id.startswith(f"{array}.")]
-
-
-def _matching(pattern: str, caller: Caller, view: View) -> list[str]:
-    """Also those whose name it is letter by letter, whatever signs that has."""
-    matches = re.compile(fnmatch.translate(pattern)).match
-    return [
-        track.job.id
-        for track in view.tracks.values()
-        if (caller.admin or track.job.user == caller.name)
-        and (track.job.name == pattern or matches(track.job.name) or matches(track.job.id))
-    ]

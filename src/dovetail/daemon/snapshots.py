@@ -38,7 +38,7 @@ class Snapshots:
         self._thread: Thread | None = None
 
     def look(self) -> None:
-        """Begin with the next one if it is time for it. What was recorded has been committed."""
+        """Begin the next snapshot if it is due. All recorded entries have been committed."""
         if self._thread is None and self._store.last_seq - self._seq >= self._every:
             self._thread = Thread(target=self._take_aside, name="snapshot", daemon=True)
             self._thread.start()
@@ -48,8 +48,8 @@ class Snapshots:
         if self._thread is not None:
             self._thread.join()
         self._store.commit()
-        if (kept := self._taken()) is not None:
-            self._save(kept)
+        if (kept := self._taken()) is not None and self._save(kept):
+            self._store.shorten_tail()
 
     def _take_aside(self) -> None:
         kept = self._taken()
@@ -68,6 +68,12 @@ class Snapshots:
         self._thread = None
         if kept is None or not self._save(kept):
             self._seq = self._store.last_seq  # not again at once
+        else:
+            self._ask(self._shortened)  # after whoever has asked meanwhile
+        return (), None
+
+    def _shortened(self, view: View, now: Seconds) -> tuple[Sequence[Event], None]:
+        self._store.shorten_tail()
         return (), None
 
     def _save(self, kept: KeptCosts) -> bool:

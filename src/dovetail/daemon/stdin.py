@@ -9,15 +9,11 @@ from __future__ import annotations
 import threading
 from typing import Final, NamedTuple
 
-from dovetail.daemon.errors import Conflict, DiskFull
+from dovetail.api.job_row import StdinTaken
+from dovetail.daemon.refusals import Conflict, DiskFull
 from dovetail.worlds.world import Stdin
 
 _LOCK: Final = threading.Lock()  # one writer at a time; a piece takes milliseconds
-
-
-class Taken(NamedTuple):
-    taken: int  # bytes in all
-    open: bool  # is there any use in more?
 
 
 WAITING_BYTES: Final = 4 << 20  # of one that has not started: there may be very many of those
@@ -34,7 +30,7 @@ _waiting: Final[dict[str, dict[str, Waiting]]] = {}  # by user: what was sent be
 
 def take(
     stdin: Stdin, at: int, data: bytes, is_end: bool, has_started: bool = True, user: str = ""
-) -> Taken:
+) -> StdinTaken:
     """Put in what there is room for. `at` is the place of the data's first byte in all that is sent;
     what was taken before is not taken twice."""
     with _LOCK:
@@ -45,7 +41,7 @@ def take(
                 f"of the standard input {put} bytes have come; go on with those, not {at}"
             )
         if got < 0 or is_all:
-            return Taken(put, False)
+            return StdinTaken(taken=put, open=False)
         rest = data[put - at :]
         most = stdin.room_bytes if has_started else _most_while_it_waits(user, stdin)
         piece = rest[: max(most - (put - got), 0)]
@@ -55,7 +51,7 @@ def take(
             raise DiskFull(f"the standard input cannot be kept: {error.strerror}") from None
         if piece and not has_started:
             _waiting.setdefault(user, {})[stdin.name] = Waiting(stdin, put)
-    return Taken(put, True)
+    return StdinTaken(taken=put, open=True)
 
 
 def _most_while_it_waits(user: str, stdin: Stdin) -> int:

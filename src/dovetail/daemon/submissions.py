@@ -1,4 +1,4 @@
-"""From what users submit to what the scheduler and its world know of it."""
+"""From a submission to the job that the scheduler knows and the order that its world gets."""
 
 from __future__ import annotations
 
@@ -7,15 +7,22 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dovetail.api.wire import read as read_row
+from dovetail.api.wire import text_of
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds, Shape
 from dovetail.core.room import Room
 from dovetail.core.view import View
-from dovetail.daemon.history.submission_records import OF, array_of, record_in
+from dovetail.daemon.history.submission_records import (
+    SubmissionRecord,
+    array_of,
+    member_text,
+    record_in,
+)
 from dovetail.daemon.users.callers import Caller, user_name
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.home import Home
@@ -24,12 +31,13 @@ from dovetail.jobfiles.job_model import JobSpec, dump, read
 from dovetail.jobfiles.launch import argv, scripts, slurm_variables, without_slurm
 from dovetail.store import Store
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.world import Order, Shelf, UserAccount
+from dovetail.worlds.images import READ_ONLY
+from dovetail.worlds.world import Order, Shelf, UserAccount, Volume
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a user hands in: a description, and the environment and folder it was made in."""
+    """A description, and the environment and folder it was submitted in."""
 
     spec: JobSpec
     environment: Mapping[str, str]
@@ -37,6 +45,19 @@ class Submission:
     umask: int = 0o022
     apart: bool = False  # output and errors are wanted each alone, too
     stdin: bool = False  # its standard input will be sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyShell:
+    """The shell that a study was opened in, for its later trials. It may hold secrets."""
+
+    environment: dict[str, str]
+    envs: dict[str, str]
+    workdir: str
+    umask: int
+    uid: int
+    gid: int | None
+    groups: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,7 @@ def why_never(job: Job, view: View) -> str:
 
 
 def shape_of(job: Job, view: View) -> Shape:
-    """What it needs, of a job that is not on record."""
+    """The shape of a job that is not in the state."""
     return _shaped(job, view)[0]
 
 
@@ -115,71 +136,71 @@ class Book:
         self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
-        """What the members of an array have in common is kept once, under the array's number."""
+        """The common part of an array is kept once, under the array's number."""
         job_id = member.job.id
         array = array_of(job_id)
-        record = self._common(member, submission, caller)
-        own = {} if member.index is None else {OF: array, "index": member.index}
-        order = order_of(job_id, {**record, **own}, member.spec)
+        record = self._record_of(member, submission, caller)
+        order = order_of(job_id, record.member(array, member.index), member.spec)
         self._shelf.take_on(order, UserAccount(caller.uid, -1, caller.groups))
         self._orders[job_id] = order
         if array not in self._members:
             environment = self._environment_of(member, submission)
             self._write_private(self._home.environment(array), environment)
-            self._store.put_spec(array, json.dumps(record))
-        if own:
-            self._store.put_spec(job_id, json.dumps(own))
+            self._store.put_spec(array, record.to_text())
+        if member.index is not None:
+            self._store.put_spec(job_id, member_text(array, member.index))
             self._members.setdefault(array, set()).add(job_id)
 
     def proposed(self, member: Member, submission: Submission, caller: Caller) -> Order:
-        """As it would be kept."""
-        own = {} if member.index is None else {OF: array_of(member.job.id), "index": member.index}
-        record = {**self._common(member, submission, caller), **own}
-        return order_of(member.job.id, record, member.spec)
+        """As it would be kept; of its own variables the names."""
+        record = self._record_of(member, submission, caller)
+        own = record.member(array_of(member.job.id), member.index)
+        order = order_of(member.job.id, own, member.spec)
+        env = {**dict.fromkeys(member.spec.envs, ""), **order.env}
+        return replace(order, env=env, tenant=member.job.tenant)
 
     @staticmethod
-    def _common(member: Member, submission: Submission, caller: Caller) -> dict[str, Any]:
-        without_secrets = member.spec.model_copy(update={"envs": {}})
-        record = {
-            "spec": dump(without_secrets),
-            "workdir": _joined(submission.workdir, member.spec.workdir),
-            "umask": submission.umask,
-            "index": None,
-            "uid": caller.uid,
-            "gid": caller.gid,
-            "user": caller.name,
-            "name": member.job.name,
-        }
-        if (at_once := jobs.at_once(submission.spec)) is not None:
-            record["at_once"] = at_once
-        if member.begins_from is not None:
-            record["begins_from"] = member.begins_from
-        record.update({name: True for name in ("apart", "stdin") if getattr(submission, name)})
-        if member.spec.slurm:
-            record.update(submitted_in=submission.workdir, array=submission.spec.array)
-        return record
+    def _record_of(member: Member, submission: Submission, caller: Caller) -> SubmissionRecord:
+        is_slurm = member.spec.slurm
+        return SubmissionRecord(
+            spec=dump(member.spec.model_copy(update={"envs": {}})),  # those may be secrets
+            workdir=_joined(submission.workdir, member.spec.workdir),
+            umask=submission.umask,
+            uid=caller.uid,
+            gid=caller.gid,
+            user=caller.name,
+            name=member.job.name,
+            at_once=jobs.at_once(submission.spec),
+            begins_from=member.begins_from,
+            apart=submission.apart,
+            stdin=submission.stdin,
+            submitted_in=submission.workdir if is_slurm else None,
+            array=submission.spec.array if is_slurm else None,
+        )
 
     def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
         # What a trial prints is heard: it must not wait in Python's buffer until the trial ends.
         heard = {"PYTHONUNBUFFERED": "1"} if member.job.member is not None else {}
         own = submission.environment
-        if member.spec.slurm:
+        if member.spec.image or not self._shelf.is_of_this_machine:
+            own = {}  # programs and paths of here are not those of there
+        elif member.spec.slurm:
             own = without_slurm(own)
         return {**heard, **own, **member.spec.envs}
 
     @staticmethod
-    def _write_private(path: Path, content: Mapping[str, Any]) -> None:
+    def _write_private(path: Path, content: object) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(json.dumps(dict(content)))  # ten times as fast as json.dump
+            file.write(text_of(content))  # ten times as fast as json.dump
 
-    def keep_study(self, study_id: str, kept: Mapping[str, Any]) -> None:
-        """What its later trials will need: the environment and folder that it was opened in. It may
-        hold secrets, and goes when the study is over."""
-        self._write_private(self._home.environment(study_id), kept)
+    def keep_study(self, study_id: str, shell: StudyShell) -> None:
+        """It is removed when the study is closed."""
+        self._write_private(self._home.environment(study_id), shell)
 
-    def study(self, study_id: str) -> dict[str, Any] | None:
-        return self.environment(study_id)
+    def study(self, study_id: str) -> StudyShell | None:
+        found = self._private(study_id)
+        return None if found is None else read_row(StudyShell, found)
 
     def free_number(self, number: int) -> int:
         """The next one of which nothing is left; a journal that was cut may have forgotten some."""
@@ -204,7 +225,7 @@ class Book:
         self._shelf.settle()
 
     def drop_unsettled(self) -> None:
-        """They are not taken on after all."""
+        """Remove the files of jobs that are not accepted after all."""
         for job_id in self._shelf.drop():
             self._orders.pop(job_id, None)
             self._members.pop(array_of(job_id), None)
@@ -238,14 +259,16 @@ class Book:
         self._remove([path.stem for path in found if path.stem not in known])
         self._shelf.all_ended_but(known)
 
-    def environment(self, job_id: str) -> dict[str, Any] | None:
+    def _private(self, kept_under: str) -> Any:
         try:
-            found: dict[str, Any] = json.loads(self._home.environment(job_id).read_text("utf-8"))
+            return json.loads(self._home.environment(kept_under).read_text("utf-8"))
         except FileNotFoundError:
             return None
-        return found
 
-    def record(self, job_id: str) -> dict[str, Any] | None:
+    def environment_of(self, kept_under: str) -> Mapping[str, str]:
+        return self._private(kept_under) or {}
+
+    def record(self, job_id: str) -> SubmissionRecord | None:
         return record_in(self._store.spec, job_id)
 
     def order_for(self, job_id: JobId) -> Order:
@@ -263,7 +286,7 @@ class Book:
         return order
 
     def account_of(self, job_id: JobId) -> UserAccount | None:
-        """Whose rights it has; asked for when it is about to run. It may take a while."""
+        """The account that it runs as; asked when it is about to start. It may take a while."""
         record = self.record(job_id)
         if record is None:
             launched = self._shelf.as_launched(job_id)
@@ -271,22 +294,19 @@ class Book:
         found = record
         return patiently(lambda: self._account(job_id, found))
 
-    def _account(self, job_id: str, record: Mapping[str, Any]) -> UserAccount | None:
-        name = record.get("user") or user_name(record["uid"])  # earlier versions did not keep it
+    def _account(self, job_id: str, record: SubmissionRecord) -> UserAccount | None:
+        name = record.user or user_name(record.uid or 0)
         me, shared = os.geteuid(), self._home.system
         return rights_of(record, job_id, name, daemon_uid=me, shared=shared)
-
-    def environment_of(self, kept_under: str) -> Mapping[str, str]:
-        return self.environment(kept_under) or {}
 
     def prepare_again(self, job_id: str) -> None:
         """Its folder was lost before it ever ran."""
         record = self.record(job_id)
         if record is not None:
-            self._shelf.repair(order_of(job_id, record), UserAccount(record["uid"], -1, ()))
+            self._shelf.repair(order_of(job_id, record), UserAccount(record.uid or 0, -1, ()))
 
     def knows(self, job_id: str) -> bool:
-        """Was it ever submitted, as far as the journal and the run folders go?"""
+        """Was it ever submitted, as far as journal and run folders tell?"""
         try:
             self.order_for(JobId(job_id))
         except LookupError:
@@ -294,45 +314,47 @@ class Book:
         return True
 
 
-def order_of(job_id: str, record: Mapping[str, Any], spec: JobSpec | None = None) -> Order:
-    """What was submitted as what a world is told."""
-    spec = spec or read(record["spec"])
-    begins_from = record.get("begins_from")
+def order_of(job_id: str, record: SubmissionRecord, spec: JobSpec | None = None) -> Order:
+    """A submission as the world is told of it."""
+    spec = spec or read(record.spec)
     return Order(
         job_id=JobId(job_id),
         argv=argv(spec),
         env=_variables(job_id, spec, record),
-        workdir=record["workdir"],
-        owner=record.get("user", ""),
+        workdir=record.workdir,
+        owner=record.user,
+        tenant=spec.tenant,
         scripts=scripts(spec),
-        shared_by=JobId(record[OF]) if OF in record else None,
-        umask=record["umask"],
-        streams_apart=bool(record.get("apart")),
-        has_stdin=bool(record.get("stdin")),
+        shared_by=None if record.of is None else JobId(record.of),
+        umask=record.umask,
+        streams_apart=record.apart,
+        has_stdin=record.stdin,
         is_slurm=spec.slurm,
         grace_s=spec.checkpoint.grace,
         preemptible=spec.preemptible is not False,
         restartable=spec.preemptible == "restart",
-        saves_itself="checkpoint" in record["spec"],
+        saves_itself="checkpoint" in record.spec,
+        image=spec.image,
+        volumes=tuple(
+            Volume(claim.removesuffix(READ_ONLY), path, claim.endswith(READ_ONLY))
+            for path, claim in spec.volumes.items()
+        ),
+        service_account=spec.service_account,
         nodes=spec.nodes,
+        gpus=spec.gpus,
         checkpoint_dir=spec.checkpoint.dir or "",
-        begins_from=None if begins_from is None else JobId(begins_from),
+        begins_from=record.begins_from,
         reads_output=bool(spec.group or spec.metric_pattern),
         metric_pattern=spec.metric_pattern or "",
     )
 
 
-def _variables(job_id: str, spec: JobSpec, record: Mapping[str, Any]) -> dict[str, str]:
-    found = {
-        "DOVETAIL_JOB_NAME": record["name"],
-        **slurm_variables(
-            *(spec, job_id, record["name"]),
-            *(record.get("submitted_in", record["workdir"]), record["index"]),
-            record.get("array"),
-        ),
-    }
-    if record["index"] is not None:
-        found["DOVETAIL_ARRAY_INDEX"] = str(record["index"])
+def _variables(job_id: str, spec: JobSpec, record: SubmissionRecord) -> dict[str, str]:
+    folder = record.submitted_in or record.workdir
+    slurm = slurm_variables(spec, job_id, record.name, folder, record.index, record.array)
+    found = {"DOVETAIL_JOB_NAME": record.name, **slurm}
+    if record.index is not None:
+        found["DOVETAIL_ARRAY_INDEX"] = str(record.index)
     return found
 
 

@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from dovetail.api.job_row import ENDED, JobDetails
 from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Job, JobId, Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
-from dovetail.core.view import ENDS, View
 from dovetail.daemon.active_policy import make
 from dovetail.daemon.main import Daemon
 from dovetail.daemon.submissions import Submission
@@ -22,12 +21,12 @@ from dovetail.daemon.users.callers import caller_of
 from dovetail.demo import training
 from dovetail.jobfiles.job_model import read
 from dovetail.models.workload import Arrival
+from dovetail.results.finished_jobs import FinishedJobs
 from dovetail.worlds.simulated import SimulatedCluster
 
 APART_S = 0.25  # between two submissions
 # The work of each job in seconds: the long ones come first, as bad luck will have it.
 LENGTHS_S = (9.0, 7.0, 5.0, 0.6, 3.0, 0.8, 1.5, 4.0, 0.6, 2.0, 1.0, 0.8)
-_ENDED = ("finished", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Finish:
 
 
 def run_live(
-    daemon: Daemon, steps_a_second: float, show: Callable[[Sequence[dict[str, Any]]], None]
+    daemon: Daemon, steps_a_second: float, show: Callable[[Sequence[JobDetails]], None]
 ) -> list[Finish]:
     """Submit all jobs and wait until the last has ended."""
     me = caller_of(os.getuid(), os.getuid())
@@ -55,7 +54,7 @@ def run_live(
         submission = _submission(number, max(int(length_s * steps_a_second), 1), daemon)
         ids += daemon.service.submit([submission], me)
         _show_for(daemon, ids, APART_S, show)
-    while not all(row["phase"] in _ENDED for row in _rows(daemon, ids)):
+    while not all(row.phase in ENDED for row in _rows(daemon, ids)):
         _show_for(daemon, ids, 0.2, show)
     show(_rows(daemon, ids))
     return [_finish(row) for row in _rows(daemon, ids)]
@@ -73,43 +72,19 @@ def _show_for(
     daemon: Daemon,
     ids: Sequence[str],
     seconds: float,
-    show: Callable[[Sequence[dict[str, Any]]], None],
+    show: Callable[[Sequence[JobDetails]], None],
 ) -> None:
     show(_rows(daemon, ids))
     time.sleep(seconds)
 
 
-def _rows(daemon: Daemon, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(daemon: Daemon, ids: Sequence[str]) -> list[JobDetails]:
     return [daemon.service.job(job_id) for job_id in ids]
 
 
-def _finish(row: Mapping[str, Any]) -> Finish:
-    return Finish(
-        row["name"], row["submitted_at"], row["ended_at"], row["run_s"], row["preemptions"]
-    )
-
-
-class _Ends:
-    """Keeps when each simulated job ended."""
-
-    def __init__(self) -> None:
-        self.watches = ENDS
-        self.at: dict[str, Seconds] = {}
-
-    def build(self, view: View) -> _Ends:
-        return self
-
-    def waits(self, track: Track) -> None:
-        """Only ends are kept."""
-
-    def runs(self, track: Track) -> None:
-        """Only ends are kept."""
-
-    def ends(self, track: Track) -> None:
-        self.at[track.job.name] = track.ended_at
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
+def _finish(row: JobDetails) -> Finish:
+    ended_at = row.submitted_at if row.ended_at is None else row.ended_at
+    return Finish(row.name, row.submitted_at, ended_at, row.run_s, row.preemptions)
 
 
 def run_simulated(
@@ -119,11 +94,15 @@ def run_simulated(
     long each one runs."""
     began = measured[0].submitted_at
     arrivals = [_arrival(one, one.submitted_at - began, lengths_s[one.name]) for one in measured]
-    state, ends = State(), _Ends()
-    state.index(ends)
+    state, ended_at = State(), dict[str, Seconds]()
+
+    def note(track: Track) -> None:
+        ended_at[track.job.name] = track.ended_at
+
+    state.index(FinishedJobs(note))
     world = SimulatedCluster([Node("here", slots, kind="cpu")], arrivals)
     run(world, [make(policy)], state)
-    return {arrival.job.name: ends.at[arrival.job.name] - arrival.at for arrival in arrivals}
+    return {own.job.name: ended_at[own.job.name] - own.at for own in arrivals}
 
 
 def _arrival(one: Finish, at: Seconds, length_s: Seconds) -> Arrival:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
+
+from dovetail.api.job_row import JobRow
 
 _BAR = 30
 _MARKS: Final = {
@@ -19,7 +21,7 @@ class Screen:
         self._drawn = 0
         self._is_terminal: Final = sys.stdout.isatty()
 
-    def show(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def show(self, rows: Sequence[JobRow]) -> None:
         if not self._is_terminal:
             return
         if self._drawn:
@@ -34,13 +36,15 @@ class Screen:
         self._drawn = 0
 
 
-def line(row: Mapping[str, Any]) -> str:
-    report = row["last_report"] or {"step": 0, "metrics": {}}
-    steps = report["metrics"].get("steps") or 0
-    part = 1.0 if row["phase"] == "finished" else (report["step"] / steps if steps else 0.0)
+def line(row: JobRow) -> str:
+    report = row.last_report
+    metrics, step = ({}, 0.0) if report is None else (report.metrics, report.step or 0.0)
+    steps = metrics.get("steps")
+    part = step / steps if isinstance(steps, float | int) and steps else 0.0
+    part = 1.0 if row.phase == "finished" else part
     bar = "█" * round(part * _BAR) + "░" * (_BAR - round(part * _BAR))
-    loss = report["metrics"].get("loss")
+    loss = metrics.get("loss")
     told = f"loss {loss:.3f}" if isinstance(loss, float) else ""
-    gave_way = f"gave way {row['preemptions']}×" if row["preemptions"] else ""
-    mark = _MARKS.get(row["phase"], " ")
-    return f"  {mark} {row['name']:<9} {bar} {row['phase']:<10} {told:<11} {gave_way}".rstrip()
+    gave_way = f"gave way {row.preemptions}×" if row.preemptions else ""
+    mark = _MARKS.get(row.phase, " ")
+    return f"  {mark} {row.name:<9} {bar} {row.phase:<10} {told:<11} {gave_way}".rstrip()

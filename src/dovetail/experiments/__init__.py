@@ -1,1 +1,1 @@
-"""Simulations: one trace, one cluster, some policies; put together, run, compared."""
+"""Simulations: a trace, a cluster and policies; put together, run, compared."""

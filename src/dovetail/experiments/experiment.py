@@ -35,7 +35,7 @@ from dovetail.worlds.simulated import NodeEvent, SimulatedCluster
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything of a simulation but its policy."""
+    """All parts of a simulation except its policy."""
 
     arrivals: Sequence[Arrival]
     nodes: Sequence[Node]
@@ -49,20 +49,20 @@ class Experiment:
     across_racks: float = 1.0
     pair_speed: float | None = None
     seed: int = 0
-    costs: Costs | None = None  # None: what the nodes say of their power, and nothing else
+    costs: Costs | None = None  # None: only the power figures of the nodes
     speed_table: SpeedTable | None = None  # how fast models really run on which GPUs
-    speeds: str = "similar"  # what policies are told of it
-    believed: Costs | None = None  # what policies are told that all costs; None: the truth
+    speeds: str = "similar"  # the predictor of speeds for policies
+    believed: Costs | None = None  # the costs that policies believe; None: the truth
 
     def charged(self) -> Costs:
-        """What everything costs."""
+        """The costs by which the run is charged."""
         return Costs(rates_of(self.nodes)) if self.costs is None else self.costs
 
     def policy(self, text: str) -> Policy:
         return make(text, place_named(self.placement), self.knowledge())
 
     def knowledge(self) -> Knowledge:
-        """What policies may ask for. The truth goes in here and nowhere else."""
+        """Everything that policies may ask for. The truth goes in here and nowhere else."""
         durations = {arrival.job.id: arrival.work_s for arrival in self.arrivals}
         facts: dict[str, Any] = {"durations": durations, "seed": self.seed}
         if self.speed_table is not None:
@@ -105,7 +105,7 @@ class Experiment:
 def with_interruption_cost(
     arrivals: Sequence[Arrival], save_s: Seconds, restore_s: Seconds
 ) -> list[Arrival]:
-    """The same trace, every job that names no cost of its own costing that much to interrupt."""
+    """The same trace; every job without an interruption cost of its own gets this one."""
 
     def charged(arrival: Arrival) -> Arrival:
         own = arrival.job.interruption
@@ -118,7 +118,7 @@ def with_interruption_cost(
 
 
 def with_time_error(arrivals: Sequence[Arrival], error: float, seed: int) -> list[Arrival]:
-    """The same trace, every job really taking up to that part more or less than its options say."""
+    """The same trace; every job really takes up to that part more or less than its options say."""
     return [
         replace(
             a, work_s=a.work_s * (1.0 + error * (2.0 * Random(f"{seed}/{a.job.id}").random() - 1))
@@ -128,8 +128,8 @@ def with_time_error(arrivals: Sequence[Arrival], error: float, seed: int) -> lis
 
 
 def with_errors(costs: Costs, price: float, carbon: float, seed: int) -> Costs:
-    """The same costs as policies may believe them: every hour's price and carbon is up to that part
-    higher or lower than it will be."""
+    """The costs as policies may believe them: the price and carbon of every hour are up to that
+    part higher or lower than the truth."""
 
     def wrong(table: Hourly, error: float) -> Hourly:
         chance = Random(f"{seed}/{table.what}")
@@ -196,7 +196,7 @@ def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> N
 
 @contextmanager
 def _blaming(policy: str, state: State) -> Iterator[None]:
-    """A policy that breaks, perhaps somebody else's, is told in one line: which, when and where."""
+    """An error in a policy, perhaps a third party's, becomes one line: which policy, when and where."""
     try:
         yield
     except (DovetailError, OSError):
@@ -217,7 +217,7 @@ def unfinished(path: Path) -> Path:
 
 @contextmanager
 def _journal_to(path: Path | None) -> Iterator[Journal | None]:
-    """A journal that streams into a file and has its name only when it is whole."""
+    """A journal that streams into a file, which gets its name only when it is complete."""
     if path is None:
         yield None
         return
@@ -232,7 +232,7 @@ def _journal_to(path: Path | None) -> Iterator[Journal | None]:
 
 @contextmanager
 def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
-    """The same bytes for the same run."""
+    """The same run writes the same bytes."""
     with ExitStack() as opened:
         file: BinaryIO = opened.enter_context(open(path, "wb"))
         if packed:
@@ -247,7 +247,7 @@ def _streaming_to(path: Path, packed: bool) -> Iterator[Journal]:
 
 
 def quick_texts(times: list[Seconds]) -> list[str]:
-    """They read back as those of `repr` do, which takes ten times as long."""
+    """They read back equal to `repr`'s, which takes ten times as long."""
     return orjson.dumps(times)[1:-1].decode().split(",")
 
 

@@ -11,7 +11,7 @@ from dovetail import traces
 from dovetail.core.entries import NodeJoined
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.experiments.cost_options import costs_believed, costs_given
+from dovetail.experiments.cost_options import SimulationOptions, costs_believed, costs_given
 from dovetail.experiments.experiment import Experiment, with_interruption_cost, with_time_error
 from dovetail.models.cost import Costs, rates_of
 from dovetail.models.failures import NodeFailures
@@ -29,16 +29,16 @@ from dovetail.traces.readers.andreas_folder import is_instance, read_instance
 from dovetail.traces.readers.cells import LARGEST_AMOUNT
 
 
-def experiment_given(trace: str, options: dict[str, Any], policies: list[str]) -> Experiment:
+def experiment_given(trace: str, options: SimulationOptions, policies: list[str]) -> Experiment:
     _check_none_empty(options)
     speed_table = _speed_table(options)
     arrivals, nodes, known = _given(trace, options, speed_table)
-    if options["interruption_cost"]:
-        arrivals = with_interruption_cost(arrivals, *interruption(options["interruption_cost"]))
-    if options["time_error"]:
-        arrivals = with_time_error(arrivals, options["time_error"], options["seed"])
-    if options["tenants"]:
-        nodes = split_by_tenants(nodes, options["tenants"])
+    if options.interruption_cost:
+        arrivals = with_interruption_cost(arrivals, *interruption(options.interruption_cost))
+    if options.time_error:
+        arrivals = with_time_error(arrivals, options.time_error, options.seed)
+    if options.tenants:
+        nodes = split_by_tenants(nodes, options.tenants)
     _check_factors(options)
     events = _node_events(options, nodes)
     kinds = _kinds(nodes, events)
@@ -46,66 +46,66 @@ def experiment_given(trace: str, options: dict[str, Any], policies: list[str]) -
     experiment = Experiment(
         arrivals,
         nodes,
-        tenants=read_tenants(options["quotas"])
-        if options["quotas"]
-        else read_cluster_tenants(options["cluster"] or ""),
+        tenants=read_tenants(options.quotas)
+        if options.quotas
+        else read_cluster_tenants(options.cluster or ""),
         node_events=events,
         failures=_failures(options),
-        placement=options["placement"],
-        predictor=options["predictor"],
-        kind_speeds=_kind_speeds(options["kind_speed"], kinds),
-        across_nodes=options["across_nodes"],
-        across_racks=options["across_racks"],
-        pair_speed=options["pair_speed"],
-        seed=options["seed"],
+        placement=options.placement,
+        predictor=options.predictor,
+        kind_speeds=_kind_speeds(options.kind_speed, kinds),
+        across_nodes=options.across_nodes,
+        across_racks=options.across_racks,
+        pair_speed=options.pair_speed,
+        seed=options.seed,
         costs=costs,
         believed=costs_believed(options, costs),
         speed_table=speed_table,
-        speeds=options["speeds"],
+        speeds=options.speeds,
     )
     for name in policies:
-        experiment.policy(name)  # a wrong name or parameter is told before anything runs
+        experiment.policy(name)  # a wrong name or parameter is reported before anything runs
     _tell_models_without_speed(experiment)
     return experiment
 
 
 def _given(
-    trace: str, options: dict[str, Any], table: SpeedTable | None
+    trace: str, options: SimulationOptions, table: SpeedTable | None
 ) -> tuple[Sequence[Arrival], tuple[Node, ...], Costs]:
-    """The jobs, the cluster, and what is known of costs."""
+    """The jobs, the cluster, and the costs."""
     if is_instance(trace):
-        if options["cluster"]:
+        if options.cluster:
             raise click.UsageError(
                 f"{trace} is a folder with nodes of its own; leave --cluster out"
             )
-        if options["costs"]:
+        if options.costs:
             raise click.UsageError(f"{trace} is a folder with costs of its own; leave --costs out")
         instance = read_instance(trace)
         return instance.trace.arrivals, instance.nodes, instance.costs
-    if not options["cluster"]:
+    if not options.cluster:
         raise click.UsageError("give the nodes with --cluster, such as 8x8, or a folder as TRACE")
-    seconds = traces.read_durations(options["durations"]) if options["durations"] else None
-    found = traces.read(trace, options["format_"], options["skip_bad_rows"], seconds, table)
+    seconds = traces.read_durations(options.durations) if options.durations else None
+    found = traces.read(trace, options.format_, options.skip_bad_rows, seconds, table)
     _tell_bad_rows(found)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
-    nodes = read_cluster(options["cluster"])
-    known = read_costs(options["costs"]).costs(nodes) if options["costs"] else None
+    nodes = read_cluster(options.cluster)
+    known = read_costs(options.costs).costs(nodes) if options.costs else None
     return found.arrivals, nodes, known or Costs(rates_of(nodes))
 
 
-def _speed_table(options: dict[str, Any]) -> SpeedTable | None:
+def _speed_table(options: SimulationOptions) -> SpeedTable | None:
     from dovetail.traces.clusters.speed_tables import read_speed_table
 
-    if options["speed_table"] is None:
-        if options["measured_on"]:
+    if options.speed_table is None:
+        if options.measured_on:
             raise click.UsageError("--measured-on goes with --speed-table")
         return None
-    return read_speed_table(options["speed_table"], options["measured_on"] or "")
+    return read_speed_table(options.speed_table, options.measured_on or "")
 
 
 def _tell_models_without_speed(experiment: Experiment) -> None:
-    """So that nobody takes a run on equal GPUs for one on their own."""
+    """A run on equal GPUs must not be taken for one on the measured ones."""
     table = experiment.speed_table
     if table is None:
         return
@@ -135,26 +135,26 @@ def _tell_bad_rows(found: traces.Trace) -> None:
         )
 
 
-def _check_none_empty(options: dict[str, Any]) -> None:
-    for name, value in options.items():
-        if value == "":
+def _check_none_empty(options: SimulationOptions) -> None:
+    for name in options.__slots__:
+        if getattr(options, name) == "":
             raise BadInput(
                 f"--{name.replace('_', '-')} has an empty value; give one or leave it out"
             )
 
 
-def _check_factors(options: dict[str, Any]) -> None:
+def _check_factors(options: SimulationOptions) -> None:
     for name in ("across_nodes", "across_racks", "pair_speed"):
-        value = options[name]
-        if value is not None and not 0 < value < 1e6:
+        speed: float | None = getattr(options, name)
+        if speed is not None and not 0 < speed < 1e6:
             raise BadInput(
-                f"--{name.replace('_', '-')} {value:g}: give a positive speed, such as 0.8"
+                f"--{name.replace('_', '-')} {speed:g}: give a positive speed, such as 0.8"
             )
     for name, least, most in (
         ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, LARGEST_AMOUNT), ("move_cost", 0.0, LARGEST_AMOUNT),
         ("time_error", 0.0, 0.99), ("price_error", 0.0, 0.99), ("carbon_error", 0.0, 0.99),
     ):  # fmt: skip
-        value = options[name]
+        value: float | None = getattr(options, name)
         if value is not None and not least <= value <= most:
             raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
 
@@ -197,14 +197,14 @@ def _kind_speed(text: str) -> tuple[str, float]:
     return kind, value
 
 
-def _node_events(options: dict[str, Any], nodes: tuple[Node, ...]) -> list[Any]:
+def _node_events(options: SimulationOptions, nodes: tuple[Node, ...]) -> list[Any]:
     from dovetail.traces.clusters.node_events import read_node_events
 
-    return read_node_events(options["node_events"], nodes) if options["node_events"] else []
+    return read_node_events(options.node_events, nodes) if options.node_events else []
 
 
-def _failures(options: dict[str, Any]) -> NodeFailures | None:
+def _failures(options: SimulationOptions) -> NodeFailures | None:
     from dovetail.traces.clusters.node_events import random_failures
 
-    text = options["node_failures"]
-    return random_failures(text, options["seed"]) if text is not None else None
+    text = options.node_failures
+    return random_failures(text, options.seed) if text is not None else None

@@ -16,7 +16,7 @@ from dovetail.traces.spreadsheets import escaped
 
 
 class FailedRun(Protocol):
-    """A policy that has no run, and why."""
+    """A policy without a run, and the reason."""
 
     @property
     def name(self) -> str: ...
@@ -29,20 +29,20 @@ SUMMARY, JOBS, JOURNAL, REPORT = "summary.json", "jobs.csv", "journal.jsonl.gz",
 
 
 def named(_: click.Context, __: click.Parameter, value: str | None) -> Path | None:
-    """The folder of an option; an empty name would mean the one we are in."""
+    """The folder of an option; an empty name would mean the current one."""
     if value == "":
         raise click.BadParameter("name a folder")
     return None if value is None else Path(value)
 
 
 def prepare_run(out: Path, trace: str) -> Path:
-    """The folder of one run, without what an earlier one left there."""
+    """The folder of one run, without the files of an earlier run."""
     _spare(Path(trace), out / JOBS)
     return _cleared(folder(out), (SUMMARY, JOBS, JOURNAL, REPORT))
 
 
 def prepare_comparison(out: Path, policies: Sequence[str], trace: str = "") -> list[Path]:
-    """One folder for each policy, without what an earlier comparison left there."""
+    """One folder for each policy, without the files of an earlier comparison."""
     _cleared(folder(out), (SUMMARY, REPORT))
     folders = _folders_in(out, policies)
     for path in folders:
@@ -63,7 +63,7 @@ def _cleared(path: Path, names: Iterable[str]) -> Path:
 
 
 def folder(path: Path) -> Path:
-    """Make the folder, or say why it cannot be used."""
+    """Make the folder, or raise an error that says why it cannot be used."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -82,7 +82,7 @@ def write_comparison(
     objective: Objective | None = None,
     failures: Sequence[FailedRun] = (),
 ) -> None:
-    """A folder for each run, all summaries in one file (of one that failed its reason), and the
+    """A folder for each run, all summaries in one file (with the reason for a failed run), and the
     report."""
     for path, run in zip(_folders_in(out, [run.policy for run in runs]), runs, strict=True):
         write_run(path, run)
@@ -91,7 +91,7 @@ def write_comparison(
 
 
 def summaries_of(runs: Sequence[RunRecord], failures: Sequence[FailedRun]) -> list[dict[str, Any]]:
-    """One for each policy; of one that failed its name and why."""
+    """One summary for each policy; for a failed run its name and the reason."""
     failed = [{"policy": one.name, "failure": one.reason} for one in failures]
     return [*(dict(run.summary) for run in runs), *failed]
 
@@ -125,6 +125,6 @@ def write_jobs(path: Path, jobs: Sequence[JobOutcome]) -> None:
 
 
 def _safe(job: JobOutcome) -> JobOutcome:
-    """In the hands of a spreadsheet: names are users' own."""
+    """The text, safe in a spreadsheet: names are users' own."""
     names = escaped(job.job_id), escaped(job.user), escaped(job.tenant)
     return job._replace(job_id=names[0], user=names[1], tenant=names[2])

@@ -28,7 +28,7 @@ _STOPPED = "stopped before its end"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One of several that has no result, and why."""
+    """A piece of work without a result, and the reason."""
 
     name: str
     reason: str
@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcomes(Generic[T]):
-    """What came of several: a result or a failure for each, in order."""
+    """A result or a failure for each piece of work, in order."""
 
     results: Sequence[T | Failure]
     stopped: int = 0  # the signal that ended it early
@@ -57,7 +57,7 @@ class RunOutcomes(Generic[T]):
 def simulate_all(
     experiment: Experiment, policies: Sequence[str], folders: Sequence[Path | None], quiet: bool
 ) -> RunOutcomes[RunRecord]:
-    """One record per policy, in their order, or why there is none."""
+    """One record per policy, in their order, or the reason why there is none."""
 
     def one(number: int, tell: Callable[[int], object]) -> RunRecord:
         return _one(experiment, policies[number], folders[number], tell)
@@ -77,11 +77,11 @@ def each(
     quiet: bool,
     abandon: Callable[[int], object] = lambda number: None,
 ) -> RunOutcomes[T]:
-    """What `work(number, tell)` gives for each, in order; `tell` hears how much of its size is done.
+    """The result of `work(number, tell)` for each, in order; `tell` takes how much of its size is done.
 
-    As many processes as there are processors. One that fails costs the others nothing, and those that
-    a signal cuts short are told to `abandon`; where there is but one, or nothing comes of any, the
-    error is raised.
+    As many processes as there are processors. A failure does not affect the others, and pieces that a
+    signal cuts short are passed to `abandon`; if there is only one, or none succeeds, the error is
+    raised.
     """
     forks = len(names) > 1 and hasattr(os, "fork")
     pace = WorkPace(sizes, processors() if forks else 1)
@@ -113,7 +113,7 @@ def _one(
 
 
 class _Told(BaseException):
-    """A signal asks us to end: unwind, so that no child is left and what is done is kept."""
+    """A signal asks us to end: unwind, so that no child is left and finished work is kept."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -128,7 +128,7 @@ def _ending_when_told() -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not the main thread, which alone may say what signals do
+    except ValueError:  # not the main thread, which alone may set signal handlers
         yield
         return
     try:
@@ -140,8 +140,8 @@ def _ending_when_told() -> Iterator[None]:
 
 
 class _Side(Generic[T]):
-    """Pieces of work side by side, each in a process. Forked, so that a large trace is shared and not
-    sent."""
+    """Pieces of work side by side, each in a process. Forked, so that a large trace is shared and
+    not sent."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _Side(Generic[T]):
             pass
 
     def _collect(self) -> None:
-        """Take in the results of those that are done."""
+        """Take the results of the pieces that are done."""
         outs = [out for _, out in self._running.values()]
         ready = multiprocessing.connection.wait(outs, _LOOK_EVERY_S)
         for number, (process, out) in list(self._running.items()):
@@ -244,7 +244,8 @@ class _Side(Generic[T]):
             )
 
     def _take_last_results(self) -> None:
-        """We are stopped: one may be done and not heard yet. Who was stopped with us has not failed."""
+        """We are stopped: a piece may be done and not yet collected. A piece stopped with us has
+        not failed."""
         under_way = list(self._running)
         if under_way:
             self._collect()

@@ -1,4 +1,4 @@
-"""Two figures that pull in different directions, and who is beaten in both: the Pareto front."""
+"""Two objectives in conflict, and the runs that no other run dominates: the Pareto front."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dovetail.experiments.experiment import Experiment
 from dovetail.models.cost import FREE, Costs
 from dovetail.results.record import RunRecord
 
-_EQUAL = 1e-9  # of a figure: less is the rounding of sums
+_EQUAL = 1e-9  # of a figure: less is rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of the summary, of which less is better."""
+    """A figure of the summary, of which less is better."""
 
     key: str
     label: str
-    unit: str  # "s" for times; "" for money, in whatever unit the prices are
+    unit: str  # "s" for times; "" for money, in the unit of the prices
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is to be little, against what it is bought with."""
+    """The figure to minimise, and the figure that pays for it."""
 
     name: str
     figure: Figure
@@ -64,7 +64,7 @@ OBJECTIVES: Mapping[str, Objective] = {
 
 
 def objective_of(name: str, experiment: Experiment) -> Objective:
-    """The objective of that name, if the experiment can tell anything about it."""
+    """The objective of that name, if the experiment has figures for it."""
     found = OBJECTIVES.get(name)
     if found is None:
         raise BadInput(f"--objective {name!r} is not known; there are {', '.join(OBJECTIVES)}")
@@ -84,7 +84,7 @@ def objective_of(name: str, experiment: Experiment) -> Objective:
 
 
 def _priced(costs: Costs) -> bool:
-    """Is it said in money, whatever a kWh costs?"""
+    """Is it given in money, whatever a kWh costs?"""
     return bool(costs.by_node) or any(rates.per_hour for rates in costs.rates.values())
 
 

@@ -1,4 +1,4 @@
-"""A bar on the terminal's error output; silent where nobody watches."""
+"""A progress bar on the terminal's error output; silent if it is not a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STEPS = 1000
 
 
 class ProgressBar:
-    """How much is done, and a text beside it. It never goes back."""
+    """The part that is done, and a text beside it. It never goes back."""
 
     def __init__(self, quiet: bool, label: str = "") -> None:
         self._shown = 0
@@ -38,7 +38,7 @@ class ProgressBar:
             self._bar.__exit__(*problem)
 
     def show(self, part: float, text: str) -> None:
-        """`part` of all is done, from 0 to 1."""
+        """Show that `part` of the work is done, from 0 to 1."""
         if self._bar is None:
             return
         place = max(int(_STEPS * part), self._shown)

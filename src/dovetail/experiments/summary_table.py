@@ -44,8 +44,8 @@ def table(
     objective: Objective | None = None,
     failures: Sequence[FailedRun] = (),
 ) -> str:
-    """One row per policy; times in a readable unit. What it costs follows, where that is known, or
-    the figures of the objective with who is on the front. Who failed has a row with the reason."""
+    """One row per policy; times in a readable unit. Costs follow if they are known, or the figures
+    of the objective with the Pareto front. A failed run has a row with the reason."""
     lines = _block(summaries, _COLUMNS)
     for failed in failures:
         lines += wrapped(f"{failed.name}  failed: {failed.reason}")
@@ -70,7 +70,7 @@ def _block(summaries: Sequence[Summary], columns: Sequence[tuple[str, str]]) -> 
 
 
 def told(policies: Sequence[str], predictor: str, speeds: str = "none") -> list[str]:
-    """What policies knew beyond the present, since it decides how much their figures promise."""
+    """What policies knew beyond the present: it decides how much their figures promise."""
     knowing: dict[str, list[str]] = {}
     for text in policies:
         for source in registry.sources(text, predictor):
@@ -92,7 +92,7 @@ def _source(name: str) -> str:
 
 
 def _other_ends(summaries: Sequence[Summary]) -> list[str]:
-    """Jobs that did not finish are said in a line of their own, never left out."""
+    """Jobs that did not finish are reported in a line of their own, never left out."""
     lines: list[str] = []
     for summary in summaries:
         counts = [f"{summary[key]} {key}" for key in _OTHER_ENDS if summary[key]]
@@ -116,7 +116,7 @@ def searches_told(summaries: Sequence[Summary]) -> list[str]:
 
 
 def _texts(key: str, values: Sequence[float | int | str]) -> list[str]:
-    """Of one column; times in one unit, so that figures can be compared at a glance."""
+    """The cells of one column; times in one unit, so that they compare at a glance."""
     if key.endswith("_s"):
         return in_one_unit([float(value) for value in values])
     return [_cell(key, value) for value in values]

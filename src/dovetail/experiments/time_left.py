@@ -1,4 +1,4 @@
-"""How long several pieces of work that are done side by side will take yet, by what they show."""
+"""The remaining time of several pieces of work that run side by side, from their progress so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dovetail.text.durations import duration_text
 
 
 class WorkPace:
-    """Who has begun when, how much of each is done, and what that says about the rest."""
+    """When each piece began and how much of it is done, and the remaining time that follows."""
 
     def __init__(
         self, sizes: Sequence[int], at_once: int, clock: Callable[[], float] = time.monotonic
@@ -20,7 +20,7 @@ class WorkPace:
         self._at_once = at_once
         self._clock = clock
         self._began: dict[int, float] = {}
-        self._took: dict[int, float] = {}  # those that are over
+        self._took: dict[int, float] = {}  # pieces that are done
         self._done: dict[int, int] = {}
         self._start = clock()
 
@@ -34,8 +34,8 @@ class WorkPace:
         self._took[number] = self._clock() - self._began[number]
 
     def left_s(self) -> float | None:
-        """What remains: those under way at the speed they have shown, those that wait as long as the
-        others take on average, as many at once as may be. None: nobody has shown anything yet."""
+        """The remaining seconds: running pieces at their speed so far, waiting ones as long as the
+        others take on average, as many at once as allowed. None: no progress yet."""
         whole = {number: self._expected_s(number) for number in self._began}
         known = [seconds for seconds in whole.values() if seconds is not None]
         if not known:
@@ -53,7 +53,7 @@ class WorkPace:
         return max(lanes)
 
     def _expected_s(self, number: int) -> float | None:
-        """What one that has begun takes in all."""
+        """The total seconds of a piece that has begun."""
         if number in self._took:
             return self._took[number]
         done = self._done.get(number, 0)
@@ -63,7 +63,7 @@ class WorkPace:
         return so_far * max(self._sizes[number] / done, 1.0)
 
     def part(self) -> float:
-        """Of all the time that it will have taken."""
+        """The part of the total time that has passed."""
         left = self.left_s()
         if left is None:
             return 0.0
@@ -71,6 +71,6 @@ class WorkPace:
         return passed / (passed + left) if passed + left > 0 else 1.0
 
     def left_text(self) -> str:
-        """What stands beside a bar; nothing while nothing is known."""
+        """The text beside a progress bar; empty before any progress."""
         left = self.left_s()
         return "" if left is None else f"{duration_text(left)} left"

@@ -1,4 +1,4 @@
-"""Processes that do the work, as many as there are processors; none outlives us."""
+"""Worker processes, as many as there are processors; none outlives us."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_EVERY_S = 1.0
 
 @contextmanager
 def workers(given: Executor | None = None) -> Iterator[Executor]:
-    """The executor that was handed in, or one of our own."""
+    """The executor that was given, or one of our own."""
     if given is not None:
         yield given
         return
@@ -26,7 +26,7 @@ def workers(given: Executor | None = None) -> Iterator[Executor]:
         pool.submit(os.getpid).result()  # so that they are forked before there are threads
         yield pool
     except BaseException:
-        # Whoever stops us does not want to wait until what is under way is done.
+        # An interrupt must not wait for work that is under way.
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
@@ -41,7 +41,7 @@ def processors() -> int:
 
 
 def _end_with(parent: int) -> None:
-    """A pool whose owner is killed outright would wait for work for ever; Ctrl-C is for the owner."""
+    """Workers whose owner is killed would wait for ever; Ctrl-C is handled by the owner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

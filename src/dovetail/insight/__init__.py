@@ -1,1 +1,1 @@
-"""What drives scheduling on a given cluster, measured: pure functions over a trace."""
+"""Measurements of what drives scheduling on a given cluster: pure functions over a trace."""

@@ -1,4 +1,5 @@
-"""One simulation among many on the same jobs: a policy, an error in what it is told, a shuffle."""
+"""One simulation among many on the same jobs: a policy, an error of its predictions, a shuffled
+column."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SIZE, USER, TENANT, TIME = "size", "user and name", "tenant", "time of submissio
 class Arm:
     scene: bytes
     policy: str
-    sigma: float = 0.0  # of the logarithm of the factor by which the truth is missed
+    sigma: float = 0.0  # of the logarithm of the factor between prediction and truth
     shuffle: str = ""
     seed: int = 0  # of the error and of the shuffle: equal seeds are common random numbers
 
@@ -46,7 +47,7 @@ def noisy(truth: np.ndarray, sigma: float, seed: int) -> np.ndarray:
 
 
 def shuffles_of(scene: Scene) -> dict[str, str]:
-    """The columns that can be shuffled, and why others cannot (an empty text: they can)."""
+    """The columns, each with the reason why it cannot be shuffled ("": it can)."""
     jobs = [arrival.job for arrival in scene.arrivals]
     return {
         SIZE: "" if len({job.gpus for job in jobs}) > 1 else "all jobs have one size",
@@ -57,8 +58,8 @@ def shuffles_of(scene: Scene) -> dict[str, str]:
 
 
 def shuffled(scene: Scene, column: str, seed: int) -> Scene:
-    """The same jobs with one column dealt out anew. Sizes stay within their tenant and tenants
-    within their size, so that no job comes to ask for what its tenant does not have."""
+    """The same jobs with one column permuted. Sizes stay within their tenant and tenants within
+    their size, so that no job asks for more than its tenant has."""
     import numpy as np
 
     arrivals, chance = scene.arrivals, np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def shuffled(scene: Scene, column: str, seed: int) -> Scene:
 
 
 def _without_past(arrival: Arrival) -> Arrival:
-    """Dates of its own would lie before its new submission."""
+    """Without the job's own dates: they would lie before its new submission."""
     job = replace(arrival.job, deadline=None, after=())
     return replace(arrival, job=job, cancel_at=None, cancel_after_s=None)
 
@@ -86,7 +87,14 @@ def _without_past(arrival: Arrival) -> Arrival:
 def _given(own: Arrival, other: Arrival, column: str) -> Arrival:
     job = other.job
     if column == SIZE:
-        new = replace(own.job, gpus=job.gpus, share=job.share, min_gpus=None, max_gpus=None)
+        new = replace(
+            own.job,
+            gpus=job.gpus,
+            share=job.share,
+            nodes=job.nodes,
+            min_gpus=None,
+            max_gpus=None,
+        )
     elif column == USER:
         new = replace(own.job, user=job.user, name=job.name)
     else:

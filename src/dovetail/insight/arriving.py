@@ -1,4 +1,4 @@
-"""When jobs come: by hour, by weekday, and how evenly."""
+"""When jobs are submitted: by hour, by weekday, and how evenly."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from dovetail.core.model import Seconds
 from dovetail.traces.description import DAY_S, HOUR_S
 
-SURELY_DATES = 946_684_800.0  # seconds since 1970 until the year 2000: no cluster counts that far
-THURSDAY = 3  # 1970 began on one; Monday is 0
+# seconds from 1970 to the year 2000: no cluster's own clock counts that far
+SURELY_DATES = 946_684_800.0
+THURSDAY = 3  # 1 January 1970 was a Thursday; Monday is 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,12 @@ class Arriving:
     by_both: tuple[tuple[float, ...], ...]  # 7 times 24; -1 for hours never seen
     gap_c2: float  # squared coefficient of variation of the gaps: 1 is Poisson
     dispersion: float  # variance over mean of the jobs in an hour: 1 is Poisson
-    same_second: float  # part of the jobs that come within a second of the one before
+    same_second: float  # share of the jobs submitted within a second of the one before
     weeks: float
 
 
 def arriving(at: np.ndarray, began_at: Seconds | None) -> Arriving:
-    """Of jobs in order of submission, of which the first and the last differ in time."""
+    """Figures of jobs in order of submission; the first and the last must differ in time."""
     dated = began_at is not None or float(at[0]) >= SURELY_DATES
     times = at + began_at if began_at is not None else at if dated else at - at[0]
     hours = np.floor(times / HOUR_S).astype(np.int64)
@@ -50,7 +51,7 @@ def arriving(at: np.ndarray, began_at: Seconds | None) -> Arriving:
 
 
 def _mean_by(counts: np.ndarray, key: np.ndarray, size: int) -> np.ndarray:
-    """The mean over the hours seen with each key; -1 for those never seen."""
+    """The mean over the hours seen with each key; -1 for keys never seen."""
     seen = np.bincount(key, minlength=size)
     total = np.bincount(key, weights=counts, minlength=size)
     means: np.ndarray = np.where(seen > 0, total / np.maximum(seen, 1), -1.0)

@@ -1,4 +1,4 @@
-"""Means over jobs with intervals that know that neighbours in a queue share their fate."""
+"""Means over jobs, with intervals that respect that neighbours in a queue are not independent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _DRAWS = 2000
 
 
 class Blocks:
-    """Stretches of jobs that came one after the other, drawn again with replacement. The same draws
-    serve every quantity, so that differences are paired."""
+    """Stretches of consecutive jobs, resampled with replacement. The same draws serve every
+    quantity, so that differences are paired."""
 
     def __init__(self, jobs: int, seed: int) -> None:
         import numpy as np
@@ -24,7 +24,7 @@ class Blocks:
         self._drawn = np.random.default_rng(seed).integers(number, size=(_DRAWS, number))
 
     def means(self, values: np.ndarray) -> np.ndarray:
-        """The mean of such values (by job, along the last axis) in every draw, along the last axis."""
+        """The mean of the values (by job, along the last axis) in every draw, along the last axis."""
         import numpy as np
 
         sums = np.add.reduceat(values, self._edges, axis=-1)

@@ -1,18 +1,19 @@
-"""What knowing a feature is worth in the outcome of a schedule: by simulating with and without it."""
+"""The worth of knowing a feature, in the outcome of a schedule: simulations with and without it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Node, Tenant
 from dovetail.insight.arms import Arm, shuffles_of, times_of
 from dovetail.insight.features import HISTORY, Features, features_of
-from dovetail.insight.knowing import Knowing, known_times
-from dovetail.insight.learners import MISSING, can_boost
-from dovetail.insight.scene import HISTORY_MEAN, Scene
+from dovetail.insight.learners import BOOSTED, MISSING, can_boost, learned, matrix, one_thread
+from dovetail.insight.scene import HISTORY_MEAN, Scene, completion_times, opened
 from dovetail.insight.shapley import Coalition, coalitions
-from dovetail.insight.stretch import busiest
+from dovetail.insight.stretch import Stretch, busiest
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.insight.worth import (
     AS_IT_IS,
@@ -32,12 +33,16 @@ from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
 from dovetail.text.counting import counted
 
+if TYPE_CHECKING:
+    import numpy as np
+
+
 __all__ = ["DecisionWorth", "MeanJct", "Noise", "Shuffled", "Worth", "decision"]
 
-# Least attained service in steps that double. LAS itself looks again at every quantum: too slow.
+# Least attained service with levels that double. LAS itself decides at every quantum: too slow.
 UNAWARE = "tiresias:queues=10"
 _MOST_GROUPS, _MOST_GROUPS_QUICK = 7, 4
-_JOB_RUNS, _JOB_RUNS_QUICK = 1_200_000, 120_000  # jobs times simulations, in all
+_JOB_RUNS, _JOB_RUNS_QUICK = 1_200_000, 120_000  # jobs times simulations
 _DRAWS, _DRAWS_QUICK = 3, 1
 
 
@@ -56,9 +61,9 @@ def decision(
     map: Map = map,
     progress: Progress | None = None,
 ) -> DecisionWorth:
-    """`groups`: those of `features_of(arrivals)` to value, the first seven of all if not given.
-    The busiest stretch of `jobs` is simulated, and the predictor learns from all that ended before;
-    not given, they are as many as the time of a run allows."""
+    """`groups`: the groups of `features_of(arrivals)` to value, by default the first seven. The
+    busiest stretch of `jobs` jobs is simulated, and the predictor learns from all jobs that ended
+    before it; by default as many jobs as the time of a run allows."""
     features = features_of(arrivals) if features is None else features
     chosen, notes = _chosen(features, groups, quick)
     obstacle = _obstacle(arrivals, nodes, policy)
@@ -101,7 +106,7 @@ def _columns(features: Features, groups: Coalition) -> tuple[str, ...]:
 def _arms(
     scene: Scene, packed: bytes, policy: str, unaware: str, draws: int, seed: int
 ) -> dict[ArmKey, Arm]:
-    """By what it is, its value and its draw; every draw has the same errors at every sigma."""
+    """By kind, value and draw; every draw has the same errors at every sigma."""
     arms: dict[ArmKey, Arm] = {
         (FIFO, "", 0): Arm(packed, FIFO),
         (unaware, "", 0): Arm(packed, unaware),
@@ -131,7 +136,7 @@ def _obstacle(arrivals: Sequence[Arrival], nodes: Sequence[Node], policy: str) -
 def _chosen(
     features: Features, groups: Sequence[str] | None, quick: bool
 ) -> tuple[tuple[str, ...], list[str]]:
-    """The groups to value, and what is said of the others."""
+    """The groups to value, and a line about the others."""
     there = features.known_before_start()
     asked = tuple(there if groups is None else dict.fromkeys(groups))
     notes = [
@@ -143,3 +148,70 @@ def _chosen(
     most = _MOST_GROUPS_QUICK if quick else _MOST_GROUPS
     notes += [f"the worth of {group}: only {most} groups at a time" for group in asked[most:]]
     return asked[:most], notes
+
+
+_FEWEST_TO_LEARN, _MOST_TO_LEARN = 30, 15_000
+_LESSONS, _LESSONS_QUICK = 4, 2  # how often it is trained again while jobs arrive
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """`names` are the columns known of each job."""
+
+    features: Features
+    stretch: Stretch
+    scene: bytes
+    policy: str
+    names: tuple[str, ...]
+    quick: bool
+
+
+def known_times(own: Knowing) -> np.ndarray:
+    """Completion times by job."""
+    return completion_times(opened(own.scene), own.policy, beliefs(own))
+
+
+def beliefs(own: Knowing) -> np.ndarray:
+    """Durations predicted from these columns, never from a job that had not ended. Without any
+    column it is one figure for all jobs, which changes only when the predictor is trained again."""
+    import numpy as np
+
+    features, stretch = own.features, own.stretch
+    ended = features.submitted + features.duration
+    believed = np.full(len(stretch.rows), _typical(features, ended, stretch.begins))
+    places = np.arange(len(stretch.rows))
+    with one_thread():
+        for lesson in np.array_split(places, _LESSONS_QUICK if own.quick else _LESSONS):
+            if len(lesson):
+                _learn(own, ended, lesson, believed)
+    return left_after(believed, stretch.done_s)
+
+
+def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.ndarray) -> None:
+    """Train on all jobs that had ended when the lesson's first job came, and predict the lesson."""
+    import numpy as np
+
+    features, rows = own.features, own.stretch.rows[lesson]
+    now = max(float(features.submitted[rows[0]]), own.stretch.begins)
+    past = np.flatnonzero(ended <= now)[-_MOST_TO_LEARN:]
+    if len(past) >= _FEWEST_TO_LEARN:
+        model = learned(BOOSTED, features, own.names, past, own.quick)
+        guess = model.predict(matrix(features, own.names, rows))
+        # Whole seconds: the last digits of a float are no reason to put one job before another.
+        believed[lesson] = np.maximum(np.round(np.expm1(guess)), 1.0)
+
+
+def left_after(whole: np.ndarray, done_s: np.ndarray) -> np.ndarray:
+    """The remaining duration believed: a job that has outlived its prediction lasts as long again."""
+    import numpy as np
+
+    left: np.ndarray = np.where(whole > done_s, whole - done_s, done_s)
+    return left
+
+
+def _typical(features: Features, ended: np.ndarray, now: float) -> float:
+    """One figure for all jobs: the median of the durations that had ended when the first one came."""
+    import numpy as np
+
+    past = features.duration[ended <= now]
+    return float(np.median(past)) if len(past) else 3600.0

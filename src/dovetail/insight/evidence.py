@@ -1,4 +1,4 @@
-"""What a trace and a cluster tell of each item of the catalogue: present, derivable or missing."""
+"""The evidence in a trace and a cluster for each item of the catalogue: present, derivable, missing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ NOT_HERE: Found = (MISSING, "")
 
 
 def evidence(trace: Trace, nodes: Sequence[Node], tenants: int = 0) -> Mapping[str, Found]:
-    """By id of the item, for those of which anything could be known from what is read of a trace.
-    `tenants`: how many have a quota."""
+    """By item id, for items of which a trace can tell anything. `tenants`: how many have a quota."""
     jobs = [arrival.job for arrival in trace.arrivals]
     return {**_of_jobs(trace, jobs), **_of_cluster(trace, jobs, nodes, tenants), **_of_time(trace)}
 
@@ -99,7 +98,7 @@ def _of_time(trace: Trace) -> Mapping[str, Found]:
 
 
 def _told(things: Sequence[Any], what: Callable[[Any], object], noun: str) -> Found:
-    """Present if any of them tells it, with how many do and how many values there are."""
+    """Present if any job has the value, with the number of jobs and of distinct values."""
     values = [value for value in map(what, things) if value]
     if not values:
         return NOT_HERE
@@ -139,7 +138,7 @@ def _groups(jobs: Sequence[Job], arrivals: Sequence[Arrival]) -> Found:
 
 
 def _alike(arrivals: Sequence[Arrival]) -> Iterator[bool]:
-    """Of each job but the first: same owner, name and size as the one before, within 10 s."""
+    """For each job but the first: same owner, name and size as the one before, within 10 s?"""
     before = arrivals[0]
     for arrival in arrivals[1:]:
         near = arrival.at - before.at <= 10.0

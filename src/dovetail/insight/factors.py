@@ -1,4 +1,4 @@
-"""Which property of a workload or cluster moves what a policy gains over FIFO, on made-up traces."""
+"""Which property of a workload or cluster moves the gain of a policy over FIFO, on synthetic traces."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = [
     "factors",
 ]
 
-# In a whole measurement, and in a quick one.
-_JOBS = (250, 150)  # of a made-up trace
-_WORLDS = (2, 1)  # made-up traces at every point
+# In a full measurement, and in a quick one.
+_JOBS = (250, 150)  # of a synthetic trace
+_WORLDS = (2, 1)  # synthetic traces at every point
 _FLIP_WORLDS = (10, 10)  # and along each factor
 _FLIP_AT = (0.0, 0.5, 1.0)
 _QUICK_TRAJECTORIES, _QUICK_SAMPLES = 6, 32
@@ -53,7 +53,7 @@ class Screened:
     low: float  # 95 % interval of mu_star, over the trajectories
     high: float
     mu: float  # with its sign: below 0, more of the factor means more gain
-    sigma: float  # large against mu_star: it depends on the other factors, or is curved
+    sigma: float  # large relative to mu_star: the effect depends on other factors, or is not linear
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class SobolIndex:
     first: float  # alone
     first_low: float
     first_high: float
-    total: float  # with all it does together with others
+    total: float  # including all interactions with other factors
     total_low: float
     total_high: float
 
 
 @dataclass(frozen=True)
 class Leaders:
-    """The factors that may move the gain most, most likely first; one alone: beyond chance."""
+    """The factors that may move the gain most, most likely first; a single one: beyond chance."""
 
     method: str
     policy: str  # "": over all policies
@@ -89,16 +89,16 @@ class Flip:
     gains: tuple[
         tuple[float, ...], ...
     ]  # at each, by policy: log(JCT / JCT of FIFO), lower is better
-    tau: float  # Kendall's, between the first and the last ranking; 1: the same, -1: turned round
+    tau: float  # Kendall's, between the first and the last ranking; 1: the same order, -1: reversed
     best_changes: bool
     sure: bool  # each best policy beats the other one at its own end, by a paired 95 % interval
 
 
 @dataclass(frozen=True)
 class Factors:
-    policies: tuple[str, ...]  # in the order of Flip.gains; FIFO is the measure of all
+    policies: tuple[str, ...]  # in the order of Flip.gains; FIFO is the reference
     factors: tuple[Factor, ...]
-    jobs: int  # of every made-up trace
+    jobs: int  # of every synthetic trace
     runs: int  # simulations made
     morris: tuple[Screened, ...]
     sobol: tuple[SobolIndex, ...]
@@ -107,7 +107,7 @@ class Factors:
     leaders: tuple[Leaders, ...] = ()
 
     def leading(self, method: str, policy: str = EVERYBODY) -> tuple[str, ...]:
-        """Nobody: it was not measured."""
+        """The leaders; empty if they were not measured."""
         known = (own for own in self.leaders if (own.method, own.policy) == (method, policy))
         return next((own.factors for own in known), ())
 
@@ -123,8 +123,8 @@ def factors(
     map: Map = map,
     progress: Progress | None = None,
 ) -> Factors:
-    """Every policy and FIFO meet the same made-up worlds, in which `box` is turned. `samples`: a
-    power of 2. A quick look takes fewer of all, and its intervals are as wide as that makes them."""
+    """Every policy and FIFO run in the same synthetic worlds, in which the factors of `box` vary.
+    `samples`: a power of 2. A quick measurement has fewer samples and wider intervals."""
     tried = tuple(dict.fromkeys(policy for policy in policies if policy != FIFO))
     for policy in tried:
         find(policy.partition(":")[0])
@@ -155,7 +155,7 @@ def factors(
 
 @dataclass(frozen=True)
 class _Field:
-    """The box of factors, and what is found at its points."""
+    """The box of factors, and the gains at its points."""
 
     factors: tuple[Factor, ...]
     policies: tuple[str, ...]
@@ -164,7 +164,7 @@ class _Field:
     crew: Crew
 
     def gains(self, points: np.ndarray, worlds: int) -> np.ndarray:
-        """In the shape of the points, but for the last axis: by world and policy."""
+        """In the shape of the points, except for the last axis: by world and policy."""
         import numpy as np
 
         k = points.shape[-1]
@@ -196,7 +196,7 @@ Row = TypeVar("Row", Screened, SobolIndex)
 
 @dataclass(frozen=True)
 class _Told(Generic[Row]):
-    """What one method says, and the redrawn samples that it rests on, by policy."""
+    """The result of one method, and the resampled values behind it, by policy."""
 
     rows: list[Row]
     draws: dict[str, np.ndarray]  # factor, draw
@@ -262,7 +262,7 @@ def _leaders(field: _Field, method: str, draws: Mapping[str, np.ndarray]) -> Ite
 
 
 def _lines(k: int) -> np.ndarray:
-    """By factor: along its range, all others in the middle."""
+    """By factor: points along its range, all others in the middle."""
     import numpy as np
 
     lines: np.ndarray = np.full((k, len(_FLIP_AT), k), 0.5)
@@ -297,7 +297,7 @@ def _flips(field: _Field, found: np.ndarray) -> list[Flip]:
 
 
 def _beats(by_world: np.ndarray, one: int, other: int) -> bool:
-    """Is its completion time the shorter one, by a paired interval over the worlds?"""
+    """Is its completion time shorter, by a paired interval over the worlds?"""
     import numpy as np
 
     gap = by_world[:, one] - by_world[:, other]
@@ -308,11 +308,11 @@ def _beats(by_world: np.ndarray, one: int, other: int) -> bool:
 
 
 def kendall(one: np.ndarray, other: np.ndarray) -> float:
-    """Pairs in the same order less pairs in the opposite one, over all pairs."""
+    """Pairs in the same order less pairs in the opposite order, over all pairs."""
     pairs = list(combinations(range(len(one)), 2))
     agree = [_sign(one[i] - one[j]) * _sign(other[i] - other[j]) for i, j in pairs]
     return sum(agree) / len(pairs)
 
 
 def _sign(number: float) -> int:
-    return int(number > 0) - int(number < 0)  # numpy's truths cannot be subtracted
+    return int(number > 0) - int(number < 0)  # numpy booleans cannot be subtracted

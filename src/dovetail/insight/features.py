@@ -1,4 +1,4 @@
-"""What is known of each job of a trace, as a table: columns, their groups and when they are known."""
+"""The features of each job of a trace as a table: columns, their groups, and when each is known."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ if TYPE_CHECKING:
 
 SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
 
-PROFILE_S, RUN_S = 300.0, 3600.0  # what five minutes of profiling, and an hour of running, tell
+# known after five minutes of profiling, and after an hour of running
+PROFILE_S, RUN_S = 300.0, 3600.0
 _DAY_S = 86_400.0
-_MOST_CODES = 250  # of a column of text; rarer values are one: boosting bins into 255
+_MOST_CODES = 250  # of a text column; rarer values share one code: boosting bins into 255
 
 
 @dataclass(frozen=True)
 class Features:
-    """Rows are jobs by time of submission. A column of text is kept as codes, missing as NaN."""
+    """Rows are jobs by time of submission. A text column is stored as codes, missing as NaN."""
 
     names: tuple[str, ...]  # of the columns that vary
-    groups: Mapping[str, tuple[str, ...]]  # columns that say the same thing: user, size, …
-    levels: Mapping[str, str]  # of each column: when it is known, one of LEVELS
+    groups: Mapping[str, tuple[str, ...]]  # columns that express the same thing: user, size, …
+    levels: Mapping[str, str]  # by column: when it is known, one of LEVELS
     categorical: frozenset[str]
     columns: Mapping[str, np.ndarray]
     submitted: np.ndarray
     duration: np.ndarray
     gpus: np.ndarray
-    left_out: Mapping[str, str]  # groups that say nothing here, and why
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what the codes stand for
+    left_out: Mapping[str, str]  # groups without information here, and why
+    # the texts behind the codes
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def upto(self, level: str) -> tuple[str, ...]:
-        """The columns known by then."""
+        """The columns known at that level."""
         known = LEVELS[: LEVELS.index(level) + 1]
         return tuple(name for name in self.names if self.levels[name] in known)
 
     def known_before_start(self) -> tuple[str, ...]:
-        """The groups that have something to say before the job runs."""
+        """The groups with information that is known before the job runs."""
         known = set(self.upto(HISTORY))
         return tuple(group for group, names in self.groups.items() if known & set(names))
 
 
 @dataclass(frozen=True)
 class _Text:
-    """Something that is named, and of which the jobs that finished before tell."""
+    """A named property, of which jobs that finished before give a history."""
 
     group: str
     of: Callable[[Job], str]
@@ -105,9 +107,9 @@ _ABSENT = {
 
 
 def features_of(arrivals: Sequence[Arrival]) -> Features:
-    """Of every job what the trace has, and of the past what had ended when it was submitted.
+    """The features of every job, with the history of jobs that had ended when it was submitted.
 
-    A trace does not say how long jobs waited, so they count as ended after their duration.
+    A trace does not record waiting times, so jobs count as ended after their duration.
     """
     import numpy as np
 
@@ -204,7 +206,7 @@ def _add_past(
 
 
 def _add_calendar(table: _Table, submitted: np.ndarray) -> None:
-    """Hours and days that come only once would be another word for the time that passes."""
+    """Hours and days that occur only once would only be another name for elapsed time."""
     table.leave_out("calendar", _ABSENT["calendar"])
     span = float(submitted[-1] - submitted[0]) if len(submitted) else 0.0
     if span >= 2 * _DAY_S:
@@ -222,7 +224,7 @@ def _identities(values: Iterable[str]) -> np.ndarray:
 
 
 def _coded(values: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The most frequent values by number, all rarer ones as one more, none as NaN; and their names."""
+    """The most frequent values as codes, all rarer ones as one more code, none as NaN; and the texts."""
     from collections import Counter
 
     import numpy as np

@@ -1,4 +1,4 @@
-"""Models that learn log(1 + duration) from columns: boosted trees, and an additive one to be read."""
+"""Models that learn log(1 + duration) from columns: boosted trees, and an interpretable additive one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOOSTED, ADDITIVE, GROUP_MEAN = "boosted", "additive", "group mean"
 MISSING = (
     "what boosted trees predict: scikit-learn is not installed; pip install 'dovetail[predict]'"
 )
-# In a whole measurement, and in a quick one.
+# In a full measurement, and in a quick one.
 _MOST_ROWS = (30_000, 10_000)  # to learn from, the newest
 _TREES, _LEAVES, _RATE = (100, 50), (31, 15), (0.05, 0.1)
 
@@ -30,7 +30,7 @@ def matrix(features: Features, names: Sequence[str], rows: np.ndarray) -> np.nda
     import numpy as np
 
     if not names:
-        return np.zeros((len(rows), 1))  # nothing known: one column that says nothing
+        return np.zeros((len(rows), 1))  # no feature known: one constant column
     known: np.ndarray = np.column_stack([features.columns[name][rows] for name in names])
     return known
 
@@ -38,7 +38,7 @@ def matrix(features: Features, names: Sequence[str], rows: np.ndarray) -> np.nda
 def learned(
     model: str, features: Features, names: Sequence[str], rows: np.ndarray, quick: bool
 ) -> Any:
-    """The model, having learnt from those rows. The same input gives the same model."""
+    """The model trained on those rows. The same input gives the same model."""
     import numpy as np
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -59,7 +59,7 @@ def learned(
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Tasks already keep every core busy; threads of their own would only fight."""
+    """The tasks already keep every core busy; more threads would only compete."""
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(1)
@@ -67,7 +67,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 def group_mean(features: Features, rows: np.ndarray) -> np.ndarray:
-    """What jobs of the same name took before, else of the same user, tenant, size, else all."""
+    """The mean of jobs of the same name before, else of the same user, tenant, size, else all."""
     import numpy as np
 
     best = np.full(len(rows), np.nan)

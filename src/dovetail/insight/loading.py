@@ -1,4 +1,4 @@
-"""The load that jobs put on a cluster, over time."""
+"""The load of a trace on a cluster, over time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Loaded:
     bin_s: Seconds
     gpus: tuple[float, ...]  # the mean in each bin
     cluster_gpus: int
-    overall: float  # as a part of the cluster
-    above: float  # part of the time in which more is wanted than there is
+    overall: float  # as a share of the cluster
+    above: float  # share of the time in which more is wanted than there is
 
 
 def fitting(arrivals: Sequence[Arrival], cluster_gpus: int) -> list[Arrival]:
-    """Those that the cluster could run if it were empty, as far as its number of GPUs tells."""
+    """The jobs that the empty cluster could run, as far as its number of GPUs tells."""
     return [arrival for arrival in arrivals if arrival.job.gpus <= cluster_gpus]
 
 
 def too_large(arrivals: Sequence[Arrival], cluster_gpus: int) -> Iterator[str]:
-    """What is said of the others."""
+    """A line about the other jobs."""
     others = [arrival for arrival in arrivals if arrival.job.gpus > cluster_gpus]
     if others:
         hours = sum(map(gpu_seconds, others)) / HOUR_S
@@ -43,8 +43,8 @@ def too_large(arrivals: Sequence[Arrival], cluster_gpus: int) -> Iterator[str]:
 
 
 def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
-    """Of the jobs that can run here, between the first and the last submission: what runs on after
-    it says nothing of the load."""
+    """The load of the jobs that can run here, between the first and the last submission: later
+    running time says nothing about the load."""
     arrivals = fitting(arrivals, cluster_gpus)
     if not arrivals:
         return None
@@ -56,8 +56,8 @@ def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
         return None
     bins = int(min(MOST_BINS, max(1, (last - first) // HOUR_S)))
     edges = np.linspace(first, last, bins + 1)
-    held = _held_until(edges, starts, gpus) - _held_until(edges, starts + works, gpus)
-    means = np.maximum(np.diff(held) * bins / (last - first), 0.0)
+    used = _used_until(edges, starts, gpus) - _used_until(edges, starts + works, gpus)
+    means = np.maximum(np.diff(used) * bins / (last - first), 0.0)
     return Loaded(
         bin_s=(last - first) / bins,
         gpus=tuple(float(f"{mean:.5g}") for mean in means),
@@ -67,7 +67,7 @@ def loaded(arrivals: Sequence[Arrival], cluster_gpus: int) -> Loaded | None:
     )
 
 
-def _held_until(edges: np.ndarray, times: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+def _used_until(edges: np.ndarray, times: np.ndarray, gpus: np.ndarray) -> np.ndarray:
     """For each edge, GPUs times the seconds since each earlier time, summed."""
     order = np.argsort(times, kind="stable")
     times, gpus = times[order], gpus[order]

@@ -1,4 +1,4 @@
-"""Worlds made to measure: a small cluster and a trace, from a few properties that can be turned."""
+"""Synthetic worlds: a small cluster and a trace, made from a few properties that vary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIFO = "fifo"
 
 @dataclass(frozen=True)
 class Factor:
-    """One property and the range it is turned through."""
+    """One property and the range in which it varies."""
 
     name: str
     unit: str
@@ -37,7 +37,7 @@ class Factor:
     logarithmic: bool = False
 
     def at(self, part: float) -> float:
-        """The value so far along the range, from 0 to 1."""
+        """The value at this part of the range, from 0 to 1."""
         if self.logarithmic:
             return exp(log(self.low) + part * (log(self.high) - log(self.low)))
         return self.low + part * (self.high - self.low)
@@ -56,7 +56,7 @@ FACTORS = (
 
 @dataclass(frozen=True)
 class FactorDesign:
-    """Points in the box of factors, and who is tried at each of them, in how many worlds."""
+    """Points in the box of factors, and the policies and number of worlds tried at each."""
 
     factors: tuple[Factor, ...]
     points: np.ndarray
@@ -66,7 +66,7 @@ class FactorDesign:
 
 
 def gains(look: FactorDesign) -> np.ndarray:
-    """By point, world and policy: log(mean completion time / that of FIFO). NaN: it got nowhere."""
+    """By point, world and policy: log(mean completion time / that of FIFO). NaN: no job finished."""
     import numpy as np
 
     found = np.empty((len(look.points), len(look.seeds), len(look.policies)))
@@ -99,7 +99,7 @@ def world(values: Mapping[str, float], jobs: int, seed: int) -> Scene:
     """Properties that are not given are as in most traces: Poisson, one kind of GPU, free restarts."""
     slow = round(values.get(KINDS, 0.0) * _NODES)
     several = values.get(GANGS, 0.3)
-    # Load is asked of what the GPUs really do, so that slow ones are not just another load.
+    # The load counts real speeds, so that slow GPUs are not just another load.
     power = (_NODES - slow + _SLOW_SPEED * slow) / _NODES
     recipe = Recipe(
         jobs=jobs,
@@ -117,7 +117,7 @@ def world(values: Mapping[str, float], jobs: int, seed: int) -> Scene:
 
 
 def _costing(arrivals: Sequence[Arrival], seconds: float) -> Sequence[Arrival]:
-    """Half of the cost is to save, half to restore."""
+    """Half of the cost is for saving, half for restoring."""
     if not seconds:
         return arrivals
     cost = Interruption(seconds / 2, seconds / 2)

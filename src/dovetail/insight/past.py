@@ -1,4 +1,4 @@
-"""What the jobs that had ended by then said about the next one, column by column."""
+"""The history of a job: columns computed from jobs that had ended when it was submitted."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WEIGHT = 0.2  # of the newest; a mean over everything would mark the date, not 
 def past_of(
     keys: np.ndarray, submitted: np.ndarray, duration: np.ndarray
 ) -> Mapping[str, np.ndarray]:
-    """Of jobs with the same key: the mean log duration of those that ended before, the newest
-    weighing most, and the log of the time since the last one was submitted. NaN: none yet."""
+    """Over jobs with the same key: the mean log duration of those that ended before, the newest
+    weighing most, and the log of the time since the last submission. NaN: none yet."""
     import numpy as np
 
     recent: dict[float, float] = {}

@@ -1,4 +1,4 @@
-"""A trace cut into periods, each predicted from what had ended before it; and intervals over them."""
+"""A trace split into periods, each predicted from jobs that ended before it; intervals over periods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dovetail.insight.features import Features
 if TYPE_CHECKING:
     import numpy as np
 
-_LENGTHS_S = (604_800.0, 86_400.0, 21_600.0, 3600.0)  # a week, or what gives enough of them
+# a week, or the longest of which there are enough
+_LENGTHS_S = (604_800.0, 86_400.0, 21_600.0, 3600.0)
 _FEWEST_PERIODS = 4
 _MOST_PERIODS, _MOST_PERIODS_QUICK = 12, 6
 _FEWEST_TO_LEARN, _FEWEST_TO_TEST = 30, 10
@@ -27,13 +28,13 @@ class Period:
 
 
 def period_length(features: Features) -> float:
-    """A week; in a short trace a day, six hours, an hour, or an eighth of it all."""
+    """A week; in a short trace a day, six hours, an hour, or an eighth of the trace."""
     span = _span(features)
     return next((s for s in _LENGTHS_S if span >= _FEWEST_PERIODS * s), span / 8)
 
 
 def periods_of(features: Features, quick: bool = False) -> list[Period]:
-    """Those with enough to learn from and to test; of many, the last."""
+    """The periods with enough jobs to learn from and to test on; of many, the last ones."""
     import numpy as np
 
     length = period_length(features)
@@ -61,7 +62,7 @@ def interval(
     weights: Sequence[float] | np.ndarray | None,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The 95 % interval of the (weighted) mean of blocks, by drawing as many again."""
+    """The 95 % interval of the (weighted) mean of blocks, by the bootstrap."""
     import numpy as np
 
     means = redrawn(np.asarray(values, float), weights, seed)
@@ -82,8 +83,8 @@ def redrawn(
 
 
 class Pairs:
-    """Pairs of jobs with different durations: all of few jobs, a sample of many. The same pairs
-    judge every prediction, so that differences are not differences of the sample."""
+    """Pairs of jobs with different durations: all pairs of few jobs, a sample of many. The same
+    pairs judge every prediction, so that differences are not sampling noise."""
 
     def __init__(self, truth: np.ndarray, seed: int, most: int = 100_000) -> None:
         import numpy as np
@@ -97,7 +98,7 @@ class Pairs:
         self._sign = np.sign(truth[self._one] - truth[self._two])
 
     def accuracy(self, predicted: np.ndarray) -> float:
-        """The part in the right order; equal predictions are half right. Kendall's tau is 2 x - 1."""
+        """The share of pairs in the right order; ties count half. Kendall's tau is 2 x - 1."""
         import numpy as np
 
         if not len(self._one):

@@ -1,4 +1,4 @@
-"""What predicts how long a job runs: rolling over time, by groups of features, by what is known."""
+"""What predicts durations: rolling over time, by groups of features, by when features are known."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ from dataclasses import dataclass
 
 from dovetail.insight.features import HISTORY, LEVELS, Features
 from dovetail.insight.learners import ADDITIVE, BOOSTED, GROUP_MEAN, MISSING, can_boost
+from dovetail.insight.period_tasks import Errors, PeriodResult, Round, dropped_in, measured_in
 from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
-from dovetail.insight.rolling import Errors, PeriodResult, Round, dropped_in, measured_in
 from dovetail.insight.shapes import FeatureShape, shapes_of
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.text.counting import counted
 
-_JOINED = ("user", "name")  # each tells of the other: shuffled alone, one hides behind the other
+# each carries the other's information: shuffled alone, neither shows its worth
+_JOINED = ("user", "name")
 _AS_ONE = " and ".join(_JOINED)
 _MOST_DROPPED = 8
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well one model predicts, knowing what is known at one level, over all test periods."""
+    """The quality of one model with the features known at one level, over all test periods."""
 
     model: str  # "group mean", "boosted", "additive"
     level: str  # everything known up to then: "submit", "history", "profile", "run"
     periods: int  # weeks (or shorter periods, see Predictive.period_s) predicted from their past
     jobs: int
     mae_log: float  # mean absolute error of log(1 + seconds)
-    mape: float  # mean absolute error as a part of the true duration, of jobs of a second or more
-    mdape: float  # the same, median: what is typical
+    mape: float  # mean absolute error relative to the true duration, of jobs of a second or more
+    mdape: float  # the same, median
     order_accuracy: (
         float  # part of the pairs of jobs that it puts in the right order; 0.5 is chance
     )
     low: float  # 95 % interval of the order accuracy, over the periods
     high: float
     by_period: tuple[float, ...]  # the order accuracy of each period
-    side: float  # part of the jobs rightly called longer, or not, than the median of the past
+    side: float  # share of the jobs rightly called longer, or not, than the median of the past
 
 
 @dataclass(frozen=True)
 class Importance:
-    """What is lost when a group of features says nothing, with a 95 % interval."""
+    """The loss when a group of features carries no information, with a 95 % interval."""
 
     group: str
     mean: float  # rise of the mean absolute error of log(1 + seconds)
     low: float
     high: float
-    share: float  # of the rises of all groups together, none below 0
+    share: float  # of the rises of all groups together, each at least 0
     order_mean: float  # loss of order accuracy
     order_low: float
     order_high: float
@@ -55,10 +56,11 @@ class Importance:
 @dataclass(frozen=True)
 class Predictive:
     period_s: float  # length of the periods that the trace was split into
-    scores: tuple[Score, ...]  # of every model, with all that is known before the start
+    scores: tuple[Score, ...]  # of every model, with all features known before the start
     by_level: tuple[Score, ...]  # of the boosted model, as more becomes known
-    importance: tuple[Importance, ...]  # by permutation: the one to rank by
-    dropped: tuple[Importance, ...]  # by training again without: what the others cannot replace
+    importance: tuple[Importance, ...]  # by permutation: the figure to rank by
+    # by training again without the group: information the other groups cannot replace
+    dropped: tuple[Importance, ...]
     shapes: tuple[FeatureShape, ...]
     not_measured: tuple[str, ...]
 
@@ -72,7 +74,7 @@ def predictive(
     map: Map = map,
     progress: Progress | None = None,
 ) -> Predictive:
-    """Every period is predicted by models that learnt only from jobs that had ended before it."""
+    """Every period is predicted by models trained only on jobs that had ended before it."""
     periods = periods_of(features, quick)
     missing = [f"{group} as a predictor: {why}" for group, why in features.left_out.items()]
     obstacle = _obstacle(features, periods)
@@ -157,7 +159,7 @@ def _score(model: str, level: str, trials: Sequence[PeriodResult]) -> Score | No
 def _importance(
     groups: Sequence[str], trials: Sequence[PeriodResult], seed: int
 ) -> list[Importance]:
-    """Blocks drawn again are periods, each with one of its shuffles."""
+    """The resampled blocks are periods, each with one of its shuffles."""
     jobs = [trial.shuffled_jobs for trial in trials]
     found = []
     for number, group in enumerate(groups):
@@ -172,7 +174,7 @@ def _importance(
 def _of_shuffles(
     by_period: Sequence[Sequence[float]], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
-    """Mean and 95 % interval over both chances: which shuffle, and which periods."""
+    """Mean and 95 % interval over both sources of chance: the shuffle, and the periods."""
     import numpy as np
 
     table, weight = np.array(by_period), np.array(jobs, float)
@@ -191,7 +193,7 @@ def _dropped(
     importance: Sequence[Importance],
     seed: int,
 ) -> list[Importance]:
-    """The groups on top, one by one left out of what a model may learn from."""
+    """The top groups, each left out of training in turn."""
     top = [one.group for one in importance[:_MOST_DROPPED]]
     without = crew.each(dropped_in, [(own, tuple(top)) for own in rounds])
     with_all = [trial.errors[BOOSTED, HISTORY] for trial in trials]

@@ -1,6 +1,6 @@
-"""Where to look in a box of factors, and what the looks say: Morris' screening and Sobol's indices.
+"""Points in a box of factors and their evaluation: Morris' screening and Sobol's indices.
 
-Points are rows between 0 and 1. SciPy estimates the Sobol indices and draws the samples again.
+Points are rows between 0 and 1. SciPy estimates the Sobol indices and resamples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LEVELS = 4  # of Morris' grid
 _DRAWS = 999
-_MAY_LEAD = 0.05  # of the redrawn samples
+_MAY_LEAD = 0.05  # of the resamples
 MISSING = (
     "how much of the gain's variance each factor explains: SciPy is not installed; "
     "pip install 'dovetail[predict]'"
@@ -30,14 +30,14 @@ def can_estimate() -> bool:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Each starts anywhere on the grid and moves one factor after the other by a fixed step."""
+    """Each starts at a random point of the grid and moves one factor after the other by a fixed step."""
 
     points: np.ndarray  # trajectory, point, factor
     moved: np.ndarray  # trajectory, step: which factor
     step: float
 
     def effects(self, values: np.ndarray) -> np.ndarray:
-        """By trajectory and factor: the change of the value over that of the factor."""
+        """By trajectory and factor: the change of the value over the change of the factor."""
         import numpy as np
 
         numbers = np.arange(len(self.points))[:, None]
@@ -84,8 +84,8 @@ def saltelli(factors: int, number: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Indices:
-    """By factor, with every redrawn sample along the last axis. No index alone is above the total:
-    where chance put it there, both are what the two estimates say together."""
+    """By factor, with every resample along the last axis. No first index is above its total: where
+    chance put it there, both are replaced by their joint estimate."""
 
     first: np.ndarray
     total: np.ndarray
@@ -94,7 +94,7 @@ class Indices:
 
 
 def indices(values: np.ndarray, seed: int) -> Indices | None:
-    """From values at the points of `saltelli`, blocks along the first axis. None: nothing varies."""
+    """From values at the points of `saltelli`, blocks along the first axis. None: no variance."""
     import numpy as np
     from scipy.stats import bootstrap
 
@@ -131,8 +131,8 @@ def _estimated(values: np.ndarray) -> np.ndarray:
 def _ordered(
     first: np.ndarray, total: np.ndarray, spread: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A factor alone explains no more than with others. Two estimates that say otherwise are both
-    replaced by their mean, the surer one weighing more: the nearest pair that can be."""
+    """A first index is at most the total. Two estimates that contradict this are replaced by their
+    weighted mean, the more precise one weighing more: the nearest possible pair."""
     import numpy as np
 
     weight = 1.0 / np.maximum(spread, 1e-12) ** 2
@@ -142,7 +142,7 @@ def _ordered(
 
 
 def whole_power_of_two(values: np.ndarray) -> np.ndarray:
-    """SciPy's estimator asks for it: columns that are missing are made up by the first ones again."""
+    """SciPy's estimator requires it: missing columns repeat the first ones."""
     import numpy as np
 
     wanted = 1 << (values.shape[1] - 1).bit_length()
@@ -151,8 +151,8 @@ def whole_power_of_two(values: np.ndarray) -> np.ndarray:
 
 
 def leading(names: Sequence[str], draws: np.ndarray) -> tuple[str, ...]:
-    """Who comes first in the redrawn samples (along the last axis), most often first; one name
-    alone: beyond chance."""
+    """The factors that come first in the resamples (along the last axis), most often first; a
+    single name: beyond chance."""
     import numpy as np
 
     often = np.bincount(draws.argmax(axis=0), minlength=len(names)) / draws.shape[-1]

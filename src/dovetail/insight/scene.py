@@ -1,4 +1,4 @@
-"""A small world to try policies in: what becomes of every job under given beliefs."""
+"""A small world to simulate policies in: the completion time of every job under given beliefs."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING
 
 from dovetail.core.loop import run
 from dovetail.core.model import JobId, Node, Seconds, Tenant
 from dovetail.core.state import State
-from dovetail.core.track import Phase, Track
-from dovetail.core.view import ENDS, View
+from dovetail.core.track import Track
 from dovetail.models.speed import by_kind_and_placement
 from dovetail.models.workload import Arrival
 from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, Oracle
+from dovetail.results.finished_jobs import FinishedJobs
 from dovetail.worlds.simulated import SimulatedCluster
 
 if TYPE_CHECKING:
     import numpy as np
 
 BELIEFS, HISTORY_MEAN = "beliefs", "history-mean"  # the predictors that a policy may name here
-_SERVICES = 1000  # quantiles of service are as good as all of it
+_SERVICES = 1000  # so many quantiles of service are as good as all values
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Jobs by time of submission, and the cluster they come to."""
+    """Jobs by time of submission, and the cluster they run on."""
 
     arrivals: Sequence[Arrival]
     nodes: Sequence[Node]
@@ -37,7 +37,7 @@ class Scene:
     kind_speeds: Mapping[str, float] = field(default_factory=dict)
 
     def packed(self) -> bytes:
-        """To be sent with many tasks: made once here, and opened once where they arrive."""
+        """Pickled once, to be sent with many tasks and unpickled once per process."""
         return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
 
 
@@ -50,8 +50,8 @@ def opened(packed: bytes) -> Scene:
 def completion_times(
     scene: Scene, policy: str, beliefs: Sequence[Seconds] | np.ndarray | None = None
 ) -> np.ndarray:
-    """Seconds from submission to end by job, NaN if it did not finish. What the policy may ask of
-    durations are the beliefs, or the truth where none are given."""
+    """Seconds from submission to end by job, NaN if it did not finish. The policy's predictor tells
+    the beliefs, or the truth where none are given."""
     import numpy as np
 
     arrivals = scene.arrivals
@@ -65,33 +65,12 @@ def completion_times(
     )
     speed = by_kind_and_placement(scene.kind_speeds) if scene.kind_speeds else None
     world = SimulatedCluster(scene.nodes, arrivals, tenants=scene.tenants, speed=speed)
-    state, ends = State(), _Ends()
-    state.index(ends)
+    state, stayed_s = State(), dict[JobId, Seconds]()
+
+    def note(track: Track) -> None:
+        stayed_s[track.job.id] = track.ended_at - track.submitted_at
+
+    state.index(FinishedJobs(note))
     run(world, [make(policy, consolidated, knowledge)], state)
-    stayed: np.ndarray = np.array([ends.stayed_s.get(job_id, np.nan) for job_id in ids], float)
+    stayed: np.ndarray = np.array([stayed_s.get(job_id, np.nan) for job_id in ids], float)
     return stayed
-
-
-@final
-class _Ends:
-    """Notes how long each finished job stayed."""
-
-    def __init__(self) -> None:
-        self.watches = ENDS
-        self.stayed_s: Final[dict[JobId, Seconds]] = {}
-
-    def build(self, view: View) -> _Ends:
-        return self
-
-    def waits(self, track: Track) -> None:
-        """Not watched."""
-
-    def runs(self, track: Track) -> None:
-        """Not watched."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
-    def ends(self, track: Track) -> None:
-        if track.phase is Phase.FINISHED:
-            self.stayed_s[track.job.id] = track.ended_at - track.submitted_at

@@ -1,4 +1,4 @@
-"""How one feature alone moves a prediction, read from a model that adds them up."""
+"""The effect of one feature alone on a prediction, read from an additive model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dovetail.insight.features import HISTORY, Features
 from dovetail.insight.learners import ADDITIVE, learned, matrix, one_thread
-from dovetail.insight.rolling import Round
+from dovetail.insight.period_tasks import Round
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,17 +18,17 @@ _SAMPLE = 500
 
 @dataclass(frozen=True)
 class FeatureShape:
-    """How one feature alone moves the prediction, in the additive model: read as a factor."""
+    """The effect of one feature alone on the prediction of the additive model, as a factor."""
 
     feature: str
     group: str
     values: tuple[float | str, ...]
     factors: tuple[float, ...]  # times the typical duration
-    reach: float  # the largest factor over the least: how far it moves predictions at all
+    reach: float  # the largest factor over the least
 
 
 def shapes_of(own: Round) -> list[FeatureShape]:
-    """Of every feature known before the start, learnt from the past of this period."""
+    """For every feature known before the start, learnt from the past of this period."""
     import numpy as np
 
     features, names, past = own.features, own.features.upto(HISTORY), own.period.past
@@ -60,7 +60,7 @@ def _shape(
 
 
 def _values(column: np.ndarray, categorical: bool) -> np.ndarray:
-    """Where to look: the most frequent of few, or evenly spread over many."""
+    """The values to evaluate: the most frequent of few, or evenly spread over many."""
     import numpy as np
 
     there = column[~np.isnan(column)]

@@ -1,4 +1,4 @@
-"""How much each member brings to a coalition, from what every coalition is worth."""
+"""Shapley values: the contribution of each member, from the worth of every coalition."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Coalition: TypeAlias = frozenset[str]
 
 
 def coalitions(members: tuple[str, ...]) -> list[Coalition]:
-    """All of them, the empty one first and the full one last."""
+    """All coalitions, the empty one first and the full one last."""
     sizes = range(len(members) + 1)
     return [frozenset(some) for size in sizes for some in combinations(members, size)]
 
 
 def shapley(members: tuple[str, ...], values: np.ndarray) -> np.ndarray:
-    """By member, from what each of `coalitions(members)` is worth (along the first axis): the sum
+    """By member, from the worth of each of `coalitions(members)` (along the first axis): the sum
     over T without m of |T|! (n - |T| - 1)! / n! times (v(T and m) - v(T)). Differences are taken
-    first, so that who changes nothing gets exactly nothing."""
+    first, so that a member that changes nothing gets exactly 0."""
     import numpy as np
 
     every = coalitions(members)

@@ -1,4 +1,4 @@
-"""The part of a trace that is simulated: its busiest stretch, and who was running when it began."""
+"""The part of a trace that is simulated: its busiest stretch, and the jobs running at its start."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dovetail.models.workload import Arrival
 if TYPE_CHECKING:
     import numpy as np
 
-_PAST = 0.25  # of the trace is kept to learn from
-_PLACES = 50  # where it is looked for
+_PAST = 0.25  # share of the trace that is kept to learn from
+_PLACES = 50  # starts that are tried
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of the features. The first `carried` came before it begins, and are there at once with
-    what is left of them, since an empty cluster would hide that jobs wait. They do not count."""
+    """Rows of the features. The first `carried` were submitted before it begins and start with
+    their remaining work, since an empty cluster would hide that jobs wait. They do not count."""
 
     begins: Seconds
     rows: np.ndarray
     carried: int
-    done_s: np.ndarray  # by row, before it begins
+    done_s: np.ndarray  # by row, work done before it begins
 
     def arrivals(self, trace: Sequence[Arrival]) -> list[Arrival]:
         ordered = sorted(trace, key=attrgetter("at"))
@@ -40,7 +40,8 @@ class Stretch:
 
 
 def busiest(features: Features, jobs: int) -> Stretch:
-    """So many jobs in a row, after the part kept to learn from, that ask for most in their time."""
+    """So many consecutive jobs, after the part kept to learn from, with the highest demand in their
+    time."""
     import numpy as np
 
     number = len(features.duration)

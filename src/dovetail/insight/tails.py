@@ -13,14 +13,14 @@ from dovetail.models.workload import Arrival
 from dovetail.traces.description import gpu_seconds
 
 POINTS = 160
-TAIL = 0.05  # the part of the jobs that the index is taken from
-LEAST = 20  # jobs in that part, or the index says nothing
+TAIL = 0.05  # the share of the jobs that the index is estimated from
+LEAST = 20  # jobs in that share, or there is no index
 
 
 @dataclass(frozen=True, slots=True)
 class TailFit:
-    """`index` is Hill's: P(longer than t) falls as t to the minus that; below 2 the variance, below
-    1 even the mean is not settled by any number of jobs."""
+    """`index` is Hill's: P(longer than t) falls as t to the minus `index`; below 2 the variance,
+    below 1 even the mean is not settled by any number of jobs."""
 
     mean_s: Seconds
     median_s: Seconds
@@ -28,12 +28,12 @@ class TailFit:
     p99_s: Seconds
     longest_s: Seconds
     c2: float  # squared coefficient of variation: 1 is exponential
-    service_c2: float  # the same of GPU-seconds, which is what orders by size see
+    service_c2: float  # the same of GPU-seconds, the size that size-based policies order by
     index: float | None
     index_low: float | None
     index_high: float | None
     why_no_index: str
-    top_percent_share: float  # of all GPU-time, held by the hundredth of the jobs that hold most
+    top_percent_share: float  # of all GPU time, held by the hundredth of the jobs that hold most
     longer_than: tuple[
         tuple[Seconds, float], ...
     ]  # times, and the part of the jobs that run longer
@@ -81,7 +81,7 @@ def _hill(durations: np.ndarray) -> tuple[float | None, float | None, float | No
 
 
 def _longer_than(durations: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """At times evenly spaced by ratio, from the shortest that is above 0 to the longest."""
+    """At logarithmically spaced times, from the shortest above 0 to the longest."""
     positive = durations[durations > 0]
     if not len(positive):
         return ()

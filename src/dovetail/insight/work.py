@@ -1,4 +1,4 @@
-"""Many independent tasks, given to whatever can carry them: this process, others, or other machines."""
+"""Many independent tasks, run by this process, by other processes, or on other machines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ R = TypeVar("R")
 Map: TypeAlias = Callable[
     ..., Iterable[Any]
 ]  # the builtin, or that of a concurrent.futures executor
-Progress: TypeAlias = Callable[[int, int], object]  # hears how many tasks are done, of how many
+# called with the number of tasks done and of all tasks
+Progress: TypeAlias = Callable[[int, int], object]
 
 
 @dataclass
 class Crew:
-    """Tasks are functions of a module and their arguments plain values, so that they can travel."""
+    """Tasks are functions of a module and their arguments plain values, so that they can be pickled."""
 
     map: Map
     progress: Progress | None
-    planned: int  # tasks in all, over every call of `each`
+    planned: int  # tasks, over every call of `each`
     done: int = 0
 
     def each(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What the task gives for each, in order."""
+        """The task's result for each argument, in order."""
         results = []
         for result in self.map(task, items):
             results.append(result)

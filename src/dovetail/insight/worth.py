@@ -1,4 +1,4 @@
-"""What simulations on the same jobs say together: outcomes, worths, noise, where it stops paying."""
+"""The joint results of simulations on the same jobs: outcomes, worths, noise, where it stops paying."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dovetail.insight.shapley import coalitions, shapley
 if TYPE_CHECKING:
     import numpy as np
 
-ArmKey: TypeAlias = tuple[str, object, int]  # what it is, with which value, in which draw
+ArmKey: TypeAlias = tuple[str, object, int]  # kind, value, draw
 FIFO, NOTHING, ALL, ORACLE = "fifo", "nothing known", "all known", "oracle"
 AS_IT_IS, NOISY, SHUFFLED = "as it is", "noisy", "shuffled"
 SIGMAS = (0.0, 0.25, 0.5, 1.0, 2.0)
-_SAME = 1e-6  # seconds; less is rounding
+_SAME = 1e-6  # seconds; smaller differences are rounding
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a group of features saves of the mean completion time, with a 95 % interval."""
+    """The part of the mean completion time that a group of features saves, with a 95 % interval."""
 
     group: str
     seconds: float
@@ -33,7 +33,7 @@ class Worth:
 
 @dataclass(frozen=True)
 class MeanJct:
-    """The mean completion time of one way to schedule, with a 95 % interval."""
+    """The mean completion time under one policy, with a 95 % interval."""
 
     name: str
     mean_jct_s: float
@@ -43,7 +43,7 @@ class MeanJct:
 
 @dataclass(frozen=True)
 class Noise:
-    """The truth times a lognormal error: the mean completion time, with a 95 % interval."""
+    """The mean completion time with lognormal errors of the durations, with a 95 % interval."""
 
     sigma: float
     mean_jct_s: float
@@ -53,7 +53,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """One column shuffled over the jobs: the mean completion time over that of the trace as it is."""
+    """One column shuffled over the jobs: the mean completion time relative to the unchanged trace."""
 
     column: str
     ratio: float
@@ -63,12 +63,12 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class DecisionWorth:
-    policy: str  # the one that needs durations
-    unaware: str  # the one that needs none
+    policy: str  # the policy that needs durations
+    unaware: str  # the policy that needs none
     jobs: int  # simulated
     groups: tuple[str, ...]
     outcomes: tuple[MeanJct, ...]  # "fifo", unaware, "nothing known", "all known", "oracle"
-    ablation: tuple[Worth, ...]  # all known, less this group and trained again
+    ablation: tuple[Worth, ...]  # all known, except this group, trained again
     shapley: tuple[Worth, ...]  # they add up to "nothing known" less "all known"
     noise: tuple[Noise, ...]
     stops_paying_at: float | None  # sigma from which the unaware policy is better; None: never seen
@@ -118,7 +118,7 @@ class Measured:
 
     @cached_property
     def _finished(self) -> np.ndarray:
-        """Jobs that finish whatever is done: only those can be compared."""
+        """Jobs that finish in every arm: only those can be compared."""
         import numpy as np
 
         same = [times for (what, _, _), times in self.arms.items() if what != SHUFFLED]
@@ -157,7 +157,7 @@ class Measured:
         return [MeanJct(name, *self._spread(times)) for name, times in rows.items()]
 
     def _ablation(self) -> list[Worth]:
-        """What the mean grows by when one group goes and the others must replace it."""
+        """The rise of the mean when one group is removed and the others must replace it."""
         every = coalitions(self.groups) if len(self.known) else []
         full = frozenset(self.groups)
         rows = []
@@ -167,7 +167,7 @@ class Measured:
         return sorted(rows, key=lambda row: -row.seconds)
 
     def _shapley(self) -> list[Worth]:
-        """Linear in the times, so that they can be taken job by job."""
+        """Linear in the completion times, so it is computed job by job."""
         import numpy as np
 
         if not len(self.known):

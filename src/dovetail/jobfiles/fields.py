@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from dovetail.jobfiles import arrays, quantities, texts
 from dovetail.jobfiles import profiles as timed
+from dovetail.worlds.images import LONGEST_IMAGE
 
 MOST_RETRIES = 1000
 MOST_NODES = 10_000
@@ -35,6 +36,16 @@ Pattern = Annotated[
     _json("string", format="regex", maxLength=texts.LONGEST_PATTERN),
 ]
 Folder = Annotated[str, BeforeValidator(texts.path), _json("string", maxLength=texts.LONGEST_PATH)]
+Image = Annotated[str, BeforeValidator(texts.image), _json("string", maxLength=LONGEST_IMAGE)]
+Volumes = Annotated[
+    dict[str, str],
+    BeforeValidator(texts.volumes),
+    Field(max_length=MOST_IN_A_LIST),
+    _json("object", additionalProperties={"type": "string"}),
+]
+ServiceAccount = Annotated[
+    str, BeforeValidator(texts.service_account), _json("string", maxLength=63)
+]
 Script = Annotated[str, BeforeValidator(texts.script), _json("string", minLength=1)]
 Word = Annotated[str, BeforeValidator(texts.word), WithJsonSchema(_SCALAR)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MOST_WORDS)]

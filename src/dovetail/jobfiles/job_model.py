@@ -152,6 +152,21 @@ class JobSpec(FieldTable):
     workdir: fields.Folder = Field(
         default="", description="Folder it runs in; where it was submitted if nothing is said."
     )
+    image: fields.Image = Field(
+        default="",
+        description="Container image it runs in: with its working folder and its own envs, and "
+        "without the programs and variables of the submitter.",
+        examples=["pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime", "localhost/mine:1"],
+    )
+    volumes: fields.Volumes = Field(
+        default={},
+        description="On Kubernetes: claims of its namespace by the path they are mounted at; "
+        ":ro behind one mounts it read-only.",
+        examples=[{"/data": "datasets:ro", "/saved": "checkpoints"}],
+    )
+    service_account: fields.ServiceAccount = Field(
+        default="", description="On Kubernetes: an account of its namespace; none if left out."
+    )
     envs: fields.Variables = Field(
         default={}, repr=False, description="Environment variables, beside those of the submitter."
     )
@@ -207,7 +222,8 @@ class JobSpec(FieldTable):
     )
     nodes: fields.Nodes = Field(
         default=1,
-        description="Machines: it runs once on each, all or none, and each has what resources ask for.",
+        description="Exactly so many machines: it runs once on each, all or none, and each has what "
+        "resources ask for.",
     )
     retries: fields.Retries = Field(default=0, description="Further attempts after a failure.")
     array: fields.Indices | None = Field(
@@ -280,6 +296,14 @@ class JobSpec(FieldTable):
                 f"elastic: {self.gpus} GPUs are outside its range {self.elastic.min} to "
                 f"{self.elastic.max}",
                 "elastic",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _an_image_is_no_slurm(self) -> Self:
+        if self.image and self.slurm:
+            raise Complaint(
+                "image: a Slurm script runs without one; leave out image or slurm", "image"
             )
         return self
 

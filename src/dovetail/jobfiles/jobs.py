@@ -45,6 +45,7 @@ def job_fields(spec: JobSpec, job_id: str, user: str, now: Seconds) -> dict[str,
         "kinds": tuple([o.kind for o in options if o.gpus == spec.gpus]) or asked.kinds,
         "cpus": (asked.cpus or (0.0 if spec.gpus else 1.0)) * spec.nodes,  # it must use something
         "memory_gb": asked.memory * spec.nodes,
+        "nodes": spec.nodes,  # what runs once runs on one
         "gpu_memory_gb": asked.gpu_memory,
         "user": user,
         "tenant": spec.tenant,

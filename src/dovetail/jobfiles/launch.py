@@ -42,21 +42,22 @@ def argv(spec: JobSpec) -> tuple[str, ...]:
     """The argument vector; of the `scripts` it has the names."""
     main = spec.command
     if spec.run is not None:
-        main = (*interpreter(spec.run), Script("run"), *spec.args)
+        main = (*interpreter(spec.run, spec.image), Script("run"), *spec.args)
     if spec.setup is None:
         return main
-    return (SH, "-c", AFTER_SETUP, "dovetail", shell(), Script("setup"), *main)
+    return (SH, "-c", AFTER_SETUP, "dovetail", shell(spec.image), Script("setup"), *main)
 
 
-def interpreter(script: str) -> tuple[str, ...]:
+def interpreter(script: str, image: str = "") -> tuple[str, ...]:
     """What its first line names, as Linux reads it: a program and one argument. Else the shell."""
     first = script.partition("\n")[0].rstrip("\r")
     named = first.removeprefix("#!").strip() if first.startswith("#!") else ""
-    return tuple(named.split(None, 1)) or (shell(),)
+    return tuple(named.split(None, 1)) or (shell(image),)
 
 
-def shell() -> str:
-    return BASH if os.path.exists(BASH) else SH
+def shell(image: str = "") -> str:
+    """An image need not have more than the simplest."""
+    return BASH if not image and os.path.exists(BASH) else SH
 
 
 def slurm_variables(

@@ -19,6 +19,7 @@ HOURS_FIRST = re.compile(r"(\d{1,9}):(\d{1,9}):(\d{1,9})")
 SIZE = re.compile(r"(\d{1,12})([kmgt]?)b?", re.IGNORECASE)
 UNIT_NAMES = {"": "MiB", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 SIGNAL = re.compile(r"(?:[RB]+:)?(?:SIG)?(\w+)(?:@(\d{1,6}))?", re.IGNORECASE)
+NODES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 SIGNALS_TERM = ("TERM", "15")
 SRUN = re.compile(r"(?:^|[\s;&|(])srun(?=[ \t])")
 NO_LIMIT = ("0", "UNLIMITED", "INFINITE", "-1")
@@ -41,9 +42,10 @@ class SbatchRequest:
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
-        self.gpus: dict[str, tuple[str, int]] = {}  # by option: the kind and the number
+        self.gpus: dict[str, tuple[str, int, SbatchOption]] = {}  # by option: kind and number
         self.cpus_per_task: int | None = None
         self.tasks: dict[str, tuple[int, SbatchOption]] = {}  # by option
+        self.nodes = 0  # 0: it does not say
         self.variables: dict[str, str] = {}  # that Slurm sets for options
         self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
         self.notices: list[str] = []
@@ -58,11 +60,14 @@ def parse_sbatch(
     try:
         for option in options(script, request.notices):
             _take(option, request)
-        _check_tasks(request, script)
-        _check_steps(script)
+        tasks = _tasks_a_node(request, script)
+        if request.nodes <= 1:
+            _check_steps(script)
+        resources = _resources(request, tasks)
     except BadInput as error:
         raise BadInput(f"{source}, {error}" if source else str(error)) from None
-    resources = _resources(request)
+    if request.nodes:
+        request.fields["nodes"] = request.nodes
     envs = {**request.variables, **request.fields.get("envs", {})}
     request.fields |= {
         **({"envs": envs} if envs else {}),
@@ -144,7 +149,7 @@ def _gres(option: SbatchOption, request: SbatchRequest) -> None:
     for own in _given(option).split(","):
         name, *rest = own.removeprefix("gres/").split("(")[0].replace("=", ":").split(":")
         if name == "gpu":
-            request.gpus[option.name] = _kind_and_count(rest)
+            request.gpus[option.name] = (*_kind_and_count(rest), option)
         elif name != "none":
             request.ignored.append(option._replace(value=own))
 
@@ -153,7 +158,7 @@ def _gpus(option: SbatchOption, request: SbatchRequest) -> None:
     asked = _given(option).split(",")
     if len(asked) > 1:
         raise ValueError("a job has GPUs of one kind; name one")
-    request.gpus[option.name] = _kind_and_count(asked[0].split(":"))
+    request.gpus[option.name] = (*_kind_and_count(asked[0].split(":")), option)
 
 
 def _kind_and_count(parts: list[str]) -> tuple[str, int]:
@@ -173,33 +178,49 @@ def _tasks(option: SbatchOption, request: SbatchRequest) -> None:
     request.tasks[option.name] = (max(_count(option), 1), option)
 
 
-def _check_tasks(request: SbatchRequest, script: str) -> None:
-    """The script runs once, and starts its tasks by `srun`. More of them than one node may have would
-    need another."""
+def _tasks_a_node(request: SbatchRequest, script: str) -> int:
+    """The script runs once on each node, and starts its tasks by `srun`."""
     each = request.tasks.get("ntasks-per-node")
-    count, option = request.tasks.get("ntasks") or each or (0, None)
-    if option is None:
-        return
-    if each is not None and count > each[0]:
+    told = request.tasks.get("ntasks") or each
+    if told is not None and each is not None:
+        _take_nodes_for(told[0], each[0], told[1], request)
+    nodes = max(request.nodes, 1)
+    if nodes > 1:
+        request.notices.append(f"--nodes={nodes}: the script is run once on each node")
+    if told is None:
+        return 1
+    count, option = told
+    if nodes == 1 and count > 1 and SRUN.search(script) is None:
+        notice = f"{option}: the script is run once, with room for so many tasks; srun starts them"
+        request.notices.append(notice)
+    a_node = each[0] if each is not None else -(-count // nodes)
+    tasks = str(count if "ntasks" in request.tasks else count * nodes)
+    request.variables |= {
+        "SLURM_NTASKS": tasks,
+        "SLURM_NPROCS": tasks,
+        "SLURM_TASKS_PER_NODE": f"{a_node}(x{nodes})" if nodes > 1 else tasks,
+        **({"SLURM_NTASKS_PER_NODE": str(each[0])} if each is not None else {}),
+    }
+    return min(a_node if nodes > 1 else count, MOST_TASKS)
+
+
+def _take_nodes_for(count: int, each: int, option: SbatchOption, request: SbatchRequest) -> None:
+    """More tasks than one node may have need another."""
+    needed = -(-count // each)
+    if request.nodes and needed > request.nodes:
         raise BadInput(
-            f"line {option.line}: {option}: with {each[0]} a node it needs several machines; "
-            "a job runs on one"
+            f"line {option.line}: {option}: with {each} a node it needs {needed} nodes, and it asks "
+            f"for {request.nodes}"
         )
-    if count > 1 and SRUN.search(script) is None:
-        told = f"{option}: the script is run once, with room for so many tasks; srun starts them"
-        request.notices.append(told)
-    tasks = str(count)
-    request.variables |= {"SLURM_NTASKS": tasks, "SLURM_NPROCS": tasks}
-    request.variables["SLURM_TASKS_PER_NODE"] = tasks
-    if each is not None:
-        request.variables["SLURM_NTASKS_PER_NODE"] = str(each[0])
+    if needed > 1:
+        request.nodes = request.nodes or needed
 
 
 def _check_steps(script: str) -> None:
     """What `srun` would refuse when the job runs, where it can be seen now."""
     if SRUN.search(script) is None:
         return
-    from dovetail.worlds.local.srun import Wrong, check, parse
+    from dovetail.worlds.local.slurm.srun import Wrong, check, parse
 
     for number, line in enumerate(script.split("\n"), 1):
         called = SRUN.search(line)
@@ -213,9 +234,12 @@ def _check_steps(script: str) -> None:
 
 
 def _nodes(option: SbatchOption, request: SbatchRequest) -> None:
-    least = _given(option).split("-")[0]
-    if not least.isdecimal() or int(least[:9]) != 1:
-        raise ValueError("a job runs on one machine; ask for 1 node")
+    match = NODES.fullmatch(_given(option))
+    if match is None or int(match[1]) < 1:
+        raise ValueError("a number of nodes is needed, such as 2")
+    request.nodes = int(match[1])
+    if match[2] is not None and match[2] != match[1]:
+        request.notices.append(f"{option}: it gets {match[1]}, the fewest that it asks for")
 
 
 def _memory(option: SbatchOption, request: SbatchRequest) -> None:
@@ -269,11 +293,9 @@ def _export(option: SbatchOption, request: SbatchRequest) -> None:
         request.notices.append("--export: the job gets all variables of your shell all the same")
 
 
-def _resources(request: SbatchRequest) -> dict[str, Any]:
-    """A script that asks for no GPU gets none, as under Slurm."""
-    told = request.tasks.get("ntasks") or request.tasks.get("ntasks-per-node")
-    tasks = min(told[0] if told else 1, MOST_TASKS)
-    kind, gpus = _all_gpus(request, tasks)
+def _resources(request: SbatchRequest, tasks: int) -> dict[str, Any]:
+    """What each node is to have. A script that asks for no GPU gets none, as under Slurm."""
+    kind, gpus = _gpus_a_node(request, tasks)
     found: dict[str, Any] = {"gpus": gpus}
     if not gpus:
         request.notices.append("it asks for no GPU (--gres, --gpus), so it gets none")
@@ -281,23 +303,34 @@ def _resources(request: SbatchRequest) -> dict[str, Any]:
         found["accelerators"] = kind
     if request.cpus_per_task is not None or request.tasks or not gpus:
         found["cpus"] = max(1, request.cpus_per_task or 1) * tasks
-    if memory := _all_memory(request, gpus, found.get("cpus", 1)):
+    if memory := _memory_a_node(request, gpus, found.get("cpus", 1)):
         found["memory"] = memory
     return found
 
 
-def _all_gpus(request: SbatchRequest, tasks: int) -> tuple[str, int]:
-    """--gpus counts them all; the others are per node, of which there is one, or per task."""
+def _gpus_a_node(request: SbatchRequest, tasks: int) -> tuple[str, int]:
+    """--gpus counts those of all nodes; the others are per node or per task."""
     for name in ("gpus", "gpus-per-node", "gres", "gpus-per-task"):
         if name in request.gpus:
-            kind, count = request.gpus[name]
+            kind, count, option = request.gpus[name]
             if name != "gres":
                 request.variables[f"SLURM_{name.upper().replace('-', '_')}"] = str(count)
+            if name == "gpus":
+                return kind, _evenly(count, request.nodes or 1, option)
             return kind, count * (tasks if name == "gpus-per-task" else 1)
     return "", 0
 
 
-def _all_memory(request: SbatchRequest, gpus: int, cpus: int) -> str:
+def _evenly(count: int, nodes: int, option: SbatchOption) -> int:
+    if count % nodes:
+        raise BadInput(
+            f"line {option.line}: {option}: {nodes} nodes cannot have equally many of {count} GPUs; "
+            f"ask for {-(-count // nodes) * nodes}"
+        )
+    return count // nodes
+
+
+def _memory_a_node(request: SbatchRequest, gpus: int, cpus: int) -> str:
     """--mem=0 asks for all there is: a job that names no amount may use it."""
     name, amount, unit = request.memory
     total = amount * {"mem": 1, "mem-per-cpu": cpus, "mem-per-gpu": gpus}[name]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from dovetail.jobfiles.complaint import Complaint, shown
+from dovetail.worlds.images import image_trouble, is_cluster_name, volume_trouble
 
 LONGEST_NAME = 200
 LONGEST_PATTERN = 1000
@@ -75,6 +76,30 @@ def path(value: object) -> str:
     found = text(value)
     if size(found) > LONGEST_PATH:
         raise ValueError(f"has {size(found):,} bytes; a path has {LONGEST_PATH:,} at most")
+    return found
+
+
+def image(value: object) -> str:
+    found = text(value).strip()
+    if found and (trouble := image_trouble(found)):
+        raise ValueError(trouble)
+    return found
+
+
+def service_account(value: object) -> str:
+    found = text(value).strip()
+    if found and not is_cluster_name(found):
+        raise ValueError("is not the name of a service account, such as trainer")
+    return found
+
+
+def volumes(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise Complaint("volumes: a table of paths and claims is needed, such as {/data: datasets}")
+    found = {str(path): str(claim) for path, claim in value.items()}
+    troubles = (volume_trouble(path, claim) for path, claim in found.items())
+    if trouble := next((own for own in troubles if own), ""):
+        raise Complaint(f"volumes: {trouble}")
     return found
 
 

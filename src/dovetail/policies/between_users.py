@@ -47,11 +47,11 @@ def ahead(
 
 def holding(view: View) -> Callable[[str], float]:
     """How many GPUs a user has now."""
-    held: dict[str, float] = {}
+    in_use: dict[str, float] = {}
     for track in view.running.values():
         who = owner(track.job)
-        held[who] = held.get(who, 0.0) + track.holds
-    return lambda who: held.get(who, 0.0)
+        in_use[who] = in_use.get(who, 0.0) + track.holds
+    return lambda who: in_use.get(who, 0.0)
 
 
 def lineup(view: View) -> Lineup:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import exp, inf, log
-from typing import Final, NamedTuple, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
-from dovetail.core.entries import Action
-from dovetail.core.model import Job, Seconds, Shape
+from dovetail.core.entries import Action, Note
+from dovetail.core.model import WHOLE_GPU, Job, Seconds, Shape
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
@@ -24,11 +24,18 @@ from dovetail.policies.precedence import Ahead, Lineup
 _Row: TypeAlias = tuple[float, int, int, Track]  # priority below 0, sequence, turn, track
 
 
-class Usage(NamedTuple):
-    gpu_s: float  # decayed, as of then
-    as_of: Seconds
-    gpus: float  # held now
-    weight: float
+_Amounts: TypeAlias = tuple[
+    int, int, int
+]  # GPUs, CPUs and GB of memory, in millionths: sums are exact
+_UNIT: Final = 1_000_000
+
+
+def _amounts(gpus: float, job: Job) -> _Amounts:
+    return round(gpus * _UNIT), round(job.cpus * _UNIT), round(job.memory_gb * _UNIT)
+
+
+def _sum(in_use: _Amounts, more: _Amounts, sign: int = 1) -> _Amounts:
+    return in_use[0] + sign * more[0], in_use[1] + sign * more[1], in_use[2] + sign * more[2]
 
 
 def study_of(job: Job) -> str:
@@ -41,12 +48,13 @@ class Account:
     """What one user holds, has used lately, and waits for."""
 
     def __init__(self) -> None:
-        self.weight = 1.0
-        self.gpus = 0.0
-        self.cpus = 0.0
-        self.memory_gb = 0.0
-        self.used = 0.0  # decayed GPU-seconds as of `as_of`
+        self.weight = 1.0  # that of the latest job
+        self.latest = -1  # its sequence
+        self.in_use: _Amounts = (0, 0, 0)
+        self.promised: _Amounts = (0, 0, 0)  # by the decision that is being taken
+        self.used = 0.0  # decayed GPU-seconds as of `as_of`, when what is in use last changed
         self.as_of: Seconds = 0.0
+        self.noted = False  # was this known before there was an account?
         self.lanes: dict[int, dict[str, list[_Row]]] = {}  # by shape, and by study if any
         self.waiting = 0  # jobs
         self.served: dict[str, float] = {}  # by study: behind which sequence it stands
@@ -86,11 +94,13 @@ class Account:
 class Accounts:
     """One account for each user; usage halves every `half_life_s`."""
 
-    def __init__(self, view: View, half_life_s: Seconds) -> None:
+    def __init__(self, view: View, name: str, half_life_s: Seconds) -> None:
         self.watches = WAITS | RUNS | ENDS | SETTLES | RECALLS | PARKS
         self._view: Final = view
-        self._decay: Final = log(2.0) / half_life_s
-        self._holding: dict[int, tuple[float, float, float]] = {}  # by sequence: what a job holds
+        self._key: Final = f"{name}: "  # of what is noted of a user
+        self._decay: Final = log(2.0) / half_life_s if half_life_s else 0.0
+        self._changed: Final[dict[str, Account]] = {}  # by user: to be noted
+        self._holding: dict[int, _Amounts] = {}  # by sequence: what a job holds
         self._lent: list[tuple[Account, _Row]] = []
         self._waits_in: dict[int, tuple[Account, Shape]] = {}  # by sequence
         self.shapes: Final[dict[int, tuple[Shape, int]]] = {}  # by lane: how many wait
@@ -103,12 +113,47 @@ class Accounts:
         if account is None:
             account = self.of[name] = Account()
             account.as_of = self._view.now
-        tenant = self._view.room.tenants.get(job.tenant)
-        account.weight = job.weight * (tenant.weight if tenant is not None else 1.0)
+            self._remember(account, self._view.notes.get(self._key + name))
         return account
 
+    def _remember(self, account: Account, noted: Any) -> None:
+        if noted is not None:
+            account.noted = True
+            account.weight, account.latest, account.served = noted["weight"]
+            account.used, account.as_of = noted.get("used", (0.0, self._view.now))
+
+    def _noted(self, account: Account, served: dict[str, float], holds: bool) -> dict[str, Any]:
+        """What must be known of the user after a restart; usage as of the last change."""
+        open_ones = {study: at for study, at in served.items() if study in self._view.groups}
+        found: dict[str, Any] = {"weight": [account.weight, account.latest, open_ones]}
+        if self._decay:
+            had = holds or account.used > 0
+            found["used"] = [account.used, account.as_of] if had else [0.0, 0.0]
+        return found
+
+    def notes(self, promised: Mapping[str, dict[str, float]]) -> list[Action]:
+        """`promised`: users whose jobs are started now, and where their studies stand afterwards."""
+        found: list[Action] = []
+        for name in sorted({*self._changed, *promised}):
+            account = self.of[name]
+            if name in promised:
+                self.bring_up_to_date(account)
+            holds = name in promised or any(account.in_use)
+            value = self._noted(account, promised.get(name, account.served), holds)
+            if self._view.notes.get(self._key + name) == value:
+                self._changed.pop(name, None)
+            else:
+                found.append(Note(self._key + name, value))
+        return found
+
     def waits(self, track: Track) -> None:
-        account = self.account(track.job)
+        job = track.job
+        account = self.account(job)
+        if track.sequence > account.latest:
+            tenant = self._view.room.tenants.get(job.tenant)
+            account.weight = job.weight * (tenant.weight if tenant is not None else 1.0)
+            account.latest = track.sequence
+            self._changed[owner(job)] = account
         self._release(account, track)
         self._leave(track)
         account.add((-track.job.priority, track.sequence, track.turn, track))
@@ -132,13 +177,16 @@ class Accounts:
 
     def runs(self, track: Track) -> None:
         self._leave(track)
-        account = self.account(track.job)
+        account, in_use = self.account(track.job), _amounts(track.holds, track.job)
+        if self._holding.get(track.sequence) == in_use:
+            return
         self._release(account, track)
-        self.bring_up_to_date(account)
-        held = (track.holds, track.job.cpus, track.job.memory_gb)
-        self._holding[track.sequence] = held
-        self._add(account, held, 1.0)
-        self.serve(account, track.job)
+        self._holding[track.sequence] = in_use
+        if track.started_at == self._view.now:  # else it was noted when it began
+            self.bring_up_to_date(account)
+            self._changed[owner(track.job)] = account
+            self.serve(account, track.job)
+        account.in_use = _sum(account.in_use, in_use)
 
     def ends(self, track: Track) -> None:
         self._leave(track)
@@ -150,29 +198,30 @@ class Accounts:
     def recall(self, track: Track) -> None:
         """Usage from before there was an account, decayed as if used up when the job last stopped."""
         account = self.account(track.job)
-        self.bring_up_to_date(account)
         ended = track.ended_at if track.ended_at >= 0 else self._view.now
+        if not track.held_gpu_s or (account.noted and not account.as_of < track.ended_at):
+            return  # nothing, or what was noted when it ended
+        self.bring_up_to_date(account)
         account.used += track.held_gpu_s * exp(-self._decay * (self._view.now - ended))
 
     def _release(self, account: Account, track: Track) -> None:
-        held = self._holding.pop(track.sequence, None)
-        if held is not None:
+        in_use = self._holding.pop(track.sequence, None)
+        if in_use is not None:
             self.bring_up_to_date(account)
-            self._add(account, held, -1.0)
+            account.in_use = _sum(account.in_use, in_use, -1)
+            self._changed[owner(track.job)] = account
 
-    @staticmethod
-    def _add(account: Account, held: tuple[float, float, float], sign: float) -> None:
-        account.gpus += sign * held[0]
-        account.cpus += sign * held[1]
-        account.memory_gb += sign * held[2]
+    def used(self, account: Account) -> float:
+        """Usage decays, and what is in use adds to it, both continuously."""
+        past = self._view.now - account.as_of
+        if past <= 0 or not self._decay:
+            return account.used
+        kept = exp(-self._decay * past)
+        return account.used * kept + account.in_use[0] / _UNIT * (1.0 - kept) / self._decay
 
     def bring_up_to_date(self, account: Account) -> None:
-        """Usage decays, and what is held adds to it, both continuously."""
-        past = self._view.now - account.as_of
-        if past > 0:
-            kept = exp(-self._decay * past)
-            account.used = account.used * kept + account.gpus * (1.0 - kept) / self._decay
-            account.as_of = self._view.now
+        account.used = self.used(account)
+        account.as_of = max(account.as_of, self._view.now)
 
     def serve(self, account: Account, job: Job) -> None:
         study = study_of(job)
@@ -207,11 +256,14 @@ class Accounts:
 
 @final
 class AccountsSpec:
-    def __init__(self, half_life_s: Seconds) -> None:
+    """`half_life_s` 0: what users had in the past does not count."""
+
+    def __init__(self, name: str, half_life_s: Seconds) -> None:
+        self._name: Final = name
         self._half_life_s: Final = half_life_s
 
     def build(self, view: View) -> Accounts:
-        return Accounts(view, self._half_life_s)
+        return Accounts(view, self._name, self._half_life_s)
 
 
 @final
@@ -235,21 +287,19 @@ def serve_least(
     view: View, spec: AccountsSpec, place: Place, share: Callable[[Account, Accounts], float]
 ) -> Sequence[Action]:
     """Again and again start the first job that fits of the user with the least share."""
-    if not view.waiting_count:
-        return ()
     accounts = view.index(spec)
     assert isinstance(accounts, Accounts)
+    if not view.waiting_count:
+        return accounts.notes({})
     plan = Plan(view, place)
     # What does not fit now will not fit later in this decision.
     fitting = {lane for lane, (shape, _) in accounts.shapes.items() if place(view.room, shape)}
     line: list[tuple[float, _InLine]] = []
     for account in accounts.of.values():
-        if account.waiting:
-            accounts.bring_up_to_date(account)
-            if fitting and not fitting.isdisjoint(account.lanes):
-                line.append((share(account, accounts), _InLine(account)))
+        if account.waiting and fitting and not fitting.isdisjoint(account.lanes):
+            line.append((share(account, accounts), _InLine(account)))
     heapify(line)
-    promised: list[tuple[Account, tuple[float, float, float], dict[str, float]]] = []  # as before
+    promised: dict[str, tuple[Account, dict[str, float]]] = {}  # by user, with what was served
     while line and fitting:
         account = heappop(line)[1].account
         started = _start_first_that_fits(plan, account, fitting)
@@ -257,18 +307,16 @@ def serve_least(
             continue
         accounts.pass_over(account, started)
         job = started[3].job
-        held = (job.gpus * job.share / 1000, job.cpus, job.memory_gb)
-        before = (account.gpus, account.cpus, account.memory_gb)
-        promised.append((account, before, account.served))
-        accounts._add(account, held, 1.0)
+        promised.setdefault(owner(job), (account, account.served))
+        more = _amounts(job.gpus * job.share / WHOLE_GPU, job)
+        account.promised = _sum(account.promised, more)
         accounts.serve(account, job)
         if account.heads(fitting & account.lanes.keys()):
             heappush(line, (share(account, accounts), _InLine(account)))
-    for account, held, served in reversed(promised):
-        # Put back, not subtracted: floats would leave a rest.
-        account.gpus, account.cpus, account.memory_gb = held
-        account.served = served
-    return plan.actions
+    after = {who: account.served for who, (account, _) in promised.items()}
+    for account, served in promised.values():
+        account.promised, account.served = (0, 0, 0), served
+    return [*accounts.notes(after), *plan.actions]
 
 
 def _start_first_that_fits(plan: Plan, account: Account, fitting: set[int]) -> _Row | None:
@@ -284,17 +332,18 @@ def _start_first_that_fits(plan: Plan, account: Account, fitting: set[int]) -> _
 
 
 def _used(account: Account, accounts: Accounts) -> float:
-    return account.used / account.weight
+    return accounts.used(account) / account.weight
 
 
 def _dominant_share(account: Account, accounts: Accounts) -> float:
     """The largest of the user's parts of the cluster's GPUs, CPUs and memory."""
     _, gpus, cpus, memory_gb = accounts.totals()
-    share = account.gpus / gpus
-    if account.cpus:
-        share = max(share, account.cpus / cpus)
-    if account.memory_gb:
-        share = max(share, account.memory_gb / memory_gb)
+    in_use = _sum(account.in_use, account.promised)
+    share = in_use[0] / gpus
+    if in_use[1]:
+        share = max(share, in_use[1] / cpus)
+    if in_use[2]:
+        share = max(share, in_use[2] / memory_gb)
     return share / account.weight
 
 
@@ -313,52 +362,37 @@ class FairShare:
     def __post_init__(self) -> None:
         if not self.half_life_s > 0:
             raise ValueError(f"half_life_s={self.half_life_s:g}: give a positive number of seconds")
-        object.__setattr__(self, "_accounts", AccountsSpec(self.half_life_s))
+        object.__setattr__(self, "_accounts", AccountsSpec("fair-share", self.half_life_s))
 
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _used)
 
     def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
-        usage = self.remembered(view)
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
 
         def had(who: str) -> float:
-            return usage[who].gpu_s / usage[who].weight if who in usage else 0.0
+            return _used(accounts.of[who], accounts) if who in accounts.of else 0.0
 
         def told(who: str, gpu_s: float) -> str:
             return f"{who} has used {between_users.gpu_time(gpu_s)} lately"
 
-        place = _account(view, self._accounts, track.job).place
+        place = accounts.account(track.job).place
         return between_users.ahead(track, waiting, place, had, told)
 
     def lineup(self, view: View) -> Lineup:
         return between_users.lineup(view)
 
-    def remembered(self, view: View) -> dict[str, Usage]:
-        """What every user has used lately, as far as anybody has asked for it."""
-        accounts = view.index(self._accounts)
-        assert isinstance(accounts, Accounts)
-        return {who: Usage(a.used, a.as_of, a.gpus, a.weight) for who, a in accounts.of.items()}
-
-    def begin_with(self, view: View, remembered: object) -> None:
-        """In a copy of a view: users have used what they had used in the original."""
-        usage = cast(Mapping[str, Usage], remembered)
-        accounts = view.index(self._accounts)
-        assert isinstance(accounts, Accounts)
-        for who, account in accounts.of.items():
-            if who in usage:
-                account.used, account.as_of = usage[who].gpu_s, usage[who].as_of
-                accounts.bring_up_to_date(account)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Drf:
-    """Dominant resource fairness: the user with the least dominant share of what is held now first."""
+    """Dominant resource fairness: the user with the least dominant share of what is in use now first."""
 
     place: Place = consolidated
     _accounts: AccountsSpec = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_accounts", AccountsSpec(1.0))
+        object.__setattr__(self, "_accounts", AccountsSpec("drf", 0.0))
 
     def decide(self, view: View) -> Sequence[Action]:
         return serve_least(view, self._accounts, self.place, _dominant_share)
@@ -367,15 +401,10 @@ class Drf:
         def told(who: str, gpus: float) -> str:
             return f"{who} holds {gpus:g} GPUs"
 
-        place = _account(view, self._accounts, track.job).place
+        accounts = view.index(self._accounts)
+        assert isinstance(accounts, Accounts)
+        place = accounts.account(track.job).place
         return between_users.ahead(track, waiting, place, between_users.holding(view), told)
 
     def lineup(self, view: View) -> Lineup:
         return between_users.lineup(view)
-
-
-def _account(view: View, spec: AccountsSpec, job: Job) -> Account:
-    """That of the job's owner, as far as anybody has asked for it."""
-    accounts = view.index(spec)
-    assert isinstance(accounts, Accounts)
-    return accounts.account(job)

@@ -12,7 +12,7 @@ from math import ceil, inf, ulp
 from typing import Final, Protocol, final
 
 from dovetail.core.model import Seconds
-from dovetail.core.orders import Standing
+from dovetail.core.orders import Standing, sank_at
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.policies.stints import least_stint_s
@@ -315,8 +315,10 @@ class ByService:
                 rank += 0.5
             else:
                 until = min(until, turn_ends)
-        if self.queued:
-            return Standing(rank, 0.0, until)
+        if self.queued:  # behind those that have stood in the queue and run for longer
+            return Standing(
+                rank, 0.0, until, max(track.started_at, track.working_since, sank_at(track))
+            )
         tie = -track.started_at if self._by_turn else track.sequence
         return Standing(rank, 0.0, until, tie)
 

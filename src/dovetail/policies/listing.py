@@ -12,17 +12,25 @@ from heapq import heapify
 from math import inf
 from typing import Final, final
 
-from dovetail.core.entries import Action, Wake
+from dovetail.core.entries import Action, Preempt, Wake
 from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
 from dovetail.core.model import WHOLE_GPU, Shape
-from dovetail.core.orders import Key, KeyOrder, OrderBy, RunningRow, WaitingRow, heappop, heappush
+from dovetail.core.orders import (
+    Key,
+    KeyOrder,
+    OrderBy,
+    RunningRow,
+    WaitingRow,
+    heappop,
+    heappush,
+)
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.policies.victims import Victims, place_in_order
 
-_AHEAD_OF_ALL_WAITING = 1e15  # more than there will ever be tickets
+_AHEAD_OF_ALL_WAITING = 2.0**60  # more than any place in a queue
 
 
 @final
@@ -96,6 +104,7 @@ class ListScheduler:
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: KeyOrder | None = None
+        self._stopped: Final[list[RunningRow]] = []  # in this decision
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
@@ -104,12 +113,14 @@ class ListScheduler:
         if view is not self._seen or order is None:
             order = self._order_in(view)
         plan = Plan(view, self._place)
+        self._stopped.clear()
         may_preempt = self._preemptive
         if may_preempt:
             order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
         heads = order.heads()
         heapify(heads)
         room = view.room
+        victims = [Victims(order, room, pool) for pool in room.pools] if may_preempt else []
         while heads:
             row = heappop(heads)
             track = row[3]
@@ -120,22 +131,49 @@ class ListScheduler:
             if (shape.plain and shape.gpus > room.most_free()) or not plan.start(track):
                 if not may_preempt:
                     continue
-                if not self._could_preempt(view, order, row):
+                if not self._could_preempt(view, victims, row):
                     may_preempt = False  # nor could any that stands behind this one
                     continue
-                if not self._start_by_preempting(view, plan, order, heads, row):
+                if not self._start_by_preempting(view, plan, victims, heads, row):
                     continue
             following = order.pass_over(track)
             if following is not None:
                 heappush(heads, following)
         if self._steady:
             return plan.actions
-        return self._with_wake(view, order, plan)
+        for some in victims:
+            some.give_back()
+        actions = self._with_wake(view, order, plan)
+        return [*order.notes(), *self._worst_first(actions)] if self._queued else actions
+
+    def _put_in_order(self, heads: list[WaitingRow]) -> None:
+        """One that was spared at first was stopped after others that stand before it."""
+        self._stopped.sort()
+        rank = {row[4].job.id: number for number, row in enumerate(self._stopped, 1)}
+        for i, (key, tie, turn, track) in enumerate(heads):
+            if tie <= -_AHEAD_OF_ALL_WAITING:
+                heads[i] = (key, -_AHEAD_OF_ALL_WAITING * rank[track.job.id], turn, track)
+        heapify(heads)
+
+    def _worst_first(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Who is stopped last stands before the others in its queue afterwards."""
+        rank = {row[4].job.id: number for number, row in enumerate(self._stopped)}
+        stops = [action for action in actions if isinstance(action, Preempt)]
+        sorted_stops = sorted(stops, key=lambda stop: rank[stop.job_id])
+        if stops == sorted_stops:
+            return actions
+        return [*sorted_stops, *[action for action in actions if action not in stops]]
 
     @property
     def key(self) -> Key:
         """What decides who goes first."""
         return self._spec.key
+
+    def notes(self, view: View) -> list[Action]:
+        """Of jobs that have just sunk into another queue, where nothing else is decided."""
+        order = self._order_in(view)
+        order.refresh()
+        return order.notes()
 
     def line(self, view: View) -> list[WaitingRow]:
         """The waiting in no order yet, some of them more than once: rows with an old turn are stale."""
@@ -148,12 +186,9 @@ class ListScheduler:
         self._seen, self._order = view, order
         return order
 
-    def _could_preempt(self, view: View, order: KeyOrder, row: WaitingRow) -> bool:
+    def _could_preempt(self, view: View, victims: Sequence[Victims], row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
-        for pool in view.room.pools:
-            if self._worst_that_gives_way(view, order, pool, row) is not None:
-                return True
-        return False
+        return any([self._victim(view, some, row, 0) is not None for some in victims])
 
     def _keep_or_move(self, plan: Plan, track: Track) -> None:
         """A job stopped for a better one stays where it is if it can, or goes on elsewhere."""
@@ -161,22 +196,30 @@ class ListScheduler:
             plan.start(track)
 
     def _start_by_preempting(
-        self, view: View, plan: Plan, order: KeyOrder, heads: list[WaitingRow], row: WaitingRow
+        self,
+        view: View,
+        plan: Plan,
+        victims: Sequence[Victims],
+        heads: list[WaitingRow],
+        row: WaitingRow,
     ) -> bool:
         """Make room by stopping running jobs that stand behind this one, the worst first."""
         if view.room.tenants and not view.room.within_quota(row[3].shape):
             return False
         for pool in view.room.eligible(row[3].shape):
-            stopped = self._take_over(view, plan, order, pool, row)
+            stopped = self._take_over(view, plan, victims[pool.index], row)
             if stopped:
                 for victim in stopped:
                     key = victim[5] * view.now - victim[0]
                     heappush(heads, (key, self._tie_of(victim), victim[3], victim[4]))
+                latest = self._stopped[-len(stopped) - 1 :]
+                if latest != sorted(latest):
+                    self._put_in_order(heads)
                 return True
         return False
 
     def _take_over(
-        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, victims: Victims, row: WaitingRow
     ) -> list[RunningRow]:
         """Start the job on GPUs of the worst running ones; those that were stopped, none if in vain.
 
@@ -185,26 +228,45 @@ class ListScheduler:
         shape = row[3].shape
         # Where all is whole GPUs, counting is enough; else what a stop frees has to be tried out.
         if shape.plain and (self._pairs or not view.room.shares):
-            return self._take_over_counted(view, plan, order, pool, row)
-        in_vain = plan.in_vain.setdefault(pool.index, [])
-        if any([_asks_no_less(shape, other) for other in in_vain]):
-            # One that stands before this one, and asks for no more, has looked in vain.
-            if self._worst_that_gives_way(view, order, pool, row) is not None:
+            found = self._take_over_counted(view, plan, victims, row)
+        elif self._is_in_vain(view, victims, row):
+            if self._victim(view, victims, row, 0) is not None:
                 plan.was_in_vain()
             return []
-        found = self._take_over_tried(view, plan, order, pool, row)
-        if not found:
-            in_vain.append(shape)
+        else:
+            found = self._take_over_tried(view, plan, victims, row)
+            if not found:
+                victims.in_vain.append(shape)
+        if found:
+            victims.take(found)
         return found
 
+    def _is_in_vain(self, view: View, victims: Victims, row: WaitingRow) -> bool:
+        """Is it known that no stops make room for this one?"""
+        room, shape = view.room, row[3].shape
+        if any([_asks_no_less(shape, other) for other in victims.in_vain]):
+            return True  # one that stands before this one, and asks for no more, has looked in vain
+        if room.shares or not shape.gpus:
+            return False
+        if not self._knows_all(view, victims, row) or victims.may_make_room(shape):
+            return False
+        victims.in_vain.append(shape)
+        return True
+
+    def _knows_all(self, view: View, victims: Victims, row: WaitingRow) -> bool:
+        """Have all been looked up that give way to this one? Who comes later has no more of them."""
+        while (last := victims.last) is not None and not self._may_stop(view, last, row):
+            victims.spare_last()
+        return self._victim(view, victims, row, victims.known) is None
+
     def _take_over_tried(
-        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, victims: Victims, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop one after the other until there is a place; not before there may be one."""
         track, found, stopped = row[3], list[RunningRow](), 0
         shape, whole = track.shape, not view.room.shares and track.shape.gpus > 0
-        hosts = FreedHosts(view.room, pool, shape) if whole else None
-        while (worst := self._next_victim(view, order, pool, row)) is not None:
+        hosts = FreedHosts(view.room, victims.pool, shape) if whole else None
+        while (worst := self._victim(view, victims, row, len(found))) is not None:
             found.append(worst)
             if hosts is not None:
                 hosts.add(worst[4])
@@ -219,55 +281,67 @@ class ListScheduler:
             plan.was_in_vain()
         for victim in found[:stopped]:
             plan.keep(victim[4])
-        order.take_back(len(found))
         return []
 
     def _take_over_counted(
-        self, view: View, plan: Plan, order: KeyOrder, pool: Pool, row: WaitingRow
+        self, view: View, plan: Plan, victims: Victims, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop those that are needed once so many would be free that there may be a place."""
         track = row[3]
-        wanted, promised = track.shape.gpus, float(pool.free)
-        if wanted > plan.within_reach.get(pool.index, inf):
+        wanted, promised = track.shape.gpus, float(victims.pool.free)
+        if wanted > victims.within_reach:
             return []  # another that stands before this one has looked in vain for no more
-        freed = Freed(view.room)
+        freed, shared = Freed(view.room), bool(view.room.shares)
         found: list[RunningRow] = []
-        while (worst := self._next_victim(view, order, pool, row)) is not None:
-            found.append(worst)
-            promised += freed.add(worst[4])
+        number = 0
+        while (together := self._next_together(view, victims, row, number)) is not None:
+            number += 1
+            for victim in together:
+                if not shared or victim not in found:
+                    found.append(victim)
+                    promised += freed.add(victim[4])
             if promised < wanted:
                 continue
-            needed = _needed(found, promised - wanted, freed)
+            some_shared = False
+            if shared:
+                found.sort(key=lambda victim: place_in_order(victim, view.now))
+                some_shared = victims.shares_before(found[-1], view.now)
+            needed = _needed(found, promised - wanted, freed, some_shared)
             for victim in needed:
                 plan.stop(victim[4])
             placement = plan.place(track)
             if placement is not None:
                 plan.start_at(track, placement)
-                if len(needed) < len(found):
-                    order.take_back(len(found), {victim[4] for victim in needed})
                 return needed
             for victim in needed:
                 plan.keep(victim[4])
-        order.take_back(len(found))
-        plan.within_reach[pool.index] = promised
+        victims.within_reach = promised
         return []
 
-    def _next_victim(
-        self, view: View, order: KeyOrder, pool: Pool, row: WaitingRow
-    ) -> RunningRow | None:
-        """The worst running job if it gives way to this one; it is set aside."""
-        worst = self._worst_that_gives_way(view, order, pool, row)
-        if worst is not None:
-            order.lend(pool, worst)
-        return worst
+    def _next_together(
+        self, view: View, victims: Victims, row: WaitingRow, number: int
+    ) -> list[RunningRow] | None:
+        """The next running jobs that give way to this one and free GPUs together; most do alone."""
+        if not view.room.shares:
+            worst = self._victim(view, victims, row, number)
+            return None if worst is None else [worst]
+        while (bundle := victims.bundle(number)) is None:
+            if not self._may_stop(view, victims.next_in_bundles(), row):
+                return None
+            victims.look_at_next()
+        return bundle if self._may_stop(view, bundle[-1], row) else None
 
-    def _worst_that_gives_way(
-        self, view: View, order: KeyOrder, pool: Pool, row: WaitingRow
+    def _may_stop(self, view: View, running: RunningRow | None, row: WaitingRow) -> bool:
+        return running is not None and self._gives_way(
+            running[5] * view.now - running[0], running, row
+        )
+
+    def _victim(
+        self, view: View, victims: Victims, row: WaitingRow, place: int
     ) -> RunningRow | None:
-        worst = order.worst(pool)
-        if worst is None or not self._gives_way(worst[5] * view.now - worst[0], worst, row):
-            return None
-        return worst
+        """The running job at that place, if it gives way to this one."""
+        worst = victims.at(place)
+        return worst if self._may_stop(view, worst, row) else None
 
     def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:
         edge = waiting[0] + self._gain
@@ -276,9 +350,11 @@ class ListScheduler:
         return -running[1] > waiting[1]
 
     def _tie_of(self, running: RunningRow) -> float:
-        """Where a running job stands among waiting ones of the same key."""
+        """Where a running job stands among waiting ones of the same key: those that stand before it are
+        stopped after it."""
         if self._running_first:
-            return -running[2] - _AHEAD_OF_ALL_WAITING
+            self._stopped.append(running)
+            return -_AHEAD_OF_ALL_WAITING * len(self._stopped)
         return running[4].sequence
 
     def _with_wake(self, view: View, order: KeyOrder, plan: Plan) -> Sequence[Action]:
@@ -298,6 +374,8 @@ def _asks_no_less(shape: Shape, other: Shape) -> bool:
     """Is there no place for the first wherever there is none for the other?"""
     if other.share != WHOLE_GPU or not other.gpus:
         return False
+    if other.nodes and not _parts_ask_no_less(shape, other):
+        return False
     part = shape.gpus / other.gpus
     return (
         shape.share == WHOLE_GPU
@@ -307,10 +385,23 @@ def _asks_no_less(shape: Shape, other: Shape) -> bool:
     )
 
 
-def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
+def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
+    """Does the first need at least as many nodes, with at least as much on each?"""
+    part = shape.nodes / other.nodes
+    return (
+        part >= 1.0
+        and shape.each >= other.each
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
+
+
+def _needed(
+    found: list[RunningRow], surplus: float, freed: Freed, shared: bool
+) -> list[RunningRow]:
     """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
     first, as long as enough remains."""
-    if len(found) == 1 or (surplus <= 0 and not freed.some_shared):
+    if len(found) == 1 or (surplus <= 0 and not shared):
         return found
     needed = [found[-1]]
     for row in reversed(found[:-1]):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from dovetail.core.inventory import Pool
 from dovetail.core.model import Shape
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import Room
 from dovetail.core.track import Track
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import Final, TypeAlias, final
 
+from dovetail.core.inventory import Pool
 from dovetail.core.model import Placement, Seconds
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.backfill.backlog import Backlog

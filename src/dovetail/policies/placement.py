@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
+from dovetail.core.inventory import ROUNDING, Pool
 from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
 from dovetail.core.plan import Place
-from dovetail.core.room import ROUNDING, PlaceSearch, Pool, Room
+from dovetail.core.room import PlaceSearch, Room
 
 _Choose = Callable[[Room, Pool, int], Placement]
+_Split = Callable[[Room, Pool, Shape], list[Placement]]  # a part a node, as many as there are
 
 
 def count(room: Room, shape: Shape) -> Placement | None:
     """Any free GPUs."""
-    return _place(room, shape, _any_nodes)
+    return _place(room, shape, _any_nodes, _on_tightest)
 
 
 def consolidated(room: Room, shape: Shape) -> Placement | None:
     """The fewest nodes, and of those the tightest."""
     # The usual rule for the usual job, written out: it is asked for several times a decision.
     if not shape.plain or room.tenants:
-        return _place(room, shape, _fewest_nodes)
+        return _place(room, shape, _fewest_nodes, _on_tightest)
     gpus = shape.gpus
     pools: list[Pool] | None = shape.pools
     for pool in pools or room.eligible(shape):
@@ -39,19 +42,19 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
 
 def spread(room: Room, shape: Shape) -> Placement | None:
     """The emptiest nodes, one GPU each."""
-    return _place(room, shape, _most_nodes)
+    return _place(room, shape, _most_nodes, _on_emptiest)
 
 
 def topology(room: Room, shape: Shape) -> Placement | None:
     """As consolidated, and inside one rack and one island of fast links where it can."""
-    return _place(room, shape, _nearest_nodes)
+    return _place(room, shape, _nearest_nodes, _on_one_rack)
 
 
-def _place(room: Room, shape: Shape, choose: _Choose) -> Placement | None:
+def _place(room: Room, shape: Shape, choose: _Choose, split: _Split) -> Placement | None:
     if room.tenants and not room.within_quota(shape):
         return None
     if not shape.plain:
-        special = _place_special(room, shape)
+        special = _place_special(room, shape, split)
         room.found, room.found_for = special, shape
         return special
     gpus = shape.gpus
@@ -169,10 +172,72 @@ def _nearest_gpus(room: Room, nodes: int, gpus: int) -> Placement:
     return room.first_gpus(n, gpus)
 
 
+# ------------------------------------------------------------------------- exactly so many nodes
+
+
+def _place_over_nodes(room: Room, shape: Shape, split: _Split) -> Placement | None:
+    """All of its nodes or none. Each has the same part, so that a node has room for one or not."""
+    for pool in room.eligible(shape):
+        if pool.free >= shape.gpus:
+            search = room.search(pool, shape)
+            parts = [] if search.failed else split(room, pool, shape)
+            if len(parts) == shape.nodes:
+                return parts[0] if shape.nodes == 1 else joined(parts)
+            search.failed = True
+    return None
+
+
+def _on_tightest(room: Room, pool: Pool, shape: Shape) -> list[Placement]:
+    return _first_parts(room, shape, _fitting(room, pool, shape, range(shape.each, pool.width + 1)))
+
+
+def _on_emptiest(room: Room, pool: Pool, shape: Shape) -> list[Placement]:
+    counts = range(pool.width, shape.each - 1, -1)
+    return _first_parts(room, shape, _fitting(room, pool, shape, counts))
+
+
+def _on_one_rack(room: Room, pool: Pool, shape: Shape) -> list[Placement]:
+    """The rack with the fewest nodes that are enough, else all racks; and islands left whole."""
+    fitting = list(_fitting(room, pool, shape, range(shape.each, pool.width + 1)))
+    racks: dict[str, list[int]] = {}
+    for n in fitting:
+        racks.setdefault(room.nodes[n].rack, []).append(n)
+    enough = [(len(nodes), rack) for rack, nodes in racks.items() if len(nodes) >= shape.nodes]
+    nodes = racks[min(enough)[1]] if enough else fitting
+    return [_nearest_gpus(room, room.bit[n], shape.each) for n in nodes[: shape.nodes]]
+
+
+def _first_parts(room: Room, shape: Shape, nodes: Iterator[int]) -> list[Placement]:
+    return [room.first_gpus(n, shape.each) for n in islice(nodes, shape.nodes)]
+
+
+def _fitting(room: Room, pool: Pool, shape: Shape, counts: Iterable[int]) -> Iterator[int]:
+    """The nodes with so many free GPUs that also have the CPUs and memory of one part."""
+    search = room.search(pool, shape)
+    for k in counts:
+        for n in _bits(_with_free(pool, k) & ~search.lacking):
+            if room.host_has(n, shape, shape.each):
+                yield n
+            else:
+                search.lacking |= room.bit[n]
+
+
+def _with_free(pool: Pool, count: int) -> int:
+    """The open nodes with exactly so many free GPUs."""
+    if count:
+        return pool.by_count[count]
+    nodes = pool.opened
+    for some in pool.by_count[1:]:
+        nodes &= ~some
+    return nodes
+
+
 # --------------------------------------------------------------------------- shares, CPUs and memory
 
 
-def _place_special(room: Room, shape: Shape) -> Placement | None:
+def _place_special(room: Room, shape: Shape, split: _Split) -> Placement | None:
+    if shape.nodes:
+        return _place_over_nodes(room, shape, split)
     if not shape.gpus:
         return _place_without_gpu(room, shape)
     if shape.share != WHOLE_GPU:
@@ -197,12 +262,8 @@ def _place_without_gpu(room: Room, shape: Shape) -> Placement | None:
 def _fewest_free(room: Room, pool: Pool, shape: Shape) -> tuple[int, int] | None:
     """The free GPUs and the number of the first node that has the CPUs and memory."""
     search = room.search(pool, shape)
-    some_free = 0
-    for nodes in pool.by_count[1:]:
-        some_free |= nodes
     for k in range(pool.width + 1):
-        nodes = pool.by_count[k] if k else pool.opened & ~some_free
-        n = _first_with_host(room, search, shape, nodes)
+        n = _first_with_host(room, search, shape, _with_free(pool, k))
         if n >= 0:
             return k, n
     return None
@@ -260,9 +321,9 @@ def _place_with_host(room: Room, pool: Pool, shape: Shape) -> Placement | None:
     search = room.search(pool, shape)
     if search.failed:
         return None
-    gpus = shape.gpus
+    gpus, able = shape.gpus, room.with_host(pool, shape.cpus, shape.memory_gb)
     for k in range(gpus, pool.width + 1):
-        n = _first_with_host(room, search, shape, pool.by_count[k])
+        n = _first_with_host(room, search, shape, pool.by_count[k] & able)
         if n >= 0:
             return room.first_gpus(n, gpus)
     placement = _spread_with_host(room, pool, shape, search)
@@ -278,8 +339,9 @@ def _spread_with_host(
     gpus, part, bit = shape.gpus, 1 / shape.gpus, room.bit
     room_cpus, room_gb = room.cpus, room.memory_gb
     cpus, memory_gb = shape.cpus * part, shape.memory_gb * part  # for one of them
+    able = room.with_host(pool, cpus, memory_gb) & ~search.barren
     for k in range(pool.width, 0, -1):
-        nodes = pool.by_count[k] & ~search.barren
+        nodes = pool.by_count[k] & able
         while nodes:
             n = (nodes & -nodes).bit_length() - 1
             nodes ^= bit[n]
@@ -291,6 +353,7 @@ def _spread_with_host(
             gpus -= taken
             if not gpus:
                 return Placement(tuple(slices))
+    search.could = {n: mask.bit_count() for n, mask in slices}
     return None
 
 

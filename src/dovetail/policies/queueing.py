@@ -258,7 +258,8 @@ class Tiresias(Listed):
             due, wake = self._starving.due(view)
             if due:
                 # The order changes by it: promote now, decide again at the same instant.
-                return [*(Promote(track.job.id) for track in due), Wake(view.now)]
+                promoted = [Promote(track.job.id) for track in due]
+                return [*self.scheduler.notes(view), *promoted, Wake(view.now)]
             return [*self.scheduler.decide(view), *wake]
         actions = self.scheduler.decide(view)
         at = late_demotion(_running_after(view, actions), self.limits, view.now)

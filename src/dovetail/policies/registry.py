@@ -19,7 +19,7 @@ from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.predict.speed import SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
-_ANDREAS = "dovetail.policies.andreas.policies"
+_ANDREAS = "dovetail.policies.andreas.searching"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "fifo": (_QUEUEING, "Fifo"),
     "fifo-skip": (_QUEUEING, "FifoSkip"),

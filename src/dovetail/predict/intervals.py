@@ -18,7 +18,7 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.predict.evidence import Opinion, by_reports
 from dovetail.predict.identity import AMOUNT, COMMAND, NAME, described
-from dovetail.predict.lore import Answer, Lore
+from dovetail.predict.lore import Lore, LoreAnswer
 
 _NORMAL = NormalDist()
 _TENTH = _NORMAL.inv_cdf(0.9)
@@ -189,7 +189,7 @@ def _as_said(job: Job, lore: Lore) -> Belief | None:
     return Belief(said.seconds, said.low, said.high, "its user's estimate")
 
 
-def _belief(job: Job, known: Answer) -> Belief:
+def _belief(job: Job, known: LoreAnswer) -> Belief:
     low, middle, high = (max(expm1(logarithm), 0.0) for logarithm in known[:3])
     return Belief(middle, low, high, rests_on(job, known.opinion))
 

@@ -19,7 +19,7 @@ TAIL: Final = 0.1  # of the jobs end before the interval, and as many after it
 _OWN, _VARIANT, _RELATED, _OTHERS, _WORD = range(5)
 
 
-class Answer(NamedTuple):
+class LoreAnswer(NamedTuple):
     """Logarithms of seconds plus one."""
 
     low: float
@@ -86,7 +86,7 @@ class Lore:
 
     # ----------------------------------------------------------------------------------- answering
 
-    def of(self, job: Job) -> Answer | None:
+    def of(self, job: Job) -> LoreAnswer | None:
         """None: nothing is known of it."""
         return self._answer(weighed(job, self._briefs(job), self._scales))
 
@@ -95,7 +95,7 @@ class Lore:
         briefs = [self.at_hand(key).as_of(at) for key in identities(job)]
         return weighed(job, briefs, self._scales)
 
-    def beyond(self, job: Job, done: Seconds) -> Answer | None:
+    def beyond(self, job: Job, done: Seconds) -> LoreAnswer | None:
         """Of a job that has lasted so long: from those that lasted longer. None: none did."""
         keys, logarithm = identities(job), log1p(done)
         briefs = [
@@ -134,15 +134,15 @@ class Lore:
         own = offset(job, fineness)
         return expm1(group.brief.middle + own) if own else group.total / group.number
 
-    def answer(self, opinion: Opinion) -> Answer:
+    def answer(self, opinion: Opinion) -> LoreAnswer:
         """With an interval as wide as answers of its sort have needed."""
         low, high = self._shown[_sort_of(opinion)].reach()
         middle, deviation = opinion.middle, opinion.deviation
-        return Answer(
+        return LoreAnswer(
             max(middle + low * deviation, 0.0), middle, middle + high * deviation, opinion
         )
 
-    def _answer(self, opinion: Opinion | None) -> Answer | None:
+    def _answer(self, opinion: Opinion | None) -> LoreAnswer | None:
         return None if opinion is None else self.answer(opinion)
 
     def _briefs(self, job: Job) -> Sequence[Brief]:

@@ -7,7 +7,9 @@ from math import log1p
 from operator import itemgetter
 from typing import Final, NamedTuple, final
 
-from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.track import Phase, Track
+from dovetail.core.view import View
 from dovetail.predict.chronicle import Chronicle, KnownAtSubmission
 
 
@@ -27,6 +29,22 @@ class Story(NamedTuple):
     started_at: Seconds | None
     ended_at: Seconds | None
     seconds: Seconds | None  # it worked; None: it has not finished, or ended otherwise
+
+
+def past_of(stories: Sequence[Story], now: Seconds) -> View:
+    """A view in which the jobs have ended so, for predictors that look at one."""
+    view = View(past=len(stories))
+    view.now = now
+    for number, story in enumerate(stories):
+        if story.ended_at is None:
+            continue
+        track = Track(story.job, Shape(0, story.job, ""), number, story.submitted_at, number)
+        track.ended_at, track.executed_s = story.ended_at, story.seconds or 0.0
+        track.phase = Phase.FINISHED if story.seconds is not None else Phase.CANCELLED
+        if story.started_at is not None:
+            track.first_start_at = track.started_at = story.started_at
+        view.past.append(track)
+    return view
 
 
 @final

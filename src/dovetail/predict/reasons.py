@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, expm1
 
@@ -11,7 +11,8 @@ from dovetail.predict.calibration import ENOUGH
 from dovetail.predict.chronicle import MEANING, KnownAtSubmission
 from dovetail.predict.intervals import Belief, at_most, rests_on
 from dovetail.predict.learner import LEVEL, Fit, Learner
-from dovetail.predict.memory import JobMemory
+from dovetail.predict.memory import JobMemory, Story, past_of
+from dovetail.predict.registry import PREDICTORS, source_of
 
 _SLIGHT = 0.05  # factors nearer to one are not worth a word
 _REASONS = 3  # at most
@@ -29,6 +30,16 @@ class Explained:
     level: float
     because: tuple[str, ...]
     stopped: bool = False  # its time limit ends it before it is done, as good as surely
+
+
+def asked_of(text: str, stories: Sequence[Story], job: Job, now: Seconds) -> Explained:
+    """The answer of any predictor, which tells no interval; it sees the jobs as a policy would."""
+    predictor = PREDICTORS.make(text, {"seed": int})
+    seconds = predictor.duration_s(job, past_of(stories, now))
+    limit, because = job.time_limit_s, (source_of(PREDICTORS, text),)
+    if limit is not None and seconds > limit:
+        return Explained(text, limit, None, None, 0.0, because, stopped=True)
+    return Explained(text, seconds, None, None, 0.0, because)
 
 
 def explained(

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
 from statistics import median
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
+from dovetail.predict.known_models import KnownModel
 from dovetail.predict.left_out import Hides, left_out, same_type
-from dovetail.predict.similarity import Guess, describe, guess, same_model
+from dovetail.predict.similarity import describe, guess, same_model
 
 Speed: TypeAlias = Callable[[Job, str, int], float]
 
@@ -135,53 +136,71 @@ class AsStrangers:
 # ---------------------------------------------------------------------------------------- explained
 
 
-def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1) -> dict[str, Any]:
-    """What is believed of a model on each GPU kind, from whom, and how far off that usually is."""
-    known = describe(model)
-    kinds = [_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds]
-    return {
-        "model": str(model),
-        "known": None if known is None else known._asdict(),
-        "gpus": gpus,
-        "nodes": nodes,
-        "reference": table.reference,
-        "measured": all(one["measured"] for one in kinds),
-        "kinds": kinds,
-        **_errors(table, gpus, nodes),
-    }
+class LikeModel(NamedTuple):
+    """A measured model that says something about another one."""
+
+    model: str
+    likeness: float
+    speed: float
 
 
-def _errors(table: SpeedTable, gpus: int, nodes: int) -> dict[str, float | None]:
-    """None: the table does not allow it to be told."""
+@dataclass(frozen=True, slots=True)
+class KindSpeed:
+    """What is believed of a model on one GPU kind; None: it cannot be told."""
+
+    kind: str
+    measured: bool
+    of_one_gpu: float | None
+    speed: float | None
+    median_of_all: float | None
+    neighbours: tuple[LikeModel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpeeds:
+    """What is believed of a model on each GPU kind, and how far off that usually is: when its type, or
+    all of its model, is left out, and by the median of all. None: the table does not tell."""
+
+    model: str
+    known: KnownModel | None
+    gpus: int
+    nodes: int
+    reference: str
+    measured: bool
+    kinds: tuple[KindSpeed, ...]
+    error_left_out: float | None
+    error_model_left_out: float | None
+    error_of_median: float | None
+
+
+def explained(table: SpeedTable, model: ModelType, gpus: int = 1, nodes: int = 1) -> ModelSpeeds:
+    kinds = tuple(_on_kind(table, model, Hardware(kind, gpus, nodes)) for kind in table.kinds)
     types = list(left_out(table, same_type, (gpus,), nodes=nodes))
     models = list(left_out(table, same_model, (gpus,), nodes=nodes))
-    return {
-        "error_left_out": _median(miss.error for miss in types),
-        "error_model_left_out": _median(miss.error for miss in models),
-        "error_of_median": _median(miss.error_of_everyone for miss in models),
-    }
+    return ModelSpeeds(
+        str(model),
+        describe(model),
+        gpus,
+        nodes,
+        table.reference,
+        all(one.measured for one in kinds),
+        kinds,
+        _median(miss.error for miss in types),
+        _median(miss.error for miss in models),
+        _median(miss.error_of_everyone for miss in models),
+    )
 
 
-def _on_kind(table: SpeedTable, model: ModelType, own: Hardware) -> dict[str, Any]:
+def _on_kind(table: SpeedTable, model: ModelType, own: Hardware) -> KindSpeed:
     found = guess(table, model, own, Hardware(table.reference, own.gpus))
     alone = guess(table, model, own, Hardware(own.kind))
-    return {
-        "kind": own.kind,
-        "measured": found is not None and found.measured,
-        "of_one_gpu": None if alone is None else alone.ratio,
-        **({"speed": None} if found is None else _told(found)),
-    }
-
-
-def _told(found: Guess) -> dict[str, Any]:
-    return {
-        "speed": found.ratio,
-        "median_of_all": found.of_everyone,
-        "neighbours": [
-            {"model": str(n.model), "likeness": n.weight, "speed": n.ratio}
-            for n in found.neighbours
-        ],
-    }
+    of_one_gpu = None if alone is None else alone.ratio
+    if found is None:
+        return KindSpeed(own.kind, False, of_one_gpu, None, None, ())
+    like = [LikeModel(str(near.model), near.weight, near.ratio) for near in found.neighbours]
+    return KindSpeed(
+        own.kind, found.measured, of_one_gpu, found.ratio, found.of_everyone, tuple(like)
+    )
 
 
 def _median(errors: Iterable[float]) -> float | None:

@@ -19,7 +19,8 @@ def write_report(
     objective: Objective | None = None,
     failed: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the page for these runs. What it cannot hold is aggregated, and the page says so. With an
-    objective they have been judged by it, and a chart shows how. Of policies that failed it says why."""
+    """Write the page for these runs. Data that it cannot hold is aggregated, and the page says so.
+    With an objective the runs have been judged by it, and a chart shows the result. For failed
+    policies the page gives the reason."""
     # A lone surrogate in somebody's job id must not cost us the whole report.
     path.write_bytes(render(runs, title, objective, failed or {}).encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""How many of something there were over time, averaged over equal bins."""
+"""The number of jobs or GPUs over time, averaged over equal bins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Window:
 
 
 def window_of(run: RunRecord) -> Window:
-    """From the first submission to the last thing that ends."""
+    """From the first submission to the last end."""
     firsts = [
         min(map(SUBMIT, run.jobs), default=None),
         min(map(STINT_START, run.stints), default=None),
@@ -43,7 +43,7 @@ def window_of(run: RunRecord) -> Window:
 def mean_counts(
     window: Window, bins: int, starts: Sequence[Seconds], ends: Sequence[Seconds]
 ) -> list[float]:
-    """The mean number present in each bin, given when each came and when each left.
+    """The mean number present in each bin, from the times of coming and of leaving.
 
     Sorting and summing are done in C, so that a million cost a fraction of a second.
     """

@@ -1,4 +1,4 @@
-"""How busy each GPU was: the picture that lies under the stints when there are too many to draw."""
+"""How busy each GPU was: the picture under the stints when there are too many stints to draw."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dovetail.results.record import RunRecord
 
 MAX_CELLS = 800_000  # busy fractions over all runs of a page, a byte each
 MAX_CELLS_PER_ROW = 400
-FEW_CELLS_PER_ROW = 24  # with fewer than this, a row stands for a node instead of a GPU
+FEW_CELLS_PER_ROW = 24  # with fewer, a row is a node instead of a GPU
 LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def busy(run: RunRecord, window: Window, cells: int) -> Mapping[str, object]:
-    """How busy each GPU was, a letter a bin; each node, where there are too many GPUs."""
+    """How busy each GPU was, one letter per bin; each node, if there are too many GPUs."""
     rows = first_rows(run.nodes)
     by_node = cells < FEW_CELLS_PER_ROW * rows[-1]
     count = len(run.nodes) if by_node else rows[-1]
@@ -32,8 +32,8 @@ def busy(run: RunRecord, window: Window, cells: int) -> Mapping[str, object]:
 
 
 class Grid:
-    """Levels by row and bin. A stint within one bin is noted in `inside`; a longer one only where
-    it rises and falls, in `rises`, so that it costs the same however many bins it covers."""
+    """Levels by row and bin. A stint within one bin is added to `inside`; a longer one only where
+    it begins and ends, to `rises`, so that it costs the same however many bins it covers."""
 
     def __init__(self, window: Window, bins: int, rows: int) -> None:
         self.origin, self.scale = window.start_s, bins / window.span_s
@@ -61,7 +61,7 @@ class Grid:
             rises[cell + down + 1] -= down_late
 
     def letters(self) -> str:
-        """Row after row, rounded, but whatever is not idle gets at least the faintest shade."""
+        """Row after row, rounded; anything not idle gets at least the faintest shade."""
         lines: list[str] = []
         for at in range(0, len(self.rises), self.stride):
             levels = accumulate(self.rises[at : at + self.bins])

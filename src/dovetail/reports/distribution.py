@@ -1,4 +1,4 @@
-"""Completion times by job size, and who waited longest."""
+"""Completion times by job size, and the jobs that waited longest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLOWEST = 20
 
 
 def size_class(gpus: int) -> int:
-    """The place in SIZE_CLASSES. Jobs that only want CPUs count with the smallest."""
+    """The index in SIZE_CLASSES. Jobs that need CPUs only count with the smallest."""
     if gpus <= 1:
         return 0
     return 1 if gpus <= 4 else 2 if gpus <= 8 else 3
@@ -47,12 +47,12 @@ def _cdf(ordered: Sequence[Seconds]) -> Mapping[str, object]:
 
 
 def waited(row: JobOutcome) -> Seconds:
-    """Until the first start; for a job that never started, until it gave up."""
+    """Seconds until the first start; for a job that never started, until its end."""
     if row.wait_s is not None:
         return row.wait_s
     return 0.0 if row.outcome == "refused" else row.end_s - row.submit_s
 
 
 def slowest(run: RunRecord) -> list[JobOutcome]:
-    """Those who waited longest, the longest first."""
+    """The jobs that waited longest, the longest first."""
     return [row for row in nlargest(SLOWEST, run.jobs, key=waited) if waited(row) > 0]

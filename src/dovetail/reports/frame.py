@@ -1,4 +1,4 @@
-"""What every page is made in: one file with its style, its script and its data, that loads nothing."""
+"""The frame of every page: one file with its style, script and data, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def framed(
     nav: str = "",
     **fields: str,
 ) -> str:
-    """The whole page as text. `main` is what is between header and footer, with its `fields`;
-    scripts are joined into one module in their order: a page that is one file has nothing to import.
-    `Template` fills in one pass, so no data is taken for a field."""
+    """The whole page as text. `main` is the part between header and footer, with its `fields`;
+    scripts are joined into one module in their order: a page that is one file has nothing to
+    import. `Template` fills in one pass, so no data is taken for a field."""
     style = "".join(asset(name) for name in ("style.css", *styles))
     script = "".join(asset(name) for name in ("dom.js", "page.js", "units.js", *scripts))
     return Template(asset("frame.html").replace("$main", main)).substitute(
@@ -50,7 +50,7 @@ def hash_of(text: str) -> str:
 
 
 def embedded(data: object) -> str:
-    """JSON in which nothing can end the element that holds it, nor a line of script."""
+    """JSON in which nothing can end the element that contains it, nor a line of script."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

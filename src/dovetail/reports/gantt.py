@@ -1,7 +1,7 @@
-"""Who ran when on which GPU, within what a page can hold.
+"""Which job ran when on which GPU, within the capacity of a page.
 
-A page holds some ten thousand stints. A larger run shows those that held most GPU time, over a
-coarse picture of how busy each GPU was with all of them, so that no busy GPU looks idle.
+A page holds some ten thousand stints. A larger run shows those with most GPU time, over a coarse
+picture of how busy each GPU was with all of them, so that no busy GPU looks idle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_TEXT = 80  # a job id longer than this is cut
 
 
 class Texts:
-    """Each text once; elsewhere it is a number."""
+    """A table of distinct texts, which are referred to by number."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -37,12 +37,12 @@ def cut(text: str) -> str:
 
 
 def _cost(stint: Stint, rows: Sequence[int]) -> int:
-    """A stint on CPUs alone has no rectangle but still takes its place in the page."""
+    """A stint on CPUs alone has no rectangle but still takes space in the page."""
     return max(1, len(rectangles(stint.placement, rows)))
 
 
 def count_rectangles(run: RunRecord, enough: int) -> int:
-    """How many a run would need; stops counting once it is enough."""
+    """The number of rectangles a run would need; counting stops once it is enough."""
     rows = first_rows(run.nodes)
     count = 0
     for stint in run.stints:
@@ -53,7 +53,7 @@ def count_rectangles(run: RunRecord, enough: int) -> int:
 
 
 def budgets(counts: Sequence[int], total: int) -> list[int]:
-    """Equal parts of the total; what a small run leaves over goes to the larger ones."""
+    """Equal parts of the total; a small run's remainder goes to the larger ones."""
     given = [0] * len(counts)
     smallest_first = sorted(range(len(counts)), key=counts.__getitem__)
     for done, index in enumerate(smallest_first):
@@ -64,15 +64,15 @@ def budgets(counts: Sequence[int], total: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The stints drawn, in order of their start, and what share of all GPU time they stand for."""
+    """The stints drawn, in order of their start, and their share of all GPU time."""
 
     stints: Sequence[Stint]
     gpu_time_share: float
 
 
-def select(run: RunRecord, held: Sequence[float], budget: int) -> Selection:
+def select(run: RunRecord, in_use: Sequence[float], budget: int) -> Selection:
     """As many stints as the budget of rectangles allows, those with most GPU-seconds first."""
-    areas = array("d", [(s[3] - s[2]) * gpus for s, gpus in zip(run.stints, held, strict=True)])
+    areas = array("d", [(s[3] - s[2]) * gpus for s, gpus in zip(run.stints, in_use, strict=True)])
     everything = sum(areas)
     least = nlargest(budget, areas)[-1] if budget and areas else 0.0
     candidates = [index for index, area in enumerate(areas) if area >= least] if budget else []
@@ -103,10 +103,10 @@ class PageShare:
 
 
 def drawing(
-    run: RunRecord, window: Window, held: Sequence[float], room: PageShare, texts: Texts
+    run: RunRecord, window: Window, in_use: Sequence[float], room: PageShare, texts: Texts
 ) -> Mapping[str, object]:
-    """Everything the page needs to draw one run. `held` are the GPUs of each stint."""
-    chosen = select(run, held, room.rectangles)
+    """All data to draw one run. `in_use`: the GPUs of each stint."""
+    chosen = select(run, in_use, room.rectangles)
     complete = len(chosen.stints) == len(run.stints)
     tick = tick_seconds(window)
     numbers = {job: i for i, job in enumerate(dict.fromkeys(s.job for s in chosen.stints))}

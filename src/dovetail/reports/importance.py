@@ -1,12 +1,13 @@
-"""Which setting of a study decides how good a trial is."""
+"""The settings of a study that decide how good a trial is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from math import ceil, inf, isfinite, sqrt
 from typing import Any
 
+from dovetail.api.study_row import TrialRow
 from dovetail.client.study_rows import value_of
 
 LEAST_TRIALS = 10  # with fewer, chance alone explains most of a ranking
@@ -14,33 +15,31 @@ _BINS = 4  # of a parameter that is a number
 _FEWEST = 2  # trials in each group
 
 
-def importance(
-    trials: Sequence[Mapping[str, Any]], minimise: bool
-) -> list[tuple[str, float | None]]:
+def importance(trials: Sequence[TrialRow], minimise: bool) -> list[tuple[str, float | None]]:
     """By parameter: the part of the trials' ranking that it explains alone (the epsilon squared of
-    Kruskal and Wallis), 0 for what chance may explain. None: it does not vary enough to tell."""
-    names = dict.fromkeys(name for trial in trials for name in trial["settings"])
+    Kruskal and Wallis), 0 if chance may explain it. None: too few different values."""
+    names = dict.fromkeys(name for trial in trials for name in trial.settings)
     step = _common_step(trials)
     losses = [(trial, _loss(trial, step, minimise)) for trial in trials]
     known = [(trial, loss) for trial, loss in losses if isfinite(loss)]
     ranks = _ranks([loss for _, loss in known])
     return [
-        (name, _explained([trial["settings"].get(name) for trial, _ in known], ranks))
+        (name, _explained([trial.settings.get(name) for trial, _ in known], ranks))
         for name in names
     ]
 
 
-def _common_step(trials: Sequence[Mapping[str, Any]]) -> float:
-    """The last that half of the trials that reported, and enough to tell, have reached: who was
-    trained for longer is not compared with who was paused early."""
-    reached = sorted((trial["points"][-1][0] for trial in trials if trial["points"]), reverse=True)
+def _common_step(trials: Sequence[TrialRow]) -> float:
+    """The last step that half of the reporting trials, and enough of them, have reached: a trial
+    that was trained longer is not compared with one that was paused early."""
+    reached = sorted((trial.points[-1][0] for trial in trials if trial.points), reverse=True)
     enough = max(LEAST_TRIALS, ceil(len(reached) / 2))
     return float(reached[min(enough, len(reached)) - 1]) if reached else 0.0
 
 
-def _loss(trial: Mapping[str, Any], step: float, minimise: bool) -> float:
-    """The best up to that step; infinite for who has not come so far."""
-    points = trial["points"]
+def _loss(trial: TrialRow, step: float, minimise: bool) -> float:
+    """The best loss up to that step; infinite if the trial has not reached it."""
+    points = trial.points
     if not points or points[-1][0] < step:
         return inf
     sign = 1.0 if minimise else -1.0
@@ -79,14 +78,14 @@ def _explained(values: Sequence[Any], ranks: Sequence[float]) -> float | None:
 
 
 def _by_chance(freedom: int) -> float:
-    """The statistic of a setting without effect lies below in 95 of 100 studies (chi squared, by
-    Wilson and Hilferty's approximation)."""
+    """The value that the statistic of a setting without effect exceeds in 5 of 100 studies (chi
+    squared, by Wilson and Hilferty's approximation)."""
     part = 2 / (9 * freedom)
     return float(freedom * (1 - part + 1.645 * sqrt(part)) ** 3)
 
 
 def _groups(values: Sequence[Any], ranks: Sequence[float]) -> list[list[float]]:
-    """Trials with the same value, or, of many numbers, with values of the same quarter."""
+    """Trials with the same value or, for many numbers, with values of the same quarter."""
     rows = [(value, rank) for value, rank in zip(values, ranks, strict=True) if value is not None]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value, _ in rows):
         distinct = sorted({value for value, _ in rows})
@@ -102,7 +101,7 @@ def _groups(values: Sequence[Any], ranks: Sequence[float]) -> list[list[float]]:
 
 
 def _ranks(values: Sequence[Any]) -> list[float]:
-    """From 1 on; equal values share the mean of their places."""
+    """From 1 on; equal values share their mean rank."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     place = 0

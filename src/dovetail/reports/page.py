@@ -1,4 +1,4 @@
-"""The page of runs: who did how well, who ran when on which GPU."""
+"""The page of runs: the figures of each policy, and which job ran when on which GPU."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from html import escape
 from dovetail.core.model import Node
 from dovetail.experiments.pareto import Objective, point_of
 from dovetail.reports import gantt
+from dovetail.reports.best_policy import verdict
 from dovetail.reports.binning import window_of
 from dovetail.reports.busy import MAX_CELLS
 from dovetail.reports.distribution import SIZE_CLASSES, completion_times, slowest, waited
 from dovetail.reports.frame import asset, framed
-from dovetail.reports.series import gpus_held, over_time
+from dovetail.reports.series import gpus_in_use, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
-from dovetail.reports.verdict import verdict
 from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.text.counting import counted
 
@@ -47,7 +47,7 @@ def render(
 
 
 def _facts(runs: Sequence[RunRecord]) -> list[str]:
-    """What the header says: cluster, jobs, policies."""
+    """The facts in the header: cluster, jobs, policies."""
     clusters = dict.fromkeys(describe_cluster(run.nodes) for run in runs)
     jobs = dict.fromkeys(counted(len(run.jobs), "job") for run in runs)
     policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
@@ -97,14 +97,14 @@ def _cluster(nodes: Sequence[Node], texts: gantt.Texts) -> list[tuple[int, int, 
 
 def _run(run: RunRecord, room: gantt.PageShare, texts: gantt.Texts) -> Mapping[str, object]:
     window = window_of(run)
-    held = [gpus_held(stint[1]) for stint in run.stints]
+    in_use = [gpus_in_use(stint[1]) for stint in run.stints]
     return {
         "policy": run.policy,
         "window": (window.start_s, window.end_s),
         "gpus": sum(node.gpus for node in run.nodes),
-        "series": over_time(run, window, held),
+        "series": over_time(run, window, in_use),
         "cdfs": completion_times(run),
-        "gantt": gantt.drawing(run, window, held, room, texts),
+        "gantt": gantt.drawing(run, window, in_use, room, texts),
         "slowest": [_slow_row(row) for row in slowest(run)],
         "mean_jct_s": _finite(run.summary.get("mean_jct_s")),
         "p99_jct_s": _finite(run.summary.get("p99_jct_s")),

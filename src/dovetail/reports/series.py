@@ -1,4 +1,4 @@
-"""How many jobs waited and ran, and how many GPUs were allocated, over time."""
+"""The numbers of waiting and running jobs, and of allocated GPUs, over time."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from dovetail.results.record import RunRecord
 MAX_BINS = 600  # about two pixels each on a laptop
 
 
-def gpus_held(placement: Placement) -> float:
+def gpus_in_use(placement: Placement) -> float:
     """GPUs, counting a share as its fraction."""
     whole, share = placement.gpus, placement.share
     return whole if share == WHOLE_GPU else whole * share / WHOLE_GPU
 
 
-def over_time(run: RunRecord, window: Window, held: Sequence[float]) -> Mapping[str, list[float]]:
-    """Means per bin. Whoever is neither running nor gone counts as waiting, suspended jobs too."""
+def over_time(run: RunRecord, window: Window, in_use: Sequence[float]) -> Mapping[str, list[float]]:
+    """Means per bin. A job that neither runs nor has ended counts as waiting, suspended jobs too."""
     submits, ends = list(map(SUBMIT, run.jobs)), list(map(END, run.jobs))
     present = mean_counts(window, MAX_BINS, submits, ends)
-    running, allocated = _in_use(run, window, held)
+    running, allocated = _in_use(run, window, in_use)
     waiting = [max(0.0, here - busy) for here, busy in zip(present, running, strict=True)]
     return {"waiting": _short(waiting), "running": _short(running), "allocated": _short(allocated)}
 
 
 def _in_use(
-    run: RunRecord, window: Window, held: Sequence[float]
+    run: RunRecord, window: Window, in_use: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """Jobs running and GPUs allocated. Counted for each number of GPUs apart: there are few."""
+    """Jobs running and GPUs allocated. Counted separately for each number of GPUs: there are few."""
     starts: dict[float, list[Seconds]] = defaultdict(list)
     ends: dict[float, list[Seconds]] = defaultdict(list)
-    for gpus, (_, _, start, end) in zip(held, run.stints, strict=True):
+    for gpus, (_, _, start, end) in zip(in_use, run.stints, strict=True):
         starts[gpus].append(start)
         ends[gpus].append(end)
     running, allocated = [0.0] * MAX_BINS, [0.0] * MAX_BINS

@@ -1,4 +1,4 @@
-"""The summary as a table: one row a policy, units in the headings, the best of a column marked."""
+"""The summary as a table: one row per policy, units in the headings, the best of a column marked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SummaryColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """A column with its unit settled."""
+    """A column with its unit chosen."""
 
     column: SummaryColumn
     unit: str
@@ -34,7 +34,7 @@ class Scaled:
     values: Sequence[float | None]
 
     def text(self, value: float | None) -> str:
-        """As many decimals for all of a column as give the one in the middle three digits."""
+        """All cells of a column have as many decimals as give the median three digits."""
         if value is None:
             return "–"
         shown = value / self.divisor
@@ -82,14 +82,14 @@ SAID_ELSEWHERE = frozenset({"policy", "jobs", "pareto"})
 
 
 def number(value: float) -> str:
-    """Three digits at least, whole numbers in full, thousands apart."""
+    """Three significant digits at least, integers in full, thousands separated."""
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1e}"
 
 
 def table(summaries: Sequence[tuple[str, Summary]]) -> str:
-    """The table as HTML. Policies and keys may be anyone's text."""
+    """The table as HTML. Policies and keys may be a user's text."""
     columns = [_scaled(column, summaries) for column in _columns(summaries)]
     rows = [
         f'<tr><th scope="row">{escape(policy)}</th>'
@@ -111,7 +111,7 @@ def table(summaries: Sequence[tuple[str, Summary]]) -> str:
 
 
 def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[SummaryColumn]:
-    """The known ones that occur, then any others that hold numbers."""
+    """The known columns that occur, then any others that hold numbers."""
     present = dict.fromkeys(
         key for _, summary in summaries for key in summary if _value(summary, key) is not None
     )
@@ -121,7 +121,7 @@ def _columns(summaries: Sequence[tuple[str, Summary]]) -> list[SummaryColumn]:
 
 
 def _zeros(summaries: Sequence[tuple[str, Summary]]) -> set[str]:
-    """Known keys that are zero for every policy: said in a sentence, they need no column."""
+    """Known keys that are zero for every policy: a sentence instead of a column."""
     return {
         column.key
         for column in KNOWN
@@ -153,8 +153,8 @@ def _value(summary: Summary, key: str) -> float | None:
 
 
 def _scaled(column: SummaryColumn, summaries: Sequence[tuple[str, Summary]]) -> Scaled:
-    """Columns of one group and quantity share the unit that suits the value in their middle: one
-    that is far off should not set it for all."""
+    """Columns of one group and quantity share the unit that suits their median: one outlier should
+    not set it for all."""
     values = [_value(summary, column.key) for _, summary in summaries]
     alike = [own.key for own in KNOWN if (own.group, own.unit) == (column.group, column.unit)]
     shared = [_value(summary, key) for _, summary in summaries for key in (alike or [column.key])]
@@ -180,7 +180,7 @@ def _heading(column: Scaled) -> str:
 
 
 def _is_best(column: Scaled, value: float) -> bool:
-    """Equal to the eye counts as equal; a column in which all are equal has no best."""
+    """Values that look equal count as equal; a column of equal values has no best."""
     known = [each for each in column.values if each is not None]
     if not column.column.best or len({column.text(each) for each in known}) < 2:
         return False

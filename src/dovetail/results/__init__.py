@@ -1,1 +1,1 @@
-"""What a run leaves behind: outcomes of jobs and charges."""
+"""The results of a run: outcomes of jobs, and charges."""

@@ -1,4 +1,5 @@
-"""What a run costs, read from the state as jobs come, go and end: energy, carbon, lateness, moves."""
+"""The costs of a run, read from the state as jobs start, stop and end: energy, carbon, lateness,
+moves."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from dovetail.core.view import DUE, ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import GRAMS_IN_KG, WATTS_IN_KW, Costs
 from dovetail.models.hourly import HOUR_S, Hourly
 
-_ON_TIME_S: Final = 1e-6  # later than that is late: sums of floats may miss a deadline by less
+_ON_TIME_S: Final = 1e-6  # later is late: rounding errors of sums are smaller
 
 
 @final
 class Charges:
-    """Keeps the books of one run. A node is charged by its busy GPUs, from change to change."""
+    """The accounts of one run. A node is charged by its busy GPUs, from change to change."""
 
     def __init__(self, costs: Costs) -> None:
         by_power = costs.rates or costs.by_node or costs.switch_on or costs.power
@@ -36,7 +37,7 @@ class Charges:
         self._since: Final[
             list[Seconds]
         ] = []  # and from when on; of a node that is off: when it was
-        self._extra: Final[list[float]] = []  # watts, beyond what the number of busy GPUs says
+        self._extra: Final[list[float]] = []  # watts beyond those of the number of busy GPUs
         self._users: Final[dict[tuple[int, int], int]] = {}  # of a shared GPU
         self._on: Final[dict[JobId, Placement]] = {}
         self._view: View | None = None
@@ -46,7 +47,7 @@ class Charges:
         return self
 
     def settle(self) -> None:
-        """Nothing is ever tried out."""
+        """Nothing to do: drafts are not charged."""
 
     def runs(self, track: Track) -> None:
         job_id, placement = track.job.id, track.placement
@@ -102,14 +103,14 @@ class Charges:
                 self._extra[n] = self._extra[n] + extra if self._busy[n] else 0.0
 
     def _settle_up_to(self, now: Seconds) -> None:
-        """Charge what is on and goes on."""
+        """Charge the nodes that are on and stay on."""
         for n, busy in enumerate(self._busy):
             if busy and now > self._since[n]:
                 self._charge(n, busy, self._since[n], now)
                 self._since[n] = now
 
     def _busy_by(self, placement: Placement, sign: int) -> list[tuple[int, int]]:
-        """By node, how many more GPUs are busy than before."""
+        """By node, the change of the number of busy GPUs."""
         if placement.share == WHOLE_GPU:
             return [(n, sign * mask.bit_count()) for n, mask in placement.slices]
         changes = []

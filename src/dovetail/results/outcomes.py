@@ -1,4 +1,4 @@
-"""What became of every job, read from the state as each one ends, and the figures over all of them."""
+"""The outcome of every job, read from the state as each job ends, and the figures over all jobs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _REFUSALS_SHOWN: Final = 3
 
 @final
 class Outcomes:
-    """Keeps the few numbers the summary needs for each job; whole rows only if `rows` are wanted."""
+    """Keeps the few numbers that the summary needs for each job; whole rows only if `rows` is set."""
 
     def __init__(self, rows: bool, progress: Callable[[int], object] | None = None) -> None:
         self.watches = ENDS | RUNS | WAITS if rows else ENDS
         self._keeps_rows: Final = rows
         self._progress: Final = progress
         self._tells_more: Final = rows or progress is not None
-        self.counts: Final[dict[Phase, int]] = {}  # of those that did not finish
+        self.counts: Final[dict[Phase, int]] = {}  # of jobs that did not finish
         self.never_started = 0
         self.completion_s: Final[list[Seconds]] = []  # of finished jobs
         self.waited_s = 0.0
@@ -50,7 +50,7 @@ class Outcomes:
         return len(self.completion_s) + sum(self.counts.values())
 
     def settle(self) -> None:
-        """Nothing is ever tried out."""
+        """Nothing to do: drafts have no outcome."""
 
     def waits(self, track: Track) -> None:
         self._close_stint(track)
@@ -135,7 +135,7 @@ class Outcomes:
 def offered_gpu_seconds(
     capacity: Sequence[tuple[Seconds, int]], start: Seconds, end: Seconds
 ) -> float:
-    """The GPU-seconds that the nodes that were up offered between two times."""
+    """The GPU-seconds that running nodes offered between two times."""
     total, gpus, since = 0.0, 0, start
     for at, gpus_then in capacity:
         until = min(max(at, since), end)

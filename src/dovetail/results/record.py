@@ -1,4 +1,4 @@
-"""What a finished run leaves behind, ready to be summarised, written and drawn."""
+"""The record of a finished run, ready to be summarised, written and drawn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class JobOutcome(NamedTuple):
     preemptions: int
     outcome: str  # finished, failed, cancelled or refused
     deadline_s: Seconds | None = None
-    late_s: Seconds | None = None  # 0: in time; none: there was no deadline
+    late_s: Seconds | None = None  # 0: in time; None: no deadline
 
 
 class Stint(NamedTuple):

@@ -32,7 +32,7 @@ def announce_cooperation() -> None:
         _channel.append(COOPERATIVE)
 
 
-class Channel:
+class ReportChannel:
     """The report file of this process, open from the first report on. A forked child may use it."""
 
     def __init__(self, path: str) -> None:
@@ -70,4 +70,4 @@ class Channel:
 
 _NO_REPORTS = "dovetail: no reports, training goes on"
 _BAD_FILE = 9  # EBADF: the script has closed all files, as daemons do; open ours again next time
-_channel = Channel(os.environ.get("DOVETAIL_REPORT", ""))
+_channel = ReportChannel(os.environ.get("DOVETAIL_REPORT", ""))

@@ -1,7 +1,7 @@
 """The journal on disk: one SQLite file that survives kills, cuts and full disks."""
 
-from dovetail.store.errors import JournalDamaged, JournalFull, JournalLost, JournalUnusable
-from dovetail.store.history import EndedJob, Filter
+from dovetail.store.ended_jobs import EndedJob, Filter
+from dovetail.store.journal_errors import JournalDamaged, JournalFull, JournalLost, JournalUnusable
 from dovetail.store.reader import JournalReader
 from dovetail.store.writer import Store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from dovetail.store.errors import is_damage, suspect
-from dovetail.store.history import Filter, history
+from dovetail.store.ended_jobs import Filter, history
+from dovetail.store.journal_errors import is_damage, suspect
 from dovetail.store.pages import pages_in_log
 from dovetail.store.reader import (
     LINES_AT_ONCE,
@@ -15,7 +15,7 @@ from dovetail.store.reader import (
     snapshot,
     some_lines_after,
 )
-from dovetail.store.schema import PAGE, log_of
+from dovetail.store.sqlite_tables import PAGE, log_of
 
 _SMALL = 4 << 20  # a file this small is checked wholly, in some hundredths of a second
 

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 from dovetail.store.reader import keyed_text
-from dovetail.store.schema import NAME, checksum, put_meta
+from dovetail.store.sqlite_tables import NAME, checksum, put_meta
 from dovetail.store.tail import (
     Commit,
     Rows,

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
-from dovetail.store.errors import JournalUnusable
+from dovetail.store.journal_errors import JournalUnusable
 
 _WITHIN_S: Final = 0.5
 _LOOK_AGAIN_S: Final = 0.01

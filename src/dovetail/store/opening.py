@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dovetail.store.checking import find_damage
-from dovetail.store.errors import (
+from dovetail.store.joining import join
+from dovetail.store.journal_errors import (
     JournalUnusable,
     is_damage,
     journal_full,
     may_be_full,
     suspect,
 )
-from dovetail.store.joining import join
 from dovetail.store.lock import hold
 from dovetail.store.reserve import Reserve
 from dovetail.store.salvage import salvage, swap
-from dovetail.store.schema import (
+from dovetail.store.sqlite_tables import (
     APPLICATION_ID,
     check_version,
     connect,

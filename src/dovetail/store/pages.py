@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, final
 
-from dovetail.store.schema import PAGE, log_of
+from dovetail.store.sqlite_tables import PAGE, log_of
 
 Value: TypeAlias = int | float | str | None
 Row: TypeAlias = tuple[int, list[Value]]  # its number in the table, and its columns

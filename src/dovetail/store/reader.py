@@ -6,12 +6,11 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Final, final
 
-from dovetail.store.errors import BadRow, noticing_damage
-from dovetail.store.history import EndedJob, Filter, described, history
-from dovetail.store.schema import checksum, connect
+from dovetail.store.ended_jobs import EndedJob, Filter, described, history
+from dovetail.store.journal_errors import BadRow, noticing_damage
+from dovetail.store.sqlite_tables import checksum, connect
 
 LINES_AT_ONCE = 1000
 
@@ -29,17 +28,6 @@ class JournalReader:
         self._db: Final = db or connect(path, "ro")
         self._lock: Final = Lock()
 
-    def __enter__(self) -> JournalReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         with self._lock:
             self._db.close()
@@ -49,7 +37,7 @@ class JournalReader:
             return some_lines_after(self._db, seq, limit)
 
     def lines_after(self, seq: int) -> Iterator[tuple[int, str]]:
-        """All of them, in order; what is committed meanwhile is read too."""
+        """All entries after that one, in order; also those committed meanwhile."""
         while lines := self.some_lines_after(seq):
             yield from lines
             seq = lines[-1][0]
@@ -59,7 +47,7 @@ class JournalReader:
             return last_seq(self._db)
 
     def snapshots(self) -> Iterator[tuple[int, str]]:
-        """Newest first, so that one that cannot be understood can be passed over."""
+        """Newest first, so that an unreadable one can be skipped."""
         with self._lock, noticing_damage(self._path):
             known = self._db.execute("SELECT seq FROM snapshots ORDER BY seq DESC").fetchall()
         for (seq,) in known:
@@ -74,6 +62,16 @@ class JournalReader:
     def meta(self, key: str) -> str | None:
         with self._lock, noticing_damage(self._path):
             return keyed_text(self._db, "meta", key)
+
+    def metas(self, prefix: str) -> dict[str, str]:
+        """All values whose keys begin so."""
+        with self._lock, noticing_damage(self._path):
+            found = self._db.execute(
+                "SELECT key FROM meta WHERE key >= ? AND key < ?", (prefix, prefix + "\uffff")
+            )
+            keys = [str(row[0]) for row in found.fetchall()]
+            texts = {key: keyed_text(self._db, "meta", key) for key in keys}
+        return {key: text for key, text in texts.items() if text is not None}
 
     def first_seq(self) -> int:
         """Of the first entry that is kept; 0 if there is none."""

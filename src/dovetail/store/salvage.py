@@ -1,4 +1,4 @@
-"""What can still be read of a damaged journal, made into a sound one; the damaged one is kept."""
+"""Salvage: the readable part of a damaged journal becomes a sound one; the damaged journal is kept."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dovetail.store.errors import JournalUnusable, journal_full, suspect
-from dovetail.store.history import EndedJob
+from dovetail.store.ended_jobs import EndedJob
 from dovetail.store.joining import apply, number_row
+from dovetail.store.journal_errors import JournalUnusable, journal_full, suspect
 from dovetail.store.pages import Value, rows
 from dovetail.store.reader import keyed_text
-from dovetail.store.schema import (
+from dovetail.store.sqlite_tables import (
     NAME,
     checksum,
     connect,

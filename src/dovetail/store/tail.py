@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, final
 from zlib import crc32
 
-from dovetail.store.schema import sync
+from dovetail.store.sqlite_tables import sync
 
 Rows: TypeAlias = Mapping[str, Sequence[Sequence[object]]]  # by table
 ROOM = 4 << 20  # bytes, before a new one is begun

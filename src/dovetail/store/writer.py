@@ -9,18 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
 from typing import Final, final
 
 from dovetail.store import opening
-from dovetail.store.errors import (
-    JournalFull,
-    JournalLost,
-    journal_full,
-    may_be_full,
-    noticing_damage,
-)
-from dovetail.store.history import EndedJob, Filter
+from dovetail.store.ended_jobs import EndedJob, Filter
 from dovetail.store.joining import (
     FORGOTTEN,
     apply,
@@ -29,9 +21,16 @@ from dovetail.store.joining import (
     number_row,
     open_specs,
 )
+from dovetail.store.journal_errors import (
+    JournalFull,
+    JournalLost,
+    journal_full,
+    may_be_full,
+    noticing_damage,
+)
 from dovetail.store.reader import JournalReader
 from dovetail.store.reserve import Reserve
-from dovetail.store.schema import checksum, remove_own_log, write_copy
+from dovetail.store.sqlite_tables import checksum, remove_own_log, write_copy
 
 _SNAPSHOTS_KEPT = 2
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -67,19 +66,8 @@ class Store:
         self.epoch: Final = float(self._reader.meta("epoch") or 0.0)
         self.last_seq = self._reader.last_seq()
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Commits what waits and lets another process have the journal."""
+        """Commits pending rows and releases the journal for another process."""
         try:
             self.commit()
         finally:
@@ -223,11 +211,11 @@ class Store:
             self._write(lambda: self._replace_snapshots(seq, text), is_vital=False)
         except JournalFull:
             return False
-        self._shorten_tail()
         return True
 
-    def _shorten_tail(self) -> None:
-        """Once SQLite has moved all of its log into its file, which it has then waited for."""
+    def shorten_tail(self) -> None:
+        """Worth a look after each snapshot: it takes as long as writing one. Nothing is done unless
+        SQLite has moved all of its log into its file, which it has then waited for."""
         if not self._tail.is_long:
             return
         _, logged, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -258,7 +246,7 @@ class Store:
     # ------------------------------------------------------------------------------------- reading
 
     def snapshots(self) -> Iterator[tuple[int, str]]:
-        """Newest first, so that one that cannot be understood can be passed over."""
+        """Newest first, so that an unreadable one can be skipped."""
         return self._reader.snapshots()
 
     def lines_after(self, seq: int) -> Iterator[tuple[int, str]]:
@@ -269,7 +257,7 @@ class Store:
         return self._reader.spec(job_id)
 
     def specs(self) -> set[str]:
-        """Whose description is kept: of jobs that have not ended, and of those that lately have."""
+        """The jobs whose description is kept: live ones, and those that ended lately."""
         return {job_id for (job_id,) in self._db.execute("SELECT job_id FROM specs")}
 
     def open_specs(self) -> set[str]:

@@ -22,7 +22,7 @@ from dovetail.testing.runs import (
     Ends,
     MakePolicy,
     Paused,
-    Run,
+    PolicyRun,
     replay,
     run_trace,
     run_with_restart,
@@ -30,7 +30,15 @@ from dovetail.testing.runs import (
     told_to,
 )
 from dovetail.testing.wild import wild_world
-from dovetail.testing.worlds import World, knowledge, policy_for, random_world, world_of_options
+from dovetail.testing.worlds import (
+    World,
+    crowded_world,
+    knowledge,
+    over_nodes,
+    policy_for,
+    random_world,
+    world_of_options,
+)
 
 __all__ = [
     "AskedTwice",
@@ -38,7 +46,7 @@ __all__ = [
     "Ends",
     "MakePolicy",
     "Paused",
-    "Run",
+    "PolicyRun",
     "World",
     "arrival",
     "check_ends_and_laws",
@@ -49,10 +57,12 @@ __all__ = [
     "check_same_again",
     "check_service_adds_up",
     "check_snapshot",
+    "crowded_world",
     "fingerprint",
     "job",
     "knowledge",
     "nodes",
+    "over_nodes",
     "placement",
     "policy_for",
     "random_world",

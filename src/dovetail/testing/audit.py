@@ -77,7 +77,7 @@ class Audit:
         return self
 
     def read_text(self, lines: Iterable[str]) -> Audit:
-        """From the journal's text alone: the times as it tells them."""
+        """Reads the journal's text, with the times in it."""
         return self.read([(json.loads(line)["at"], decode(line)) for line in lines])
 
     def _pass_to(self, at: Seconds) -> None:
@@ -90,7 +90,7 @@ class Audit:
         self.now = at
 
     def _masks(self) -> dict[int, int]:
-        """Of every node with jobs: the GPUs that are used."""
+        """The used GPUs of every node that has jobs."""
         used: dict[int, int] = {}
         for placement in self._held.values():
             for n, mask in placement.slices:
@@ -180,6 +180,9 @@ class Audit:
         assert len(set(pieces)) == len(pieces), "names a GPU twice"
         used = [self._nodes[s.node] for s in given.slices]
         assert used, "is nowhere"
+        if asked.nodes or not asked.gpus:
+            assert len({s.node for s in given.slices}) == max(asked.nodes, 1), "on other nodes"
+            assert len({s.mask.bit_count() for s in given.slices}) == 1, "is split unevenly"
         assert len({node.kind for node in used}) == 1, "is split over GPU kinds"
         assert 1 <= given.share <= WHOLE_GPU, f"has {given.share}/1000 of a GPU"
         assert given.share <= asked.share, "has more of a GPU than it asked for"
@@ -208,7 +211,7 @@ class Audit:
     def _check_hosts(self, given: Placement) -> None:
         for n in {piece.node for piece in given.slices}:
             parts = [
-                (self._jobs[job_id], s.mask.bit_count() / p.gpus if p.gpus else 1.0)
+                (self._jobs[job_id], s.mask.bit_count() / p.gpus if p.gpus else 1 / len(p.slices))
                 for job_id, p in self._held.items()
                 for s in p.slices
                 if s.node == n

@@ -124,7 +124,7 @@ class WorkBook:
 
 
 def check_work(book: WorkBook, true_s: dict[JobId, Seconds]) -> None:
-    """Whoever finished has done its work: no more and no less."""
+    """A finished job has done its work, no more and no less."""
     for job_id, done_s in book.done_s.items():
         wanted = true_s[job_id]
         assert isclose(done_s, wanted, rel_tol=1e-6, abs_tol=1e-5), (

@@ -9,7 +9,7 @@ from typing import Final, final
 from dovetail.core.entries import (
     Action,
 )
-from dovetail.core.loop import Policy
+from dovetail.core.loop import Policy, look
 from dovetail.core.model import (
     WHOLE_GPU,
 )
@@ -23,7 +23,7 @@ from dovetail.testing.fingerprint import fingerprint
 from dovetail.testing.runs import (
     MakePolicy,
     Paused,
-    Run,
+    PolicyRun,
     go_on,
     replay,
     run_with_restart,
@@ -67,7 +67,7 @@ def check_ends_and_laws(world: World, make_policy: MakePolicy) -> None:
         check_service_adds_up(world, done)
 
 
-def check_service_adds_up(world: World, done: Run) -> None:
+def check_service_adds_up(world: World, done: PolicyRun) -> None:
     """Held = useful + lost for each finished job; no job is faster than its work."""
     for came in world.arrivals:
         track = done.ended[came.job.id]
@@ -88,28 +88,29 @@ def check_purity(world: World, make_policy: MakePolicy) -> None:
     assert run_world(world, AskedTwice(make_policy())).text == text, "being asked changes the run"
 
 
-def check_replay(world: World, make_policy: MakePolicy, turns: int) -> None:
-    """The journal alone rebuilds the state, after any turn and at the end."""
-    for number in (turns, 1_000_000_000):
-        done = go_on(Paused(world.cluster(), number), make_policy(), Run())
+def check_replay(world: World, make_policy: MakePolicy, rounds: int) -> None:
+    """The journal alone rebuilds the state, after any round of the loop and at the end."""
+    for number in (rounds, 1_000_000_000):
+        done = go_on(Paused(world.cluster(), number), make_policy(), PolicyRun())
         copy = replay(done.text.splitlines())
-        assert fingerprint(copy) == fingerprint(done.state), f"replay differs after {number} turns"
+        assert fingerprint(copy) == fingerprint(done.state), f"replay differs after {number} rounds"
 
 
-def check_restart(world: World, make_policy: MakePolicy, turns: int) -> None:
-    """After a crash at any turn, a fresh policy on the replayed state still ends every job."""
-    Audit().read(run_with_restart(world, make_policy, turns).entries)
+def check_restart(world: World, make_policy: MakePolicy, rounds: int) -> None:
+    """Crashed after any round, a fresh policy on the replayed state still ends every job."""
+    Audit().read(run_with_restart(world, make_policy, rounds).entries)
 
 
-def check_snapshot(world: World, make_policy: MakePolicy, turns: int) -> None:
+def check_snapshot(world: World, make_policy: MakePolicy, rounds: int) -> None:
     """A state that was kept as text and a fresh policy decide as the others would have: whatever a
     policy knows, it knows from the state."""
-    whole = go_on(world.cluster(), make_policy(), Run(State(past=_MANY)))
+    whole = go_on(world.cluster(), make_policy(), PolicyRun(State(past=_MANY)))
     backend = world.cluster()
-    before = go_on(Paused(backend, turns), make_policy(), Run(State(past=_MANY)))
-    copy = restore(take(before.state), _MANY)
-    after = go_on(backend, make_policy(), Run(copy, before.entries, before.ended))
-    assert after.text == whole.text, f"a snapshot after {turns} turns changes the run"
+    before = go_on(Paused(backend, rounds), make_policy(), PolicyRun(State(past=_MANY)))
+    copy, policy = restore(take(before.state), _MANY), make_policy()
+    look([policy], copy)
+    after = go_on(backend, policy, PolicyRun(copy, before.entries, before.ended))
+    assert after.text == whole.text, f"a snapshot after {rounds} rounds changes the run"
 
 
 def check_same_again(world: World, make_policy: MakePolicy) -> None:
@@ -122,13 +123,13 @@ def check_policy(make_policy: MakePolicy, worlds: int = 50, seed: int = 0) -> No
     """The whole contract on so many worlds drawn by chance. `make_policy` makes a fresh one."""
     for number in range(worlds):
         chance = Random(f"{seed}/{number}")
-        world, turns = random_world(chance), chance.randint(0, 20)
+        world, rounds = random_world(chance), chance.randint(0, 20)
         try:
             check_ends_and_laws(world, make_policy)
             check_same_again(world, make_policy)
             check_purity(world, make_policy)
-            check_replay(world, make_policy, turns)
-            check_restart(world, make_policy, turns)
+            check_replay(world, make_policy, rounds)
+            check_restart(world, make_policy, rounds)
         except AssertionError as error:
             raise AssertionError(f"world {seed}/{number}: {error}") from error
 

@@ -56,7 +56,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Run:
+class PolicyRun:
     """What a run leaves behind: the state, the journal, and the track of every job that ended."""
 
     state: State = field(default_factory=State)
@@ -84,9 +84,9 @@ class Run:
         return [entry for _, entry in self.entries if type(entry) is kind]
 
 
-def run_world(world: World, policy: Policy) -> Run:
+def run_world(world: World, policy: Policy) -> PolicyRun:
     """Run to the end of the world, keeping everything."""
-    return go_on(world.cluster(), policy, Run())
+    return go_on(world.cluster(), policy, PolicyRun())
 
 
 def run_trace(
@@ -96,13 +96,13 @@ def run_trace(
     *,
     place: str = "consolidated",
     **rest: Any,
-) -> Run:
+) -> PolicyRun:
     """The same from its parts; the policy may be a text such as `las:quantum=10`."""
     world = World(arrivals, cluster, **rest)
     return run_world(world, policy_for(world, policy, place) if isinstance(policy, str) else policy)
 
 
-def go_on(backend: Backend, policy: Policy, so_far: Run) -> Run:
+def go_on(backend: Backend, policy: Policy, so_far: PolicyRun) -> PolicyRun:
     ends = Ends()
     ends.tracks = so_far.ended
     so_far.state.index(ends)
@@ -127,11 +127,11 @@ def told_to(tell: Callable[[JournalEntry, Seconds], object]) -> Journal:
 
 @final
 class Paused:
-    """A world that stops telling after some turns, and can be taken up again later."""
+    """A world that stops telling after some rounds of the loop, and can be taken up again later."""
 
-    def __init__(self, backend: Backend, turns: int) -> None:
+    def __init__(self, backend: Backend, rounds: int) -> None:
         self._backend: Final = backend
-        self._left = turns
+        self._left = rounds
 
     def observe(self) -> Sequence[Event]:
         self._left -= 1
@@ -141,13 +141,13 @@ class Paused:
         self._backend.act(action)
 
 
-def run_with_restart(world: World, make_policy: MakePolicy, turns: int) -> Run:
-    """Crash after so many turns: the state is rebuilt from the journal, the policy starts afresh, and
+def run_with_restart(world: World, make_policy: MakePolicy, rounds: int) -> PolicyRun:
+    """Crash after so many rounds: the state is rebuilt from the journal, the policy starts afresh, and
     the wake-up that was asked for is forgotten."""
     backend = world.cluster()
-    before = go_on(Paused(backend, turns), make_policy(), Run())
+    before = go_on(Paused(backend, rounds), make_policy(), PolicyRun())
     backend.act(Wake(inf))
-    after = Run(replay(before.text.splitlines()), before.entries, before.ended)
+    after = PolicyRun(replay(before.text.splitlines()), before.entries, before.ended)
     return go_on(backend, make_policy(), after)
 
 

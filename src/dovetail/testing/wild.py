@@ -8,18 +8,17 @@ from math import inf
 from random import Random
 from typing import Any
 
-from dovetail.core.entries import NodeDown, NodeDraining, NodeJoined, NodeLeft, NodeUp
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Node, Option, Tenant
 from dovetail.models.failures import NodeFailures
 from dovetail.models.speed import by_kind_and_placement, same_for_all_pairs
 from dovetail.models.workload import Arrival
-from dovetail.testing.worlds import World
-from dovetail.worlds.simulated import NodeEvent
+from dovetail.testing.worlds import World, random_node_events
 
 KINDS = ("A", "B", "C")
 _SPEEDS = (1.0, 1.0, 2.0, 0.5, 0.3, 7.0, 1.0 / 3.0, 0.02, 100.0)
 _TIMES = (0.0, 0.0, 0.0, 1.0, 1.0, 2.5, 10.0, 10.0, 60.0, 1e-9, 3e3)
 _LENGTHS = (0.0, 0.0, 1.0, 1.0, 10.0, 10.0, 33.3, 60.0, 100.0, 1e-9, 0.1 + 0.2, 1e3)
+_LEAVING = (0.0, 2.0, 10.0, 10.0, 31.0)
 _COSTS = (0.0, 0.0, 0.5, 1.0, 5.0, 30.0, 200.0)
 
 
@@ -44,7 +43,7 @@ def wild_world(chance: Random, most_jobs: int = 10) -> World:
         arrivals,
         cluster,
         tenants,
-        _node_events(chance, cluster, late),
+        random_node_events(chance, cluster, 0.7, _LEAVING, Node("late", 4, "A"), late),
         speed if kinds or chance.random() < 0.7 else None,
         None if pairs is None else same_for_all_pairs(pairs),
         NodeFailures(3e6, 30.0, chance.randrange(9)) if chance.random() < 0.1 else None,
@@ -122,20 +121,3 @@ def _size(chance: Random, kinds: Sequence[str], work_s: float) -> dict[str, Any]
         gpus = chance.choice([1, 2])
         return {"gpus": gpus, "cpus": chance.choice([4.0, 3.3]) * gpus, "memory_gb": 2.0 * gpus}
     return chance.choice([{"gpus": 0, "cpus": 2.0}, {"gpu_memory_gb": 12.0}])
-
-
-def _node_events(chance: Random, cluster: Sequence[Node], late: float) -> list[NodeEvent]:
-    """Nodes go and come; each that goes comes back or leaves, so that no job waits for ever."""
-    events: list[NodeEvent] = []
-    for node in cluster:
-        if chance.random() < 0.7:
-            continue
-        at = late + chance.choice([0.0, 2.0, 10.0, 10.0, 31.0])
-        fails = chance.random() < 0.5
-        events.append(NodeDown(at, node.id) if fails else NodeDraining(at, node.id))
-        back = at + chance.choice([0.0, 7.0, 50.0])
-        leaves = chance.random() < 0.3
-        events.append(NodeLeft(back, node.id) if leaves else NodeUp(back, node.id))
-    if chance.random() < 0.2:
-        events.append(NodeJoined(late + chance.choice([0.0, 6.0]), Node("late", 4, "A")))
-    return events

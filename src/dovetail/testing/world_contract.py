@@ -114,7 +114,7 @@ class RefuseAll:
 
 
 class _UntilAllEnded:
-    """Lets the world stop when its last job has ended; none has to begin."""
+    """Stops the world when its last job has ended. A job need not begin."""
 
     def __init__(
         self, backend: Backend, state: State, stop: Callable[[], None], came: bool = False
@@ -143,13 +143,13 @@ class WorldContract:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Let `observe` say that it is over; what ends by itself need not be told."""
+        """Let `observe` say that the world is over; a world that ends by itself does nothing."""
 
     def close(self) -> None:
-        """Nothing of it is needed any more."""
+        """The test is over: release everything."""
 
     def told(self, policy: Policy, *tasks: ContractJob) -> list[JournalEntry]:
-        """All that was told and decided, checked at every entry by the state, then by the auditor."""
+        """All entries, each checked by the state, then all by the auditor."""
         state, entries = State(), list[tuple[Seconds, JournalEntry]]()
 
         def keep(written: Sequence[Entry], times: Sequence[Seconds]) -> None:
@@ -214,7 +214,7 @@ class LiveWorldContract(WorldContract):
     grace_s: Seconds = 5.0
 
     def make(self, folder: Path) -> World:
-        """A world that keeps its things there. Made again, it goes on with what is there."""
+        """A world that keeps its files there. Made again, it goes on with them."""
         raise NotImplementedError
 
     def order(self, own: ContractJob) -> Order:
@@ -286,6 +286,10 @@ class LiveWorldContract(WorldContract):
     def printed(self, job_id: JobId) -> str:
         return self.world.shelf.log(job_id).read(0, 1 << 20)[1].decode()
 
+    def printed_alone(self, job_id: JobId) -> str:
+        """While there is no daemon: where that is not told by a shelf, say how it is found out."""
+        return self.printed(job_id)
+
     # --------------------------------------------------------------------------------- contract
 
     def test_what_a_job_prints_is_kept_also_over_a_preemption(self) -> None:
@@ -308,7 +312,7 @@ class LiveWorldContract(WorldContract):
         state, own = State(), task(FIRST, work_s=1.0)
         backend = self.begin(state, [own])
         self._leave_once_it_runs(backend, state)
-        _wait_until(lambda: "50" in self.printed(FIRST).split(), "it was to go on alone")
+        _wait_until(lambda: "50" in self.printed_alone(FIRST).split(), "it was to go on alone")
         sleep(0.3)  # it ends
         desk = self.join(state, {FIRST: self.order(own)})
         for event in self.world.catch_up():

@@ -85,7 +85,7 @@ def random_world(chance: Random, most_jobs: int = 14) -> World:
         _random_arrival(chance, i) for i in range(chance.choice([most_jobs, most_jobs // 2, 3, 2]))
     ]
     arrivals.sort(key=lambda arrival: arrival.at)
-    events = _random_node_events(chance, cluster)
+    events = random_node_events(chance, cluster, 0.75, [0.0, 2.0, 10.0, 31.0], Node("late", 4))
     if chance.random() < 0.8:
         return World(arrivals, cluster, tenants, events)
     speed = by_kind_and_placement({"old": 0.5}, across_nodes=0.8, across_racks=0.9)
@@ -102,6 +102,45 @@ def world_of_options(chance: Random, most_jobs: int = 8) -> World:
     arrivals = [_timed_arrival(chance, i) for i in range(chance.randint(1, most_jobs))]
     arrivals.sort(key=lambda arrival: arrival.at)
     return World(arrivals, cluster, speed=by_kind_and_placement({}))
+
+
+def crowded_world(chance: Random, jobs: int = 14) -> World:
+    """Many jobs for a few GPUs, of users with different weights: who goes first matters all the time."""
+    cost = chance.choice([Interruption(), Interruption(1.0, 0.5, 0.0)])
+    arrivals = [
+        Arrival(
+            chance.choice([0.0, 0.0, 3.0, 10.0, 20.0, 45.0, 60.0]),
+            Job(
+                JobId(f"j{i}"),
+                gpus=chance.choice([1, 1, 1, 2, 2, 4]),
+                cpus=chance.choice([0.0, 0.0, 0.0, 0.0, 0.7, 1.3]),
+                user=chance.choice("uvw"),
+                priority=chance.choice([0.0, 1.0]),
+                weight=chance.choice([1.0, 2.0]),
+                interruption=cost,
+            ),
+            chance.choice([20.0, 40.0, 90.0, 150.0]),
+        )
+        for i in range(jobs)
+    ]
+    arrivals.sort(key=lambda arrival: arrival.at)
+    return World(arrivals, [Node(f"n{i}", 4) for i in range(chance.choice([1, 2]))])
+
+
+def over_nodes(world: World, chance: Random) -> World:
+    """The same, where most jobs say on how many nodes they are to run; every job can end in it still,
+    if only by being refused."""
+    arrivals = [
+        replace(came, job=_over_nodes(came.job, chance)) if chance.random() < 0.7 else came
+        for came in world.arrivals
+    ]
+    return replace(world, arrivals=arrivals)
+
+
+def _over_nodes(job: Job, chance: Random) -> Job:
+    sizes = [job.gpus, *[option.gpus for option in job.options]]
+    fitting = [n for n in (1, 2, 2, 3, 4) if all(size % n == 0 for size in sizes)]
+    return replace(job, nodes=chance.choice(fitting))
 
 
 def _timed_arrival(chance: Random, number: int) -> Arrival:
@@ -173,18 +212,25 @@ def _random_size(chance: Random) -> dict[str, Any]:
     return {"gpus": 0, "cpus": 2.0}
 
 
-def _random_node_events(chance: Random, cluster: Sequence[Node]) -> list[NodeEvent]:
+def random_node_events(
+    chance: Random,
+    cluster: Sequence[Node],
+    spared: float,
+    times: Sequence[Seconds],
+    late: Node,
+    since: Seconds = 0.0,
+) -> list[NodeEvent]:
     """Nodes go and come; each that goes comes back or leaves, so that no job waits for ever."""
     events: list[NodeEvent] = []
     for node in cluster:
-        if chance.random() < 0.75:
+        if chance.random() < spared:
             continue
-        at = chance.choice([0.0, 2.0, 10.0, 31.0])
+        at = since + chance.choice(times)
         fails = chance.random() < 0.5
         events.append(NodeDown(at, node.id) if fails else NodeDraining(at, node.id))
         back = at + chance.choice([0.0, 7.0, 50.0])
         leaves = chance.random() < 0.3
         events.append(NodeLeft(back, node.id) if leaves else NodeUp(back, node.id))
     if chance.random() < 0.2:
-        events.append(NodeJoined(chance.choice([0.0, 6.0]), Node("late", 4)))
+        events.append(NodeJoined(since + chance.choice([0.0, 6.0]), late))
     return events

@@ -1,6 +1,6 @@
 """A picture made of braille characters: two by four dots in each.
 
-Of our own: plotext, the library to take, needs longer to import than the whole command does.
+Our own: plotext, the library for this, takes longer to import than the whole command runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Canvas:
         layers = self._layers[row]
         if layer >= layers[column]:
             if layer > layers[column]:
-                self._dots[row][column] = 0  # what lies below would only blur it
+                self._dots[row][column] = 0  # a lower layer would only blur it
                 layers[column] = layer
             self._dots[row][column] |= _BITS[y % DOWN][x % ACROSS]
 
@@ -42,11 +42,11 @@ class Canvas:
             self.dot(x + (to_x - x) * part // length, y + (to_y - y) * part // length, layer)
 
     def rule(self, y: int, mark: str) -> None:
-        """Across the whole width, behind everything."""
+        """A line across the whole width, behind everything."""
         self._marks[y // DOWN] = [mark] * (self.width // ACROSS)
 
     def lines(self, styles: list[str] | None, marks: dict[int, str]) -> list[str]:
-        """Layer n in style n; without styles, layers that have a mark are drawn with it instead."""
+        """Layer n in style n; without styles, a layer that has a mark is drawn with it."""
         return [self._line(row, styles, marks) for row in range(len(self._dots))]
 
     def _line(self, row: int, styles: list[str] | None, marks: dict[int, str]) -> str:

@@ -28,3 +28,9 @@ def numbers_text(numbers: Iterable[int]) -> str:
         else:
             pieces.append([number])
     return ",".join("-".join(map(str, piece)) for piece in pieces)
+
+
+def either(names: Sequence[str]) -> str:
+    """Such as "load", or "load, tail weight or gang mix"."""
+    *others, last = names or ("nothing",)
+    return f"{', '.join(others)} or {last}" if others else last

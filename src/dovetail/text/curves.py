@@ -17,14 +17,15 @@ _MARKS = {BEST: "●"}  # where there are no colours
 _NARROWEST, _LOWEST = 24, 6
 _MOST_PIECES = 60_000  # of curves, in all; a terminal shows far fewer
 _DECADES = 100.0  # values that differ that much are shown on a logarithmic scale
-_CROWDED = 0.15  # of a linear scale: if half of the values lie within that of the best, a log helps
-_FEW_TIMES = 5.0  # values that differ less look alike on both
+# of a linear scale: if half of the values lie that close to the best, a log scale helps
+_CROWDED = 0.15
+_FEW_TIMES = 5.0  # values that differ less look alike on both scales
 _ROOM = 0.05  # of a scale, beyond its ends
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 class Curve(NamedTuple):
-    """Points from left to right; where a value is no finite number, the curve has a gap."""
+    """Points from left to right; a value that is not finite is a gap in the curve."""
 
     points: Sequence[Point]
     layer: int = PLAIN
@@ -33,7 +34,7 @@ class Curve(NamedTuple):
 class Titles(NamedTuple):
     across: str
     up: str
-    note: str = ""  # about the best
+    note: str = ""  # about the best value
     rule: str = ""  # about the target
 
 
@@ -43,14 +44,14 @@ class Scale(NamedTuple):
     is_log: bool = False
 
     def part(self, value: float) -> float:
-        """0 at the lower end, 1 at the upper, and so for whatever lies beyond."""
+        """0 at the lower end, 1 at the upper end, and outside that range beyond them."""
         low, high = self.low, self.high
         if self.is_log:
             low, high, value = log10(low), log10(high), log10(max(value, low))
         return min(max((value - low) / (high - low), 0.0), 1.0)
 
     def ticks(self, most: int) -> list[float]:
-        """Round numbers, about so many; the two ends if there are no two round ones."""
+        """About so many round numbers; the two ends if fewer than two round ones fit."""
         found = self._powers() if self.is_log else self._round_numbers(most)
         skip = ceil(len(found) / max(most, 1))
         found = found[::skip] if skip > 1 else found
@@ -81,7 +82,7 @@ def chart(
     minimise: bool = True,
     colours: bool = False,
 ) -> list[str]:
-    """Lines that fill `size` (columns, lines); none if that is too little to draw in."""
+    """Lines that fill `size` (columns, lines); none if it is too small to draw in."""
     columns, lines = size
     if columns < _NARROWEST or lines < _LOWEST:
         return []
@@ -111,7 +112,7 @@ def chart(
 
 
 def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> Scale:
-    """Values far worse than nearly all others, as of a trial that diverged, do not set the scale."""
+    """Values far worse than nearly all others, as of a diverged trial, do not set the scale."""
     ordered = sorted(values if target is None else [*values, target], reverse=not minimise)
     usual = sorted((ordered[0], ordered[ceil(0.98 * (len(ordered) - 1))]))
     if ordered[0] > 0 and ordered[-1] > 0 and _spreads(ordered, usual):
@@ -126,7 +127,7 @@ def scale_of(values: Sequence[float], target: float | None, minimise: bool) -> S
 
 
 def _spreads(ordered: Sequence[float], usual: Sequence[float]) -> bool:
-    """Does a logarithmic scale tell apart what a linear one would draw on top of each other?"""
+    """Does a logarithmic scale separate values that a linear one would draw on top of each other?"""
     low, high = usual
     if high >= _DECADES * low:
         return True
@@ -135,7 +136,7 @@ def _spreads(ordered: Sequence[float], usual: Sequence[float]) -> bool:
 
 
 def with_room(scale: Scale) -> Scale:
-    """A little beyond its ends, so that the best does not lie on the axis."""
+    """The scale with a little room at its ends, so that the best does not lie on the axis."""
     if not isfinite(2 * (scale.high - scale.low)):
         return scale  # there are no numbers beyond
     if scale.is_log:
@@ -147,14 +148,15 @@ def with_room(scale: Scale) -> Scale:
 
 
 def _worst(ordered: Sequence[float]) -> float:
-    """Of values from best to worst: at most four times as far as nine in ten of them go."""
+    """The worst value on the scale, from values from best to worst: at most four times as far as
+    nine in ten of them go."""
     best, common, worst = ordered[0], ordered[(len(ordered) - 1) * 9 // 10], ordered[-1]
     furthest = common + 3 * (common - best)
     return furthest if common != best and abs(worst - best) > abs(furthest - best) else worst
 
 
 def _labels(up: Scale, rows: int) -> dict[int, str]:
-    """What stands before which row."""
+    """The label before each row."""
     ticks = up.ticks(max(rows // 2, 2))
     return {round((1 - up.part(tick)) * (rows - 1)): f"{tick:.3g}" for tick in ticks}
 

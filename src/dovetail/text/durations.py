@@ -1,4 +1,4 @@
-"""Durations as people say them. The pages of reports say them alike: `reports/assets/units.js`."""
+"""Durations as people write them. The pages of reports write them alike: `reports/assets/units.js`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def duration_text(seconds: float) -> str:
 
 
 def _whole(number: float) -> int:
-    """Halves go up, as in JavaScript; by `round` they go to the even neighbour."""
+    """Halves round up, as in JavaScript; `round` rounds them to the even neighbour."""
     return int(number + 0.5)
 
 
@@ -53,18 +53,18 @@ MILLISECOND: Final = Unit(0.001, "ms")
 
 
 def unit_of(seconds: float) -> Unit:
-    """The unit in which it is 2 at least; a short time is told in seconds."""
+    """The unit in which the time is at least 2; a short time is in seconds."""
     return next((unit for unit in _UNITS if seconds >= 2 * unit.seconds), _UNITS[-1])
 
 
 def in_unit(seconds: float, unit: Unit) -> str:
-    """14.0 min; a time of which nobody counts the days is told in days: 1.2e+06 d."""
+    """14.0 min; a very long time is in days: 1.2e+06 d."""
     if seconds >= _VERY_LONG_S:
         return f"{seconds / DAY:.2g} d"
     return f"{seconds / unit.seconds:.1f} {unit.name}"
 
 
 def in_one_unit(times: Sequence[float]) -> list[str]:
-    """A column of a table: all in the unit of the middle one, so that they compare at a glance."""
+    """A column of a table: all in the unit of the median, so that they compare at a glance."""
     unit = unit_of(sorted(times)[(len(times) - 1) // 2]) if times else _UNITS[-1]
     return [in_unit(seconds, unit) for seconds in times]

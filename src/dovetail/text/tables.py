@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 WIDTH = 100
 _GAP = 2
 _NARROWEST = 2
 _CUT = "…"
 
-Row: TypeAlias = Mapping[str, Any]
+Row = TypeVar("Row")
 
 
-class Column(NamedTuple):
-    """A title, how to tell its cell from a row, and how far it may shrink (None: not at all)."""
+class Column(NamedTuple, Generic[Row]):
+    """A title, a function from a row to its cell, and how far it may shrink (None: not at all)."""
 
     title: str
     cell: Callable[[Row], str]
@@ -30,7 +30,7 @@ def is_terminal() -> bool:
 
 
 def width() -> int:
-    """Of the terminal; in a pipe as COLUMNS says, if it does."""
+    """The width of the terminal; in a pipe COLUMNS if it is set, or 100."""
     if not is_terminal():
         told = os.environ.get("COLUMNS", "")
         return int(told) if told.isdecimal() and int(told) > 0 else WIDTH
@@ -44,7 +44,10 @@ def has_colours() -> bool:
 
 
 def table(
-    columns: Sequence[Column], rows: Sequence[Row], room: int | None = None, colours: bool = False
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    room: int | None = None,
+    colours: bool = False,
 ) -> list[str]:
     """A line of titles and one line per row."""
     cells = [[clean(column.cell(row)) for column in columns] for row in rows]
@@ -63,8 +66,8 @@ def table(
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Titles, a rule, and a line for each row: a name, then figures. It is at most 100 columns wide
-    wherever it is printed, as it is quoted in reports."""
+    """Titles, a rule, and a line for each row: a name, then figures. At most 100 columns wide
+    wherever it is printed, since it is quoted in reports."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = WIDTH - sum(widths[1:]) - _GAP * (len(widths) - 1)
     widths[0] = max(len(row[0]) for row in rows if len(row[0]) <= max(room, len(rows[0][0])))
@@ -74,7 +77,7 @@ def figures_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _figures(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """A row; a name too long for its column stands above, whole, so that no two look the same."""
+    """A row; a name too long for its column is on a line of its own, so that no two look the same."""
     name, *figures = row
     above = [] if len(name) <= widths[0] else wrapped(name)
     cells = [("" if above else name).ljust(widths[0])]
@@ -90,16 +93,16 @@ def wrapped(text: str) -> list[str]:
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each fact that has a text: what it is about, then the text."""
+    """A line for each fact that has a text: its name, then the text."""
     told = [(name, clean(text)) for name, text in facts if text]
     wide = max((len(name) for name, _ in told), default=0)
     return [f"{name.ljust(wide)}{' ' * _GAP}{text}" for name, text in told]
 
 
 def that_fit(
-    columns: Sequence[Column], rows: Sequence[Row], room: int, spared: Sequence[str]
-) -> list[Column]:
-    """The columns without as many of the spared ones, in that order, as it takes to fit the room."""
+    columns: Sequence[Column[Row]], rows: Sequence[Row], room: int, spared: Sequence[str]
+) -> list[Column[Row]]:
+    """The columns without as many of the spared ones, in that order, as must go to fit the room."""
     kept = list(columns)
     least = {column.title: _least(column, rows) + _GAP for column in columns}
     for title in spared:
@@ -109,7 +112,7 @@ def that_fit(
     return kept
 
 
-def _least(column: Column, rows: Sequence[Row]) -> int:
+def _least(column: Column[Row], rows: Sequence[Row]) -> int:
     natural = max(map(columns_of, [column.title, *(clean(column.cell(row)) for row in rows)]))
     return natural if column.least is None else min(natural, column.least)
 
@@ -117,7 +120,7 @@ def _least(column: Column, rows: Sequence[Row]) -> int:
 def fitted(
     natural: Sequence[int], least: Sequence[int | None], room: int, gap: int = _GAP
 ) -> list[int]:
-    """The widest columns that may shrink give way first; if that is not enough, all of them."""
+    """The widest columns that may shrink become narrower first; if that is not enough, all of them."""
     widths = list(natural)
     room -= gap * (len(widths) - 1)
     _shrink(widths, [w if low is None else low for w, low in zip(widths, least, strict=True)], room)
@@ -135,7 +138,7 @@ def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
 
 def _line(
     cells: Sequence[str],
-    columns: Sequence[Column],
+    columns: Sequence[Column[Row]],
     widths: Sequence[int],
     styles: Sequence[str] = (),
 ) -> str:
@@ -163,7 +166,7 @@ def padded(text: str, room: int, right: bool = False) -> str:
 
 
 def columns_of(text: str) -> int:
-    """The columns of a terminal that it takes up; Chinese characters take two."""
+    """The number of terminal columns of a text; Chinese characters take two."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -172,7 +175,7 @@ def columns_of(text: str) -> int:
 
 
 def clean(text: str) -> str:
-    """Nothing that a job calls itself may steer the terminal."""
+    """The text without control characters: a job's name must not control the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -190,7 +193,3 @@ PHASE_STYLES = {
 
 def paint(text: str, style: str) -> str:
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style else text
-
-
-def phase_style(row: Row) -> str:
-    return PHASE_STYLES.get(row["phase"], "")

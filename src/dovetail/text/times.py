@@ -1,4 +1,4 @@
-"""Times of the clock as people say them."""
+"""Clock times as people write them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def clock(at: float, now: float, seconds: bool = False) -> str:
 
 
 def clock_near(at: float, now: float) -> str:
-    """The same, to the second where it is that close."""
+    """The same, to the second if it is that close."""
     return clock(at, now, seconds=abs(at - now) < _NEAR_S)
 
 
 def moment(at: float, now: float) -> str:
-    """A time of the past, both ways: `18:40:12 (3 min ago)`."""
+    """A past time, both ways: `18:40:12 (3 min ago)`."""
     return f"{clock(at, now, seconds=True)} ({ago(at, now)})"

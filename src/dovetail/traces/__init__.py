@@ -1,4 +1,4 @@
-"""Traces: reading, writing, making and describing them, and the clusters they run on."""
+"""Traces: reading, writing, generating and describing them, and the clusters they run on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "write",
 ]
 
-# A simulation only reads; what else there is costs it no time to start.
+# A simulation only reads; the rest is imported when it is used.
 _LATER = {
     "Description": "description",
     "describe": "description",

@@ -1,14 +1,19 @@
-"""What a trace is like: a page of figures to read before any simulation."""
+"""The figures of a trace: a page to read before any simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_low
+from textwrap import wrap
 
 from dovetail.core.model import WHOLE_GPU, Node, Seconds
 from dovetail.models.workload import Arrival
 from dovetail.quantiles import quantile
+from dovetail.text.counting import counted
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import WIDTH, figures_table
+from dovetail.traces.readers.cells import clipped
 from dovetail.traces.trace import Trace
 
 DAY_S = 86_400.0
@@ -28,7 +33,7 @@ class SizeClass:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The figures of a trace. Loads are None when no cluster was given."""
+    """The figures of a trace. Loads are None if no cluster was given."""
 
     source: str
     format: str
@@ -53,10 +58,9 @@ class Description:
     load: float | None = None  # GPU-seconds submitted per GPU-second of the cluster, over the span
     peak_day_load: float | None = None
     peak_day: int | None = None  # counted from 1
-    notes: tuple[str, ...] = ()  # what the reader assumed or passed over
+    notes: tuple[str, ...] = ()  # assumptions of the reader, and rows or columns it skipped
 
     def __str__(self) -> str:
-        from dovetail.traces.description_text import rendered
 
         return rendered(self)
 
@@ -98,8 +102,8 @@ def describe(trace: Trace, nodes: Sequence[Node] | None = None) -> Description:
 
 
 def running_s(arrival: Arrival) -> Seconds:
-    """How long it has its GPUs if nobody disturbs it: until each attempt dies, as far as it is tried
-    again, and then its work."""
+    """Seconds on its GPUs without interruption: the failed attempts that are retried, and then its
+    work."""
     tried = 0.0
     for dies_after in arrival.failures[: arrival.job.retries + 1]:
         if dies_after >= arrival.work_s:
@@ -124,7 +128,7 @@ def _c2(values: Sequence[float]) -> float:
 def _loads(
     arrivals: Sequence[Arrival], span_s: Seconds, gpus: int | None
 ) -> tuple[float | None, float | None, int | None]:
-    """Over the whole span, and on the day (of submission) that asks for most."""
+    """Over the whole span, and on the day (of submission) with the highest demand."""
     if not gpus or span_s <= 0:
         return None, None, None
     first = min(arrival.at for arrival in arrivals)
@@ -148,7 +152,7 @@ def _sizes(arrivals: Iterable[Arrival]) -> Iterable[SizeClass]:
 
 
 def size_class(arrival: Arrival) -> tuple[int, str]:
-    """A class and its place: none, part of one, 1, 2, 3-4, 5-8, 9-16 and so on."""
+    """The class and its rank: none, part of one, 1, 2, 3-4, 5-8, 9-16 and so on."""
     gpus = arrival.job.gpus
     if gpus == 0:
         return -2, CPU_ONLY
@@ -157,3 +161,80 @@ def size_class(arrival: Arrival) -> tuple[int, str]:
     power = (gpus - 1).bit_length()
     low, high = (1 << power) // 2 + 1, 1 << power
     return power, str(high) if high <= 2 else f"{low}-{high}"
+
+
+# ------------------------------------------------------------------------------------------- as text
+
+NAMES = 14
+SPOKEN = {"": "made here", "-": "standard input"}
+
+
+def rendered(figures: Description) -> str:
+    return "\n".join(line.rstrip()[:WIDTH] for line in [*_lines(figures), "", *_table(figures)])
+
+
+def _lines(figures: Description) -> Iterator[str]:
+    for name, text in _facts(figures):
+        yield f"{name:<{NAMES}}{text}"
+
+
+def _facts(figures: Description) -> Iterator[tuple[str, str]]:
+    source = SPOKEN.get(figures.source, figures.source)
+    yield "trace", f"{clipped(source)} ({figures.format})"
+    yield "jobs", f"{figures.jobs:,} submitted over {duration_text(figures.span_s)}"
+    if figures.bad_rows:
+        yield "bad rows", f"{figures.bad_rows:,} skipped"
+    yield (
+        "GPUs a job",
+        f"min {figures.gpus_min}, median {figures.gpus_median}, max {figures.gpus_max}",
+    )
+    if figures.part_of_gpu:
+        yield "", f"{figures.part_of_gpu:.1%} of the jobs ask for part of a GPU"
+    yield "durations", _durations(figures)
+    yield "", f"C² {figures.duration_c2:.2f} (1 is exponential, more is more uneven)"
+    yield "work", f"{figures.gpu_hours:,.1f} GPU-hours"
+    yield "people", f"{counted(figures.users, 'user')}, {counted(figures.tenants, 'tenant')}"
+    if figures.jobs_that_fail:
+        fail = "fails" if figures.jobs_that_fail == 1 else "fail"
+        yield "failures", f"{counted(figures.jobs_that_fail, 'job')} {fail} at least once"
+    if figures.cluster_gpus is not None:
+        yield "load", _load(figures)
+    for note in figures.notes:
+        for part, text in enumerate(wrap(note, WIDTH - NAMES)):
+            yield "" if part else "note", text
+
+
+def _durations(figures: Description) -> str:
+    told = {
+        "mean": figures.duration_mean_s,
+        "median": figures.duration_p50_s,
+        "p90": figures.duration_p90_s,
+        "p99": figures.duration_p99_s,
+    }
+    return ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in told.items())
+
+
+def _load(figures: Description) -> str:
+    where = f"on {figures.cluster_gpus:,} GPUs"
+    if figures.load is None or figures.peak_day_load is None:
+        return f"{where}: none to speak of, all jobs come at once"
+    peak = f"{percent(figures.peak_day_load)} on day {figures.peak_day}"
+    return f"{where}: {percent(figures.load)} overall, at most {peak}"
+
+
+def _table(figures: Description) -> list[str]:
+    rows = [["GPUs", "jobs", "of jobs", "GPU-hours", "of work", "median"]]
+    for size in figures.sizes:
+        jobs, work = size.jobs / figures.jobs, size.gpu_hours / (figures.gpu_hours or 1.0)
+        rows.append(
+            [
+                *(size.gpus, f"{size.jobs:,}", f"{jobs:.1%}", f"{size.gpu_hours:,.1f}"),
+                *(f"{work:.1%}", duration_text(size.median_duration_s)),
+            ]
+        )
+    return figures_table(rows)
+
+
+def percent(part: float) -> str:
+    """Two significant digits, however small the value."""
+    return f"{part:.0%}" if part >= 0.0995 or not part else f"{100 * part:.2g}%"

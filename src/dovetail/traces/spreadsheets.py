@@ -1,7 +1,8 @@
-"""Texts of users in CSV files: spreadsheets would run what begins like a formula.
+"""Users' texts in CSV files: spreadsheets would execute a text that begins like a formula.
 
-Such a text gets an apostrophe before it, which spreadsheets take as "this is text" and we take off
-again when we read it. Numbers stay as they are."""
+Such a text gets an apostrophe in front, which spreadsheets read as "this is text" and which we
+remove when we read it. Numbers are unchanged.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ _NUMBER: Final = re.compile(r"[+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def escaped(text: str) -> str:
-    """As it is safe in a cell."""
+    """The text, safe in a cell."""
     return f"{_MARK}{text}" if _would_run(text.lstrip(_MARK)) else text
 
 
 def unescaped(cell: str) -> str:
-    """As it was. Of a cell that nobody has escaped: the cell."""
+    """The original text. A cell that was never escaped is returned unchanged."""
     return cell[1:] if cell[:1] == _MARK and _would_run(cell.lstrip(_MARK)) else cell
 
 
 def as_cell(text: str) -> str:
-    """A text that nobody has escaped, for those who will take an apostrophe off."""
+    """A text that was never escaped, for readers that will remove an apostrophe."""
     return escaped(text) if text[:1] == _MARK else text
 
 

@@ -1,4 +1,4 @@
-"""A trace in memory: jobs in the order in which they come, with their truth."""
+"""A trace in memory: jobs in order of submission, with their truth."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dovetail.models.workload import Arrival
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was read from one file. `bad_rows` are the messages of the rows that were skipped."""
+    """The contents of one file. `bad_rows` are the messages of the rows that were skipped."""
 
     arrivals: list[Arrival]
     source: str = ""
     format: str = "dovetail"
     bad_rows: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what the reader assumed or passed over, for the owner to see
+    notes: tuple[str, ...] = ()  # assumptions and skipped parts, for the owner of the file
     began_at: Seconds | None = None  # the date of time 0, in seconds since 1970, if it has dates
     steps_back: int = 0  # rows submitted before the row above them
     columns: tuple[str, ...] = ()  # as the file names them
-    lacking: tuple[str, ...] = ()  # needed columns that were let pass; they are 0 for every job
+    lacking: tuple[str, ...] = ()  # required columns that were not read; they are 0 for every job
 
 
 def put_in_order(arrivals: list[Arrival]) -> None:
@@ -33,12 +33,12 @@ def put_in_order(arrivals: list[Arrival]) -> None:
 
 
 def steps_back(arrivals: list[Arrival]) -> int:
-    """How often a row was submitted before the one above it."""
+    """The number of rows submitted before the row above them."""
     return sum(after.at < before.at for before, after in pairwise(arrivals))
 
 
 def count_from_first(arrivals: list[Arrival]) -> Seconds:
-    """Turn dates into seconds since the first submission, in place; that date."""
+    """Turn dates into seconds since the first submission, in place; return that date."""
     first = min((arrival.at for arrival in arrivals), default=0.0)
     for index, arrival in enumerate(arrivals):
         arrivals[index] = _earlier(arrival, first)
@@ -55,7 +55,7 @@ def _earlier(arrival: Arrival, by: Seconds) -> Arrival:
 
 
 def _numbers_ascend(arrivals: list[Arrival]) -> bool:
-    """Most files do; seeing so costs no list of a million numbers."""
+    """True for most files; checking costs no list of a million numbers."""
     last = -1
     for arrival in arrivals:
         if not _is_number(arrival.job.id) or _job_number(arrival) < last:

@@ -1,4 +1,4 @@
-"""Writing our own format, with only the columns that say something."""
+"""Writing our own format, with only the columns that carry information."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ ALWAYS = ("job_id", "submit_s", "duration_s", "gpus")
 DEFAULTS: Mapping[str, Value] = {
     **dict.fromkeys(COLUMNS),
     **dict.fromkeys(("user", "tenant", "name", "group", "model"), ""),
-    **dict.fromkeys(("cpus", "memory_gb", "priority", "save_s", "restore_s", "retries"), 0),
+    **dict.fromkeys(
+        ("nodes", "cpus", "memory_gb", "priority", "save_s", "restore_s", "retries"), 0
+    ),
     **dict.fromkeys(("kinds", "failures", "options"), ()),
     "share": WHOLE_GPU,
     "weight": 1,
@@ -32,7 +34,7 @@ DEFAULTS: Mapping[str, Value] = {
 
 
 def write(path: str | PathLike[str], arrivals: Iterable[Arrival]) -> None:
-    """Write .csv or .jsonl, with .gz behind it if so wished; `-` is CSV on standard output."""
+    """Write .csv or .jsonl, compressed if the name ends in .gz; `-` is CSV on standard output."""
     target = fspath(path)
     suffix = target.removesuffix(".gz").rpartition(".")[2].lower()
     if target != STDIN and suffix not in ("csv", "jsonl"):
@@ -73,7 +75,7 @@ def _packed(raw: Any) -> Any:
 
 
 class UnixLines:
-    """Ends rows in a line feed alone. csv itself would then forget to quote carriage returns."""
+    """Ends rows in a line feed alone. csv itself would then not quote carriage returns."""
 
     def __init__(self, text: TextIO) -> None:
         self._write = text.write
@@ -107,11 +109,11 @@ def _write_jsonl(text: TextIO, jobs: Sequence[Arrival]) -> None:
         text.write(json.dumps(told, ensure_ascii=False) + "\n")
 
 
-_WITH_LIMITS = "estimate_s"  # where it is missing, limits would be read as estimates
+_WITH_LIMITS = "estimate_s"  # if it is missing, limits would be read as estimates
 
 
 def _told(jobs: Sequence[Arrival]) -> list[str]:
-    """The columns that say something."""
+    """The columns that carry information."""
     used = {name for name in COLUMNS if name in ALWAYS or _is_used(name, jobs)}
     if "time_limit_s" in used:
         used.add(_WITH_LIMITS)
@@ -149,7 +151,7 @@ def _kinds(arrival: Arrival) -> tuple[str, ...]:
 
 
 def _share(arrival: Arrival) -> Value:
-    """In thousandths, but for a single one: `1` is a whole GPU."""
+    """In thousandths, except for a whole GPU: `1`."""
     return arrival.job.share if arrival.job.share > 1 else arrival.job.share / WHOLE_GPU
 
 

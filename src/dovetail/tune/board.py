@@ -1,4 +1,4 @@
-"""The live studies as rules see them: kept up to date from the state, step by step."""
+"""The live studies as rules see them, kept up to date from the state step by step."""
 
 from __future__ import annotations
 
@@ -20,50 +20,54 @@ UNMEASURED_SWITCH: Final = 0.25  # steps that a switch is taken to cost before a
 
 
 def loss_of(design: Design, value: float) -> float:
-    """Lower is better; infinite where it is no finite number."""
+    """The loss of a reported value: lower is better; infinite if the value is not finite."""
     return bounded(value if design.direction == "min" else -value)
 
 
 def age_of(design: Design, trial: TrialTrack, point: Point) -> int:
-    """Which step it is, counted from 1; some scripts count from 0."""
+    """The number of the step, counted from 1; some scripts count from 0."""
     return age_at(point.step, trial.points[0].step, design.report_every)
 
 
 def age_at(step: float, first: float, every: float) -> int:
-    """The same, from the step that was reported, the one reported first, and how often it is."""
+    """The number of the step, from the step reported, the first step reported and the number of
+    reports."""
     return ceil(step / every) + int(first <= 0)
 
 
 def losses_since(losses: Sequence[float], age: int, loss: float) -> list[float]:
-    """One for each step up to that age; gaps are filled with what was last, or came first."""
+    """One loss for each step up to that age; a gap is filled with the loss before it, or with the
+    first."""
     missing = age - len(losses)
     return [losses[-1] if losses else loss] * (missing - 1) + [loss] * (missing > 0)
 
 
 def steps_of(design: Design, trial: TrialTrack) -> int:
-    """How many a trial has made."""
+    """The number of steps a trial has made."""
     return age_of(design, trial, trial.points[-1]) if trial.points else 0
 
 
 @final
 class Mirror:
-    """One study as rules see it. Standings are as of the last `sync`, and may be tried out on."""
+    """One study as rules see it. Standings are those of the last `sync`; a draft may change them."""
 
     def __init__(self, track: StudyTrack) -> None:
         design = track.design
         steps = ceil(design.steps / design.report_every)
         self.track: Final = track
         self.study: Final = Study(steps, planned=design.planned, seed=design.seed)
-        self.jobs: Final[dict[int, Track]] = {}  # by trial: the job that runs or could
-        self.ending: Final[list[Trial]] = []  # all their steps are made, but they have not ended
+        self.jobs: Final[dict[int, Track]] = {}  # by trial: the job that runs or could run
+        # trials that have made all their steps but have not ended
+        self.ending: Final[list[Trial]] = []
         self._made_at: Final[list[list[Seconds]]] = []  # by trial: when each step was made
-        self._seen: Final[list[int]] = []  # by trial: points that have been looked at
-        self._undisturbed = [0, 0.0]  # steps after another one in the same stint; their seconds
+        self._seen: Final[list[int]] = []  # by trial: the number of points already read
+        # steps that follow another step of the same stint; their seconds
+        self._undisturbed = [0, 0.0]
         if design.target is not None:
             self.study.target = loss_of(design, design.target)
 
     def sync(self, view: View) -> Mirror:
-        """Everything as the state has it now; what was tried out is forgotten."""
+        """Bring every trial to what the state says now; changes made in a draft are forgotten."""
         self.jobs.clear()
         self.ending.clear()
         self._grow()
@@ -73,7 +77,7 @@ class Mirror:
         return self
 
     def learn(self, number: int) -> tuple[int, int]:
-        """The trial has reported: how many steps it had made before, and has now."""
+        """Take in a report of the trial: the number of steps it had made before, and has made now."""
         self._grow()
         trial = self.study.trials[number]
         before = trial.steps
@@ -97,7 +101,7 @@ class Mirror:
         trial.standing = self._standing(trial, told, view)
 
     def _learn(self, trial: Trial, told: TrialTrack) -> None:
-        """One loss for each step, however often it reports."""
+        """Add one loss for each step, however often the trial reports."""
         number, made_at = trial.number, self._made_at[trial.number]
         for point in told.points[self._seen[number] :]:
             age = min(age_of(self.track.design, told, point), self.study.steps)
@@ -120,7 +124,7 @@ class Mirror:
                 self.ending.append(trial)
             return DONE
         if track is None or track.placement is not None:
-            return RUNNING  # or not to be had: its user or a stage that it shares holds it back
+            return RUNNING  # or not available: its user, or a stage that it shares, keeps it back
         return PAUSED if trial.steps or told.stints else NEW
 
     def _sync_circumstances(self, view: View) -> None:
@@ -136,17 +140,18 @@ class Mirror:
         study.deadline = min(ends) / step_s if min(ends) < inf else None
 
     def step_s(self, now: Seconds) -> Seconds:
-        """The mean seconds of a step, starts not counted where that can be told; 1 before there is
-        any."""
+        """The mean seconds of a step, without starts where they can be told apart; 1 before the
+        first step."""
         if self._undisturbed[1] > 0:
             return self._undisturbed[1] / self._undisturbed[0]
         steps = sum([len(made) for made in self._made_at])
-        held = sum([trial.held_by(now) for trial in self.track.trials.values()])
-        return held / steps if steps and held > 0 else 1.0
+        used_s = sum([trial.held_by(now) for trial in self.track.trials.values()])
+        return used_s / steps if steps and used_s > 0 else 1.0
 
     def switch_s(self, view: View) -> Seconds:
-        """What it takes to let another trial have a slot, as measured. Before that: what a start takes,
-        but not much, since freezing a trial takes a hundredth of it."""
+        """The seconds to give a slot to another trial, as measured. Before the first measurement:
+        the seconds of a start, but only a little of them, since freezing a trial takes a hundredth
+        of a start."""
         taken = [
             max(saved, 0.0) + max(restored, 0.0)
             for saved, restored in self._switches(view)
@@ -176,7 +181,7 @@ class Mirror:
 
 
 def _at_hand(told: TrialTrack, view: View) -> Track | None:
-    """The trial's job that runs, or that could."""
+    """The trial's job that runs or could run."""
     for job_id in told.jobs:
         track = view.tracks.get(job_id)
         if track is not None and (track.placement is not None or not track.barred or track.benched):
@@ -185,12 +190,12 @@ def _at_hand(told: TrialTrack, view: View) -> Track | None:
 
 
 def _began(told: TrialTrack, at: Seconds) -> Seconds:
-    """When the stint began in which the trial was then."""
+    """The start of the stint in which the trial was at that time."""
     return next((stint.since for stint in reversed(told.stints) if stint.since < at), -1.0)
 
 
 def _later_than(times: list[Seconds], since: Seconds) -> int:
-    """How many of the times, which rise, come after that one."""
+    """The number of times, which rise, that come after the given one."""
     number = 0
     while number < len(times) and times[-1 - number] > since:
         number += 1
@@ -198,7 +203,7 @@ def _later_than(times: list[Seconds], since: Seconds) -> int:
 
 
 def most_at_once(room: Room, shape: Shape) -> int:
-    """How many jobs of this shape the nodes that are open could hold if they were empty."""
+    """The number of jobs of this shape that the open nodes could hold if they were empty."""
     number = 0
     for pool in room.eligible(shape):
         for n in pool.members:
@@ -208,7 +213,7 @@ def most_at_once(room: Room, shape: Shape) -> int:
 
 
 def _most_on(node: Node, shape: Shape) -> int:
-    """By what it has least of."""
+    """The same for one node: the scarcest resource decides."""
     most = [
         int(has // needs)
         for has, needs in ((node.cpus, shape.cpus), (node.memory_gb, shape.memory_gb))
@@ -221,19 +226,19 @@ def _most_on(node: Node, shape: Shape) -> int:
 
 @final
 class Board:
-    """All open studies as rules see them, and who has made a step that nobody has looked at yet."""
+    """All open studies as rules see them, and the trials whose latest step no decision has used yet."""
 
     def __init__(self) -> None:
         self.watches = REPORTS | CLOSES
         self._view: View | None = None
         self._known: Final[dict[str, Mirror]] = {}
-        # By study and trial: when it was first looked at, -1 if not yet, and the steps it had made
-        # when it was looked at before. Whoever looks again at the same moment finds the same, so
+        # By study and trial: the time of the first look at its new step (-1: none yet), and the
+        # steps it had made at the look before. A second look at the same moment finds the same, so
         # that deciding twice gives the same decision.
         self._fresh: Final[dict[tuple[str, int], tuple[Seconds, int]]] = {}
 
     def build(self, view: View) -> Board:
-        """Whoever was at work when an earlier daemon went may have reported just before."""
+        """A trial that was running when an earlier daemon stopped may have reported just before that."""
         self._view = view
         self._known.clear()
         self._fresh.clear()
@@ -245,7 +250,7 @@ class Board:
         return self
 
     def of(self, study: StudyTrack) -> Mirror:
-        """As it is now."""
+        """The study as it is now."""
         assert self._view is not None
         return self._mirror(study).sync(self._view)
 
@@ -256,7 +261,8 @@ class Board:
         return found
 
     def fresh(self, now: Seconds) -> dict[str, dict[int, int]]:
-        """By study: the trials that have made a step since somebody looked, and their steps then."""
+        """By study: the trials that have made a step since the last look, and the steps they had
+        made then."""
         found: dict[str, dict[int, int]] = {}
         for key, (looked_at, before) in list(self._fresh.items()):
             if 0 <= looked_at < now:
@@ -284,13 +290,13 @@ class Board:
             del self._fresh[key]
 
     def waits(self, track: Track) -> None:
-        """Looked at when it matters, see `Mirror.sync`."""
+        """Nothing to do: `Mirror.sync` reads the state when a study is asked for."""
 
     def runs(self, track: Track) -> None:
-        """Likewise."""
+        """Nothing to do, as in `waits`."""
 
     def ends(self, track: Track) -> None:
-        """Likewise."""
+        """Nothing to do, as in `waits`."""
 
     def settle(self) -> None:
-        """What was tried out is forgotten at the next look."""
+        """Nothing to do: the next `sync` forgets what a draft changed."""

@@ -1,4 +1,4 @@
-"""When a study is over, and when to look again whether it is."""
+"""When a study is over, and when to check again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dovetail.core.view import View
 from dovetail.text.durations import duration_text
 from dovetail.workloads.study.track import DONE, FAILED, STOPPED, StudyTrack, TrialTrack
 
-FIRST_FAILURES: Final = 3  # trials that show, if no other tells anything, that none will do
+# failed trials after which, if no other trial has reported, all are expected to fail
+FIRST_FAILURES: Final = 3
 _ROUNDING: Final = 1e-6
 
 
 def why_over(study: StudyTrack, view: View) -> str:
-    """Why the study is over; "" while it is not."""
+    """The reason why the study is over; "" while it is not."""
     design, now = study.design, view.now
     if design.stop_at_target and study.reached_at >= 0 and study.best is not None:
         return f"trial {study.best[0].number} has reached the target of {design.target:g}"
@@ -50,7 +51,7 @@ def _how_many_are_done(study: StudyTrack) -> str:
 
 
 def _but_nothing_finite(study: StudyTrack) -> str:
-    """Told where values came, and none of them is any use."""
+    """Added to the reason if values were reported and none of them was finite."""
     told = sum([len(trial.points) for trial in study.trials.values()])
     if study.best is not None or not told:
         return ""
@@ -60,7 +61,7 @@ def _but_nothing_finite(study: StudyTrack) -> str:
 
 
 def _all_failed(study: StudyTrack) -> str:
-    """All that were begun have failed before they told anything: so will the others."""
+    """Did every trial that has begun fail before its first report? The others will fail, too."""
     failed = _failed_so_far(study)
     if not failed or any(trial.stints and not trial.is_over for trial in study.trials.values()):
         return ""
@@ -74,7 +75,7 @@ def _all_failed(study: StudyTrack) -> str:
 
 
 def _failed_so_far(study: StudyTrack) -> list[TrialTrack]:
-    """Those that failed, if they are enough to tell and no other has ended or told anything."""
+    """The failed trials, if they are enough to judge by and no other has ended or reported."""
     failed = [trial for trial in study.trials.values() if trial.standing == FAILED]
     others = [trial for trial in study.trials.values() if trial.standing != FAILED]
     if len(failed) < min(FIRST_FAILURES, study.design.planned):
@@ -85,8 +86,8 @@ def _failed_so_far(study: StudyTrack) -> list[TrialTrack]:
 
 
 def in_doubt_for(study: StudyTrack, now: Seconds) -> Seconds:
-    """For how long no further trial is begun: the first ones failed, and none of those that run has
-    lasted longer than they did. Else a broken script would fail in every trial, one by one."""
+    """Seconds for which no further trial begins: the first ones failed, and no running trial has
+    lasted longer than they did. Otherwise a broken script would fail in every trial, one by one."""
     failed = _failed_so_far(study)
     running = [trial for trial in study.trials.values() if trial.since >= 0]
     if not failed or not running:
@@ -96,7 +97,7 @@ def in_doubt_for(study: StudyTrack, now: Seconds) -> Seconds:
 
 
 def next_look(study: StudyTrack, now: Seconds) -> list[Action]:
-    """When time or GPU-hours will be spent, if nothing else happens before."""
+    """When the time or the GPU-hours of the study will be used up, if nothing else happens before."""
     design, at = study.design, inf
     if design.deadline is not None:
         at = design.deadline
@@ -110,7 +111,7 @@ def next_look(study: StudyTrack, now: Seconds) -> list[Action]:
 
 
 def _lasts(study: StudyTrack, gpu_s: float) -> Seconds:
-    """For how long so many GPU-seconds last at the rate at which they are used now."""
+    """Seconds that so many GPU-seconds last at the present rate."""
     running = [trial for trial in study.trials.values() if trial.since >= 0]
     rate = sum([trial.stints[-1].holds for trial in running])
     return gpu_s / rate if rate else inf

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from math import exp, inf, log
 from random import Random
 from statistics import fmean
-from typing import Any
 
 from dovetail.tune.recorded import Task
 from dovetail.tune.replay import DrawnTrials, ReplayRun, draw, replay
-from dovetail.tune.rules import Rule
-from dovetail.tune.rules.registry import make
+from dovetail.tune.rules import Rule, make
 from dovetail.tune.rules.turns import FifoRule
 
 _NO_TIME = 1e-9  # recorded steps may last nothing
@@ -22,7 +20,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The circumstances of every run."""
+    """The conditions that are the same in every run."""
 
     trials: int = 32
     slots: int = 4
@@ -67,7 +65,7 @@ def races(
     terms: Terms,
     tell: Callable[[int], object] = lambda done: None,
 ) -> list[Race]:
-    """One for each seed; `tell` hears how many runs are made."""
+    """One race for each seed; `tell` is called with the number of runs made."""
     found = []
     for seed in seeds:
         found.append(race(task, seed, policies, terms))
@@ -75,31 +73,50 @@ def races(
     return found
 
 
-def summary(policy: str, races: Sequence[Race]) -> dict[str, Any]:
-    """How a rule did. Runs that never reach the target are counted, and are in no mean."""
+@dataclass(frozen=True, slots=True)
+class RuleSummary:
+    """The figures of one rule over all races; a speedup is relative to `fifo`."""
+
+    policy: str
+    tasks: int
+    runs: int
+    speedup_geomean: float | None
+    speedup_max: float | None
+    ci95: list[float] | None
+    best_done_speedup: float | None
+    missed: int
+    best_killed: int
+    steps: float
+    switches: float
+    peak_suspended: int
+    ceiling_geomean: float | None
+
+
+def summary(policy: str, races: Sequence[Race]) -> RuleSummary:
+    """How a rule performed. Runs that never reach the target are counted but are in no mean."""
     runs = [one.runs[policy] for one in races]
     speedups = _ratios([(one.fifo.to_target, one.runs[policy].to_target) for one in races])
     best_done = _ratios([(one.fifo.best_done, one.runs[policy].best_done) for one in races])
     ceilings = _ratios([(one.fifo.to_target, one.clairvoyant.to_target) for one in races])
-    return {
-        "policy": policy,
-        "tasks": len({one.task for one in races}),
-        "runs": len(runs),
-        "speedup_geomean": geometric_mean(speedups),
-        "speedup_max": max(speedups, default=None),
-        "ci95": interval(speedups),
-        "best_done_speedup": geometric_mean(best_done),
-        "missed": len(runs) - len(speedups),
-        "best_killed": sum(run.best_killed for run in runs),
-        "steps": fmean(run.steps for run in runs),
-        "switches": fmean(run.switches for run in runs),
-        "peak_suspended": max(run.peak_suspended for run in runs),
-        "ceiling_geomean": geometric_mean(ceilings),
-    }
+    return RuleSummary(
+        policy=policy,
+        tasks=len({one.task for one in races}),
+        runs=len(runs),
+        speedup_geomean=geometric_mean(speedups),
+        speedup_max=max(speedups, default=None),
+        ci95=interval(speedups),
+        best_done_speedup=geometric_mean(best_done),
+        missed=len(runs) - len(speedups),
+        best_killed=sum(run.best_killed for run in runs),
+        steps=fmean(run.steps for run in runs),
+        switches=fmean(run.switches for run in runs),
+        peak_suspended=max(run.peak_suspended for run in runs),
+        ceiling_geomean=geometric_mean(ceilings),
+    )
 
 
 def _ratios(times: Iterable[tuple[float, float]]) -> list[float]:
-    """How many times sooner; without those that never came."""
+    """By what factor the rule is sooner, in the runs where both reach the target."""
     return [(fifo or _NO_TIME) / (other or _NO_TIME) for fifo, other in times if other < inf]
 
 
@@ -108,7 +125,7 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 
 
 def interval(values: Sequence[float]) -> list[float] | None:
-    """Of the geometric mean, by drawing the runs anew (bootstrap); always the same draws."""
+    """The bootstrap interval of the geometric mean; the same draws each time."""
     if not values:
         return None
     logarithms, random = [log(value) for value in values], Random(0)

@@ -16,15 +16,16 @@ Indices: TypeAlias = NDArray[np.intp]
 Truths: TypeAlias = NDArray[np.bool_]
 
 
-_YOUNG: Final = (4 / 52, 8 / 52, 16 / 52)  # of its steps a trial has made
-_APART: Final = 3.0  # two of many trials, chosen by lot, are a third of all places apart
-_ENOUGH: Final = 64  # trials, to tell whether they keep their order
-_CREDIT: Final = 2.0  # pairs that are taken to have kept their order before any is known
+# the parts of all its steps at which a trial is called young
+_YOUNG: Final = (4 / 52, 8 / 52, 16 / 52)
+_APART: Final = 3.0  # two trials drawn at random out of many are a third of all ranks apart
+_ENOUGH: Final = 64  # trials that are enough to tell whether they keep their order
+_CREDIT: Final = 2.0  # pairs assumed to have kept their order before any pair is known
 
 
 class Curves:
-    """One row per trial. What only a trial's own curve says of it is worked out when it has made a
-    step; what compares it with the others is left to whoever asks."""
+    """One row per trial. Figures of a trial's own curve are computed when it has made a step;
+    figures that compare it with the others are computed when they are asked for."""
 
     def __init__(self, steps: int) -> None:
         self.steps: Final = steps
@@ -34,32 +35,36 @@ class Curves:
         self._room(0)
 
     def _room(self, rows: int) -> None:
-        self.lowest = np.full((rows, self.steps), inf)  # so far, per age; infinite: not there yet
+        self.lowest = np.full((rows, self.steps), inf)  # up to each age; infinite: not reached
         # [i, j]: j is lower at the age that both have reached
         self.above: Truths = np.zeros((rows, rows), np.bool_)
-        self.beaten: Indices = np.zeros(rows, np.intp)  # how many are
-        self.leaders = np.full((2, self.steps), inf)  # at each age: the lowest of all, the second
-        self.grown: Truths = np.zeros(rows, np.bool_)  # it has made two steps, not all diverged
+        # by trial: the number of trials that are lower
+        self.beaten: Indices = np.zeros(rows, np.intp)
+        # at each age: the lowest loss of all trials, and the second lowest
+        self.leaders = np.full((2, self.steps), inf)
+        # has made at least two steps, not all of them diverged
+        self.grown: Truths = np.zeros(rows, np.bool_)
         self.concordant = (
             0  # pairs of those that first losses rank as the lowest so far do, less others
         )
-        self.told = np.zeros((rows, self.steps))  # the losses as they came
-        self.agreeing, self.pairs = 0, 0  # pairs that a step left in their order, less those not
+        self.told = np.zeros((rows, self.steps))  # the losses as reported
+        # pairs that a step left in their order, less the others; all pairs
+        self.agreeing, self.pairs = 0, 0
         self.first = np.zeros(rows)
-        self.last = np.full(rows, inf)  # the lowest so far
-        self.latest = np.zeros(rows)  # as told last, lowest or not
-        self.projected = np.zeros(rows)  # where the lowest will end
-        self.tendency = np.zeros(rows)  # where the losses as told tend
-        self.slope = np.zeros(rows)  # of the losses in the second half of its life, over that half
-        self.rises = np.zeros(rows)  # the share of steps in that half that went up
-        self.halved = np.zeros(rows)  # the fall of the lowest in that half
-        self.bend = np.zeros(rows)  # how much more it fell in the last step than in that before
-        self.stalled = np.zeros(rows)  # steps since it was last improved
+        self.last = np.full(rows, inf)  # the lowest loss so far
+        self.latest = np.zeros(rows)  # the last loss reported
+        self.projected = np.zeros(rows)  # where the lowest loss is projected to end
+        self.tendency = np.zeros(rows)  # where the reported losses tend
+        self.slope = np.zeros(rows)  # of the losses in the second half of its steps, over that half
+        self.rises = np.zeros(rows)  # the share of steps in that half whose loss rose
+        self.halved = np.zeros(rows)  # the fall of the lowest loss in that half
+        self.bend = np.zeros(rows)  # the fall in the last step less the fall in the step before
+        self.stalled = np.zeros(rows)  # steps since the last improvement
 
     def follow(self, trials: Sequence[Trial]) -> bool:
-        """Take in what is new; whether anything was."""
+        """Take in new steps; True if there were any."""
         news = len(trials) != len(self.ages)
-        if news:  # rare: begin again with room for all
+        if news:  # rare: start again with room for all trials
             self.ages = np.zeros(len(trials), np.intp)
             self._room(len(trials))
         for row, (known, trial) in enumerate(zip(self.ages.tolist(), trials, strict=True)):
@@ -73,7 +78,7 @@ class Curves:
         return news
 
     def _compare(self, row: int, age: int, best: Sequence[float]) -> None:
-        """With all that have reached this age; with those behind nothing has changed."""
+        """Compare with all trials that have reached this age; trials behind it are not affected."""
         loss = best[age - 1]
         improved = age > 1 and loss < best[age - 2]
         self.stalled[row] = 0 if improved or age == 1 else self.stalled[row] + 1
@@ -93,7 +98,7 @@ class Curves:
         self.beaten[row] = np.count_nonzero(self.above[row])
 
     def _agree(self, row: int, age: int, others: Indices) -> None:
-        """Count the pairs that stand to each other as they did a step before."""
+        """Count the pairs that are in the same order as one step before."""
         before = _order(float(self.told[row, age - 2]), self.told[others, age - 2])
         now = _order(float(self.told[row, age - 1]), self.told[others, age - 1])
         self.agreeing += int(before @ now)
@@ -101,18 +106,18 @@ class Curves:
 
     @property
     def steadiness(self) -> float:
-        """Kendall's tau of the losses from one step to the next, drawn towards 1 while few pairs are
-        known: about 0 where only noise tells the trials apart."""
+        """Kendall's tau of the losses from one step to the next, shrunk towards 1 while few pairs
+        are known; about 0 where only noise tells the trials apart."""
         return (self.agreeing + 10) / (self.pairs + 10)
 
     @property
     def all_alike(self) -> bool:
-        """Several were seen and none was lower than another at the same age: nothing to choose by."""
+        """Several trials were seen and none was lower than another at the same age."""
         return int(np.count_nonzero(self.ages)) > 1 and not self.beaten.any()
 
     @property
     def concord(self) -> float:
-        """Whether first losses rank the trials as the lowest so far do: Kendall's tau, drawn towards
+        """Do first losses rank the trials as their lowest losses do? Kendall's tau, shrunk towards
         0 while few pairs are known."""
         grown = int(np.count_nonzero(self.grown))
         return self.concordant / (grown * (grown - 1) / 2 + 10)
@@ -125,16 +130,16 @@ class Curves:
 
     @property
     def constancy(self) -> float:
-        """Whether trials stand later in the order in which they stood when young: 1 if they do, -1 if
-        in the opposite one. By those that are half way or by those that are done, whichever says it
-        of fewer: who starts slowly is seen half way, who is overtaken late only in the end."""
+        """Do trials keep the order they had when young? 1 if they do, -1 if the order is reversed.
+        The lower of two figures, one for trials that are half way and one for trials that are done:
+        slow starters show half way, late overtakers only at the end."""
         return min(self._order_kept(self.steps // 2), self._order_kept(self.steps))
 
     def _order_kept(self, until: int) -> float:
-        """Of the trials that have come so far. Pairs that stood close to each other count for less,
-        and it is drawn towards 1 as by `_CREDIT` pairs."""
+        """The same figure for trials that have come at least this far. Pairs that were close to
+        each other count less; shrunk towards 1 as by `_CREDIT` pairs."""
         far = (self.ages >= until).nonzero()[0]
-        if len(far) < 2 or self.steps < 2:  # of one step nobody was ever young
+        if len(far) < 2 or self.steps < 2:  # a trial of one step was never young
             return 1.0
         far = far[:: ceil(len(far) / _ENOUGH)]
         lower = self.above[np.ix_(far, far)].astype(np.float64)
@@ -172,8 +177,8 @@ class Curves:
             self.slope[row] = _slope(self._ages[half:age], told[half:]) * (age - half)
 
     def _tendency(self, losses: Numbers) -> float:
-        """The line through the second half of the losses on the logarithm of age, followed half of
-        the way to the end: all of the way promises too much."""
+        """The line through the second half of the losses over the logarithm of age, followed half
+        of the way to the end: all of the way promises too much."""
         age = len(losses)
         if age < 2:
             return float(losses[-1])
@@ -185,9 +190,9 @@ class Curves:
 
 
 def projected(best: Sequence[float], steps: int) -> float:
-    """Where a curve of lowest losses ends if it goes on as a hyperbola c + k / age.
+    """The end of a curve of lowest losses that goes on as a hyperbola c + k / age.
 
-    The fall over the last quarter of its life sets the pace.
+    The fall over the last quarter of its steps sets the pace.
     """
     age = len(best)
     if age < 2:
@@ -198,7 +203,7 @@ def projected(best: Sequence[float], steps: int) -> float:
 
 
 def _order(loss: float, others: Numbers) -> Indices:
-    """1 where it is the higher, -1 where it is the lower."""
+    """1 where the value is higher, -1 where it is lower."""
     return np.subtract(loss > others, loss < others, dtype=np.intp)
 
 
@@ -208,7 +213,7 @@ def _slope(at: Numbers, values: Numbers) -> float:
 
 
 def _finite(losses: list[float]) -> list[float]:
-    """With the worst that it told in place of what was no finite number."""
+    """The losses, with the worst finite one in place of values that are not finite."""
     if all(map(isfinite, losses)):
         return losses
     worst = max(loss for loss in losses if isfinite(loss))

@@ -1,4 +1,4 @@
-"""What the curves of a study promise: each is forecast with what all of them suggest."""
+"""Forecasts of the learning curves of a study, each made with a prior that all its curves suggest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dovetail.tune.study import Study, Trial
 def learned(study: Study) -> Decay:
     """The prior that the study's own curves suggest.
 
-    Each is read up to the last power of two of its age, so that the prior changes now and then, and
-    not with every step; what was forecast holds until then.
+    Each curve is read up to the last power of two of its age, so that the prior changes only now
+    and then; forecasts are valid until it does.
     """
     return suggested_by([_told(trial) for trial in study.trials])
 
 
 def maturity(study: Study) -> tuple[int, ...]:
-    """What the prior depends on: it is the same as long as this is."""
+    """The figures that the prior depends on: the prior changes only if they do."""
     return tuple(len(trial.losses).bit_length() for trial in study.trials)
 
 
@@ -37,7 +37,7 @@ class Forecasts:
         self.known: dict[tuple[int, int], tuple[int, LossForecast]] = {}
 
     def of(self, study: Study) -> Forecasts:
-        """Brought up to date."""
+        """The forecasts for the study as it is now."""
         now = maturity(study)
         if now != self.learned_at:
             self.learned_at = now
@@ -46,7 +46,7 @@ class Forecasts:
         return self
 
     def at(self, trial: Trial, step: int) -> LossForecast:
-        """Of the trial's loss at a later step."""
+        """The forecast of the trial's loss at a later step."""
         age = len(trial.losses)
         known = self.known.get((trial.number, step))
         if known is None or known[0] != age:
@@ -59,5 +59,5 @@ _FORECASTS: WeakKeyDictionary[Study, Forecasts] = WeakKeyDictionary()
 
 
 def forecasts(study: Study) -> Forecasts:
-    """For this study as it stands. Kept as a cache only: they follow from the curves."""
+    """The forecasts for this study as it is now. A cache only: they follow from the curves."""
     return _FORECASTS.setdefault(study, Forecasts()).of(study)

@@ -1,11 +1,11 @@
-"""A space as plain values, which is how it stands in a file and in the journal.
+"""A search space as plain values, as it is written in a file and in the journal.
 
     lr: {log: [1e-4, 1e-1]}
     units: {int: [16, 256], step: 16}
     optimizer: {choice: [sgd, adam]}
     beta: {float: [0.8, 0.999], when: {optimizer: adam}}
 
-YAML brings texts only, so texts that look like numbers are numbers; `text: true` keeps them.
+YAML gives strings only, so strings that look like numbers are numbers; `text: true` keeps them strings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMS = "{float: [0, 1]}, {log: [1e-4, 1e-1]}, {int: [1, 8]} or {choice: [sgd, a
 
 
 def read_space(given: object) -> Space:
-    """The space that plain values describe; every mistake is a `BadSpace` that says where."""
+    """The space that plain values describe; every mistake raises a `BadSpace` that says where."""
     if not isinstance(given, Mapping):
         raise BadSpace(f"write the name of each parameter and what it may be: {FORMS}", "space")
     try:
@@ -38,7 +38,7 @@ def read_space(given: object) -> Space:
 
 
 def dump_space(space: Space) -> dict[str, dict[str, Any]]:
-    """Plain values that `read_space` takes back."""
+    """Plain values from which `read_space` makes the same space."""
     return {name: _dumped(own) for name, own in space.parameters.items()}
 
 
@@ -56,7 +56,8 @@ def _parameter(name: object, given: object) -> Parameter:
 def _kind(given: Mapping[str, object]) -> str:
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) > 1 and not isinstance(given.get("log"), list | tuple):
-        kinds = [kind for kind in kinds if kind != "log"]  # there it is the scale of another kind
+        # there `log` is the scale of another kind
+        kinds = [kind for kind in kinds if kind != "log"]
     if len(kinds) != 1:
         raise BadSpace(f"say what it may be by one of {FORMS}")
     for field in given:
@@ -92,7 +93,7 @@ def _bounds(given: object, kind: str) -> tuple[Any, Any]:
 
 
 def _number(given: object) -> Any:
-    """Texts are read; whatever it is then is for the parameter to judge."""
+    """Strings are parsed; the parameter checks whatever results."""
     return scalar(given.strip()) if isinstance(given, str) else given
 
 

@@ -1,9 +1,9 @@
 """How likely each trial of a study is to become its best, judged from the curves so far.
 
 Every trial is projected to its end and compared with the others at the age it has reached. Only
-ranks and ratios are looked at, so that losses, errors and rewards of any scale are judged alike. What
-these signs are worth together, `prior.json` says: a small network, fitted to recorded studies
-(docs/decisions/0015 says how, 0040 how well it carries over to families it has not seen).
+ranks and ratios are used, so that losses, errors and rewards of any scale are judged alike.
+`prior.json` weighs these signs: a small network, fitted to recorded studies (docs/decisions/0015
+says how, 0040 how well it carries over to families it has not seen).
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ LENGTH: Final = (
     52  # steps of a trial where the prior was learned; longer and shorter ones are scaled
 )
 _NOTHING = 1e-3  # of the study's whole progress: what does not count as a difference
-_SLIGHT = 0.003  # likewise, where the logarithm of a fall is taken
+_SLIGHT = 0.003  # the same, inside the logarithm of a fall
 
 SIGNS: Final = (
-    # of the trial among the others
-    "beaten",  # how many were lower at its age
-    "lower",  # how many are lower now
-    "stalled",  # for how many steps it has not improved
-    "outlook",  # how many are projected to end lower
+    # of the trial, compared with the others
+    "beaten",  # how many trials were lower at its age
+    "lower",  # how many trials are lower now
+    "stalled",  # the number of steps without an improvement
+    "outlook",  # how many trials are projected to end lower
     "behind",  # the lead of the best at its age, against the fall that is projected for it
-    "trend",  # where its losses tend, against the spread of the trials
-    "rises",  # the share of its latest steps that went up
-    "bend",  # in its first steps: whether it falls faster and faster
+    "trend",  # where its losses tend, relative to the spread of the trials
+    "rises",  # the share of its latest steps whose loss rose
+    "bend",  # in its first steps: does the fall become faster?
     "relapse",  # how far it is above its best, against the fall that is projected for it
-    "level",  # how many told a lower loss last; 0 for one that was never better than at first
+    "level",  # how many trials last reported a lower loss; 0 if its first loss is its best
     "ahead",  # how many are further along
     "fall",  # from its first loss, against the progress of the study
     "gap",  # to the best at its age, against the spread of the trials
-    "tendency",  # how many tend to a lower loss, by the line on the logarithm of age
-    "recent",  # its fall in the second half of its life, against the progress of the study
+    "tendency",  # how many trials tend to a lower loss, by the line over the logarithm of age
+    "recent",  # its fall in the second half of its steps, relative to the progress of the study
     "distance",  # to the best of all now, against the spread of the trials
-    "start",  # its first loss against the middle one
-    # and of how the study stands
+    "start",  # its first loss relative to the median one
+    # of the whole study
     "maturity",  # the logarithm of the trial's age in LENGTH steps
     "unseen",  # the share of trials that have not begun
-    "leaders",  # the maturity of the oldest, as many as there are slots
+    "leaders",  # the maturity of the oldest trials, as many as there are slots
     "spread",  # of the trials against the progress of the study
-    "stuck",  # the share of trials that were never better than at first
+    "stuck",  # the share of trials whose first loss is their best
     "steps",  # the logarithm of the trial's age
-    "concord",  # whether first losses rank the trials as the lowest so far do
+    "concord",  # do first losses rank the trials as their lowest losses do?
     "concord_at_first",  # the same, for a trial of one step
 )
 
 
 class Promise:
-    """What the curves of one study promise; worked out when asked for, and kept until they move on."""
+    """The odds of one study's trials; computed when asked for and kept until a curve grows."""
 
     def __init__(self, steps: int, prior: Prior) -> None:
         self.curves = Curves(steps)
@@ -69,7 +69,7 @@ class Promise:
         self._constancy: float | None = None
 
     def of(self, study: Study) -> Promise:
-        """Brought up to date."""
+        """The odds for the study as it is now."""
         if self.curves.follow(study.trials) or study.slots != self._slots:
             self._slots = study.slots
             self._odds = self._constancy = None
@@ -84,7 +84,7 @@ class Promise:
 
     @property
     def constancy(self) -> float:
-        """As the curves have it."""
+        """As in `Curves`."""
         if self._constancy is None:
             self._constancy = self.curves.constancy
         return self._constancy
@@ -92,7 +92,7 @@ class Promise:
     def _weighed(self) -> Numbers:
         curves = self.curves
         odds = np.full(len(curves.ages), self._prior.unseen)
-        odds[(curves.ages > 0) & (curves.last == inf)] = -inf  # it diverged, and nothing else
+        odds[(curves.ages > 0) & (curves.last == inf)] = -inf  # all its losses diverged
         seen = (curves.last < inf).nonzero()[0]
         if len(seen):
             odds[seen] = self._prior.odds(self.signs(seen, self._slots))
@@ -146,8 +146,8 @@ class Promise:
         return np.log(np.maximum(ages * LENGTH / self.curves.steps, 1)) / log(LENGTH)
 
     def _behind(self, seen: Indices, ages: Indices) -> Numbers:
-        """How far each is behind the lowest other at its age; the one furthest along, at the age
-        that the second has reached."""
+        """How far each trial is behind the lowest other at its age; for the oldest, at the age that
+        the second oldest has reached."""
         if len(seen) < 2:
             return np.zeros(len(seen))
         at = np.minimum(ages, np.partition(ages, -2)[-2]) - 1
@@ -168,7 +168,7 @@ def _how_many_lower(losses: Numbers | Indices) -> Indices:
 
 
 class Prior:
-    """What signs are worth: a weight each, one that grows with maturity, and hidden units."""
+    """The weights of the signs: one each, one that grows with maturity, and hidden units."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         if tuple(told["signs"]) != SIGNS:
@@ -199,9 +199,9 @@ _PROMISES: WeakKeyDictionary[Study, Promise] = WeakKeyDictionary()
 
 
 def promise(study: Study, prior: Prior | None = None) -> Promise:
-    """Of this study as it stands. Kept as a cache only: it follows from the curves.
+    """The odds for this study as it is now. A cache only: they follow from the curves.
 
-    Another prior than the shipped one is given when a study is first asked about.
+    Another prior than the shipped one is given at the first call for a study.
     """
     known = _PROMISES.get(study)
     if known is None:

@@ -1,9 +1,9 @@
-"""Studies beside all other work: the cluster's policy gives slots to trials, and who of its trials
-uses them is for the study's rule to say.
+"""Studies beside all other work: the cluster's policy gives slots to trials, and the study's rule
+says which of its trials uses each slot.
 
-Wherever the policy would start some trial, the one that the rule picks is started; and when a running
-trial has made a step, it may have to let another one of the same study go on in its place. So a study
-takes nothing from anybody else, and works under every policy.
+Wherever the policy would start some trial of a study, the trial that the rule picks is started; and
+a running trial that has made a step may have to give its slot to another trial of the same study.
+So a study takes nothing from other jobs, and works under every policy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dovetail.core.view import View
 from dovetail.tune.board import Board, Mirror
 from dovetail.tune.closing import in_doubt_for, next_look, why_over
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict
-from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Study, Trial
+from dovetail.tune.rules.turns import FifoRule
+from dovetail.tune.study import PAUSED, RUNNING, STOPPED, Trial
 from dovetail.workloads.study.entries import CloseStudy
 from dovetail.workloads.study.kind import studies_of
 from dovetail.workloads.study.track import StudyTrack
@@ -32,29 +33,18 @@ log = logging.getLogger("dovetail.tune")
 
 _AGAIN_S: Final = 1.0
 
-Slot: TypeAlias = tuple[int, int, int]  # a node, a GPU of it, and who came first
+Slot: TypeAlias = tuple[int, int, int]  # a node, a GPU of it, and the order of submission
 
 
 def make_rule(text: str) -> Rule:
-    """Imported when there is a study: rules may need numpy."""
-    from dovetail.tune.rules.registry import make
+    """Imported only when there is a study: rules may need numpy."""
+    from dovetail.tune.rules import make
 
     return make(text)
 
 
-@dataclass(frozen=True, slots=True)
-class InOrder:
-    """What remains when a rule fails: each trial runs to its end, the first first."""
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
-
-    def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        return leaving or next(iter(study.waiting()), None)
-
-
 class Exchanging:
-    """Stands where a policy stands. `troubles` says, by study, why its rule does not decide."""
+    """Wraps a policy. `troubles` says, by study, why its rule does not decide."""
 
     def __init__(self, inner: Policy, make: Callable[[str], Rule] = make_rule) -> None:
         self.board: Final = Board()
@@ -91,11 +81,11 @@ class Exchanging:
         return rule
 
     def give_up_on(self, study: StudyTrack, error: Exception) -> Rule:
-        """A rule that breaks must not stop the machine."""
+        """Replace a rule that raises: it must not stop the scheduler."""
         rule, told = study.design.rule, f"{type(error).__name__}: {error}"
         log.exception("rule %r of study %r failed", rule, study.design.name)
         self.troubles[study.id] = f"rule {rule!r} failed ({told}); its trials run in order instead"
-        self._rules[study.id] = InOrder()
+        self._rules[study.id] = FifoRule()
         return self._rules[study.id]
 
     def forget(self, study_id: str) -> None:
@@ -105,7 +95,7 @@ class Exchanging:
 
 @dataclass(slots=True)
 class _Turns:
-    """What is decided for one study in one go."""
+    """The decisions for one study at one moment."""
 
     track: StudyTrack
     mirror: Mirror
@@ -114,7 +104,7 @@ class _Turns:
 
 
 class _Draft:
-    """One decision, put together from what the policy wants and what the rules say."""
+    """One decision, made from the policy's actions and the rules' picks."""
 
     def __init__(
         self, exchange: Exchanging, view: View, board: Board, actions: Sequence[Action]
@@ -148,7 +138,8 @@ class _Draft:
     # ------------------------------------------------------------------------------ who is asked
 
     def _asked(self, over: dict[str, str]) -> list[tuple[Slot, Callable[[], None]]]:
-        """Slots that open for a trial, and those whose trial has made a step; in order of slots."""
+        """Slots that the policy opens for a trial, and slots whose trial has made a step; in order
+        of slots."""
         found: list[tuple[Slot, Callable[[], None]]] = []
         for action in self._actions:
             study = self._study_of(action.job_id) if isinstance(action, Start) else None
@@ -197,11 +188,11 @@ class _Draft:
     # ------------------------------------------------------------------------------- asking rules
 
     def _open(self, study: StudyTrack, start: Start) -> None:
-        """The policy gives a slot to a trial: which one?"""
+        """The policy gives a slot to a study: start the trial that its rule picks."""
         if in_doubt_for(study, self._view.now):
             return
         turns = self._of(study)
-        chosen = self._picked(turns, None)
+        chosen = self._picked(turns, None, start.placement)
         if chosen is None:
             return
         shape = self._view.tracks[start.job_id].shape
@@ -219,8 +210,8 @@ class _Draft:
         turns.started[track.job.id] = placement
 
     def _judge(self, turns: _Turns, number: int, before: int, track: Track) -> None:
-        """A running trial has made a step, or several since it had made `before`. All are judged
-        before any slot is given; not while it trains what others share with it."""
+        """A running trial has made steps since it had made `before`. All trials are judged before
+        any slot is given; a trial is not judged while it trains a stage that others share."""
         trial = turns.mirror.study.trials[number]
         if trial.standing is RUNNING and track.job.id == turns.track.trials[number].job:
             verdict = self._verdict(turns, trial, before)
@@ -228,12 +219,13 @@ class _Draft:
                 self._carry_out(turns, trial, track, verdict)
 
     def _step(self, turns: _Turns, number: int, track: Track) -> None:
-        """Does it go on in its slot? It may be about to end by itself, or was just given up."""
+        """Does the trial keep its slot? It may be about to end by itself, or was just given up."""
         trial = turns.mirror.study.trials[number]
         if trial.standing is not RUNNING or track.pinned:
             return
-        if _may_be_given_on(track, self._view.room):
-            self._exchange_for(self._picked(turns, trial), turns, trial, track)
+        placement = track.placement
+        if placement is not None and _may_be_given_on(track, self._view.room):
+            self._exchange_for(self._picked(turns, trial, placement), turns, trial, track)
 
     def _exchange_for(
         self, chosen: Trial | None, turns: _Turns, leaving: Trial, track: Track
@@ -258,12 +250,12 @@ class _Draft:
     def _end(self, turns: _Turns, trial: Trial, reason: str) -> None:
         told = turns.track.trials[trial.number]
         present = [job_id for job_id in told.jobs if job_id in self._view.tracks]
-        if present and present[0] == told.job:  # else others need what it trains
+        if present and present[0] == told.job:  # else other trials need the stage it trains
             trial.standing = STOPPED
             turns.stopped.append(Stop(told.job, reason, None, True))
 
     def _verdict(self, turns: _Turns, trial: Trial, before: int) -> Verdict:
-        """After every step, also where several are told at once: a rung must not be passed over."""
+        """Ask after every step, also if several were reported at once: no rung may be passed over."""
         rule, verdict = self._exchange.rule_of(turns.track), None
         try:
             for steps in range(before + 1, trial.steps + 1):
@@ -275,8 +267,33 @@ class _Draft:
             self._exchange.give_up_on(turns.track, error)
         return verdict
 
-    def _picked(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
-        """Those who only have to end come first: that is soon done."""
+    def _picked(self, turns: _Turns, leaving: Trial | None, where: Placement) -> Trial | None:
+        """Among those that could run there."""
+        elsewhere = self._suspended_elsewhere(turns, where)
+        for trial in elsewhere:
+            trial.standing = RUNNING  # so rules do not pick it
+        try:
+            return self._picked_of_all(turns, leaving)
+        finally:
+            for trial in elsewhere:
+                trial.standing = PAUSED
+
+    def _suspended_elsewhere(self, turns: _Turns, where: Placement) -> list[Trial]:
+        """Trials whose processes wait on other nodes, which are there to go on."""
+        room = self._view.room
+        if len(room.nodes) == 1:
+            return []
+        nodes = {n for n, _ in where.slices}
+        found = []
+        for trial in turns.mirror.study.waiting():
+            track = turns.mirror.jobs.get(trial.number)
+            home = None if track is None else track.home
+            if home is not None and any([n not in nodes and room.open[n] for n, _ in home.slices]):
+                found.append(trial)
+        return found
+
+    def _picked_of_all(self, turns: _Turns, leaving: Trial | None) -> Trial | None:
+        """Trials that only have to end come first: that takes little time."""
         if leaving is None and turns.mirror.ending:
             return turns.mirror.ending.pop(0)
         study, rule = turns.mirror.study, self._exchange.rule_of(turns.track)
@@ -291,7 +308,7 @@ class _Draft:
     # ------------------------------------------------------------------------------- all together
 
     def _all(self, over: dict[str, str]) -> list[Action]:
-        """First who leaves, then who comes: a start may need what another one has left."""
+        """Stops before starts: a start may need the GPUs that a stop frees."""
         ends = [action for turns in self._turns.values() for action in turns.stopped]
         for study_id, why in over.items():
             ends += self._closing(studies_of(self._view).open[study_id], why)
@@ -304,7 +321,8 @@ class _Draft:
         ]
         away = [Preempt(job_id) for job_id in self._away if job_id not in stay]
         if ends:
-            self._looks.append(Wake(self._view.now))  # who gets what they have left?
+            # the policy decides about the GPUs that are left
+            self._looks.append(Wake(self._view.now))
         return [*ends, *others, *away, *starts, *self._looks]
 
     def _closing(self, study: StudyTrack, why: str) -> list[Action]:
@@ -313,7 +331,7 @@ class _Draft:
         return [*(Stop(job_id, why, None, True) for job_id in live), CloseStudy(study.id, why)]
 
     def _starts(self, ended: set[JobId]) -> tuple[list[Start], set[JobId]]:
-        """Who starts where; and who was to give way and stays, since it was picked again."""
+        """Which trial starts where; a trial that was to give way and is picked again stays."""
         given: dict[JobId, Placement] = {}
         for turns in self._turns.values():
             given.update(_settled(turns.started, self._view))
@@ -335,7 +353,7 @@ class _Draft:
 
 @contextmanager
 def as_after(trial: Trial, steps: int) -> Iterator[None]:
-    """The trial as it was when it had made so many steps."""
+    """The trial as it was after so many steps."""
     losses, best, turn = trial.losses, trial.best, trial.turn
     if steps < len(losses):
         trial.losses, trial.best = losses[:steps], best[:steps]
@@ -348,7 +366,7 @@ def as_after(trial: Trial, steps: int) -> Iterator[None]:
 
 def _may_be_given_on(track: Track, room: Room) -> bool:
     """Could another job of the same shape start where this one runs? Not on a node that is being
-    drained, beside processes that are not ours, or by a tenant whose quota was cut."""
+    drained, beside processes that are not ours, or for a tenant whose quota was cut."""
     placement, tenant = track.placement, room.tenants.get(track.shape.tenant)
     assert placement is not None
     if tenant is not None and room.held[tenant.name] > tenant.gpu_quota:
@@ -359,7 +377,8 @@ def _may_be_given_on(track: Track, room: Room) -> bool:
 
 
 def _settled(started: dict[JobId, Placement], view: View) -> dict[JobId, Placement]:
-    """A trial that moves while somebody else gets its place stays, and that one goes where it went."""
+    """If a trial is moved and another takes its GPUs, the first stays and the other goes where it
+    would have gone."""
     found = dict(started)
     for job_id in started:
         home = view.tracks[job_id].placement
@@ -375,8 +394,8 @@ def _slot(placement: Placement, sequence: int) -> Slot:
 
 
 def _not_at_once(action: Action, now: Seconds) -> Action:
-    """A policy whose wish was not carried out to the letter may want to be asked again this moment,
-    and again: it will be, a little later."""
+    """A policy whose actions were changed may ask to be woken at this very moment, again and again:
+    it is woken a little later."""
     return Wake(now + _AGAIN_S) if isinstance(action, Wake) and action.at <= now else action
 
 

@@ -1,4 +1,4 @@
-"""Hyper-parameters as values: what each may be. `at` maps the unit interval to a setting.
+"""Hyper-parameters as values: the settings each may have. `at` maps the unit interval to a setting.
 
 `when` names the settings of other parameters under which this one counts at all. `from_step` says
 that it makes no difference before that step of the training.
@@ -34,7 +34,7 @@ class BadSpace(BadInput):
         self.path = path
 
     def below(self, *outer: str) -> BadSpace:
-        """The same, told from further outside."""
+        """The same error, with one more name in front of its path."""
         return BadSpace(self.sentence, *outer, *self.path)
 
 
@@ -66,7 +66,7 @@ class Float:
 
     @property
     def count(self) -> int | None:
-        """How many values there are; None: any number."""
+        """The number of values; None: not countable."""
         return None if self.step is None else _steps_between(self.low, self.high, self.step) + 1
 
     def at(self, unit: float) -> Setting:
@@ -140,7 +140,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Choice:
-    """One of a few values: texts, numbers, truth values."""
+    """One of a few values: strings, numbers, booleans."""
 
     values: tuple[Setting, ...]
     when: When
@@ -154,7 +154,7 @@ class Choice:
         object.__setattr__(self, "from_step", from_step)
 
     def under(self, when: When) -> Choice:
-        """The same under another condition."""
+        """The same choice under another condition."""
         return Choice(*self.values, when=when, from_step=self.from_step)
 
     @property
@@ -169,7 +169,8 @@ Parameter: TypeAlias = Float | Log | Integer | Choice
 
 
 def points(parameter: Parameter, wanted: int) -> Sequence[Setting]:
-    """Its values on a grid: all of them if they can be counted, else so many, bounds included."""
+    """The parameter's values on a grid: all if they are countable, else `wanted` of them, bounds
+    included."""
     if isinstance(parameter, Choice):
         return parameter.values
     if isinstance(parameter, Integer):
@@ -180,8 +181,8 @@ def points(parameter: Parameter, wanted: int) -> Sequence[Setting]:
 
 
 def nearest(parameter: Parameter, wished: Setting, before: Setting | None) -> Setting | None:
-    """The value of the parameter that comes closest to what is wished; None if nothing is near. Where
-    values can be counted, it is the neighbour of the one before that the wish points to, at least."""
+    """The value of the parameter closest to the one wished; None if there is no near one. If values are
+    countable and the wish differs from the value before, at least the neighbour in that direction."""
     if isinstance(parameter, Choice) and wished in parameter.values:
         return parameter.values[parameter.values.index(wished)]
     if isinstance(wished, bool | str):
@@ -212,7 +213,7 @@ def _nearest_float(parameter: Float | Log, wished: float, before: Setting | None
 
 
 def _numbers(parameter: Integer | Choice) -> Sequence[float]:
-    """Its values that are numbers, rising."""
+    """The numbers among its values, in rising order."""
     if isinstance(parameter, Integer):
         return range(parameter.low, parameter.high + 1, parameter.step)
     return sorted([own for own in parameter.values if not isinstance(own, bool | str)])
@@ -228,7 +229,7 @@ def _closest(numbers: Sequence[float], value: float) -> int:
 
 
 def _cell(unit: float, count: int) -> int:
-    """Which of so many equal parts of the unit interval; 1 itself belongs to the last."""
+    """The index of the cell of the unit interval, out of so many equal ones; 1 belongs to the last."""
     return min(int(unit * count), count - 1)
 
 
@@ -304,7 +305,7 @@ def _kind(value: object) -> str:
 
 
 def scalar(text: str) -> Setting:
-    """What a text from a file that has only texts stands for: a number, a truth value, or itself."""
+    """The value that a string from a file of strings means: a number, a boolean, or the string."""
     if text in ("true", "false"):
         return text == "true"
     if not _NUMBER.fullmatch(text) or len(text) > _LONGEST_NUMBER:

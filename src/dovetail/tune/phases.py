@@ -1,8 +1,8 @@
-"""Prefix sharing: what trials have in common is trained once.
+"""Prefix sharing: training that trials have in common is done once.
 
-After Hippo (Shin et al., VLDB 2022). Parameters that make no difference before some step cut the
-training into phases; trials that agree on everything that counts so far share their stage, and part
-where they first differ. A stage begins from what its parent has left.
+After Hippo (Shin et al., VLDB 2022). Parameters that make no difference before some step divide the
+training into phases; trials that agree on everything that counts so far share a stage, and separate
+where they first differ. A stage begins from the checkpoint that its parent has left.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dovetail.tune.study import Setting
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stretch of training that one or several trials have in common."""
+    """A stretch of training that one or more trials have in common."""
 
     settings: Mapping[str, Setting]  # all that count before its end
     from_step: int
@@ -31,7 +31,7 @@ class Stage:
 def stage_tree(
     trials: Sequence[Mapping[str, Setting]], from_steps: Mapping[str, int], steps: int
 ) -> tuple[Stage, ...]:
-    """The stages, parents first. `from_steps` says from which step on a parameter counts."""
+    """The stages, parents first. `from_steps`: the step from which each parameter counts."""
     tree: list[Stage] = []
     _grow(tree, trials, from_steps, steps, tuple(range(len(trials))), 0, None)
     return tuple(tree)
@@ -46,7 +46,7 @@ def _grow(
     begin: int,
     parent: int | None,
 ) -> None:
-    """The stages of trials that agree up to `begin`, each with all that comes after it."""
+    """The stages of trials that agree up to `begin`, each followed by its descendants."""
     for group in _agreeing(trials, from_steps, together, begin):
         end = _parting(trials, from_steps, group, begin, steps)
         known = _known(trials[group[0]], from_steps, end)
@@ -75,7 +75,7 @@ def _agreeing(
     together: tuple[int, ...],
     step: int,
 ) -> list[tuple[int, ...]]:
-    """Groups of those whose settings at this step are the same, in the order of their first."""
+    """Groups of trials whose settings at this step are equal, in the order of their first trial."""
     groups: dict[frozenset[tuple[str, type, Setting]], list[int]] = {}
     for index in together:
         known = _known(trials[index], from_steps, step + 1)
@@ -87,5 +87,5 @@ def _agreeing(
 def _known(
     settings: Mapping[str, Setting], from_steps: Mapping[str, int], before: int
 ) -> dict[str, Setting]:
-    """Those that count before this step."""
+    """The settings that count before this step."""
     return {name: own for name, own in settings.items() if from_steps.get(name, 0) < before}

@@ -1,8 +1,8 @@
-"""Learning curves that somebody recorded, read from CSV or parquet.
+"""Recorded learning curves, read from CSV or parquet.
 
 Our own columns are `task, config, step, value` and perhaps `seconds` (of the step); without `task`
-all are one task. The LCBench surrogate and TaskSet are read as they stand: a set is known by its
-columns.
+all curves are of one task. The LCBench surrogate and TaskSet are read as they are: a set is
+recognised by its columns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dovetail.tune.study import bounded
 Curve: TypeAlias = tuple[float, ...]
 DIVERGED = 1.5  # times the worst first value of the task
 DIRECTIONS = ("min", "max")
-_BEGINNING = 4096  # bytes of a file that show what it is
-_MOST_OFFERED = 6  # columns in a message
+_BEGINNING = 4096  # bytes of a file that are enough to recognise it
+_MOST_OFFERED = 6  # columns named in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The columns of a set of curves, and what its values mean unless somebody says otherwise."""
+    """The columns of a set of curves, and the meaning of its values unless the caller says otherwise."""
 
     task: str  # empty: all curves are of one task
     config: str
@@ -126,13 +126,13 @@ def _layout(source: str, read: _Csv | _Parquet, metric: str | None) -> _Layout:
 
 
 def _perhaps_values(layout: _Layout, numeric: Sequence[str]) -> list[str]:
-    """Columns of numbers that have no other meaning."""
+    """Numeric columns that have no other meaning."""
     known = (layout.task, layout.config, layout.step, layout.elapsed, layout.seconds)
     return [quote(name) for name in numeric if name not in known][:_MOST_OFFERED]
 
 
 class _Csv:
-    """A table as text. Lines are counted in messages as an editor counts them."""
+    """A table as text. Messages count lines as an editor does."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -142,7 +142,7 @@ class _Csv:
             self._first: Sequence[str] = next(reader, [])
 
     def numeric(self) -> list[str]:
-        """Columns that begin with a number."""
+        """Columns whose first cell is a number."""
         return [
             name for name, cell in zip(self.names, self._first, strict=False) if _is_number(cell)
         ]
@@ -204,7 +204,7 @@ class _Parquet:
 
 
 def _grouped(source: str, layout: _Layout, value: str, seconds: str, columns: _Columns) -> _Rows:
-    """task → config → (step, value, seconds); tasks and configurations as they first appear."""
+    """task → config → (step, value, seconds); tasks and configurations in order of appearance."""
     steps = _numbers(source, layout.step, columns[layout.step], missing=None)
     values = _numbers(source, value, columns[value], missing=nan)
     times: Sequence[float] = [0.0] * len(steps)
@@ -222,7 +222,7 @@ def _grouped(source: str, layout: _Layout, value: str, seconds: str, columns: _C
 
 
 def _numbers(source: str, name: str, cells: Sequence[Any], missing: float | None) -> list[float]:
-    """A column as numbers; an empty cell is `missing`, or an error where there must be one."""
+    """A column as numbers; an empty cell is `missing`, or an error where a number is required."""
     numbers = []
     for row, cell in enumerate(cells, 1):
         if cell is None or cell == "":
@@ -262,7 +262,7 @@ def _keep_only(rows: _Rows, tasks: Sequence[str], source: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Losses:
-    """How a value becomes a loss: as it is, or its distance from the top."""
+    """How a value becomes a loss: unchanged, or its distance from the top."""
 
     top: float | None
 
@@ -273,7 +273,7 @@ class _Losses:
 
 
 def _to_losses(rows: _Rows, direction: str) -> _Losses:
-    """A share or a percentage is lost to 1 or to 100; anything else to the largest there is."""
+    """The top of a share is 1 and of a percentage 100; otherwise it is the largest value."""
     if direction == "min":
         return _Losses(None)
     told = [row[1] for task in rows.values() for config in task.values() for row in config]
@@ -310,7 +310,7 @@ def _task(
 
 
 def _length(where: str, lengths: Mapping[str, int], steps: int | None) -> int:
-    """Of all curves; they must be as long as is asked for, or as the longest."""
+    """The length of all curves; each must be as long as asked for, or as the longest."""
     longest = max(lengths.values())
     short = min(lengths, key=lengths.__getitem__)
     if lengths[short] >= (steps or longest):
@@ -334,7 +334,7 @@ def _durations(times: Sequence[float], elapsed: bool) -> Curve:
 
 
 def _finite(where: str, curves: Sequence[Sequence[float]]) -> tuple[Curve, ...]:
-    """A diverged value counts as bad as anything at the start, and half as much again."""
+    """A diverged value is replaced by half as much again as the worst first value."""
     worst = max((curve[0] for curve in curves if isfinite(curve[0])), default=inf)
     if not isfinite(worst):
         raise BadInput(

@@ -1,8 +1,8 @@
-"""A study replayed on recorded curves: the rule that decides is the one that decides live.
+"""A study replayed on recorded curves, by the same rule that decides live.
 
-Every trial is there from the beginning. Step ends of the same instant are all recorded before anyone
-decides; then all who made a step are judged, and then the slots are given, in their order. Times are in
-steps.
+Every trial exists from the beginning. Step ends of the same instant are all recorded before any
+decision; then all trials that made a step are judged, and then the slots are given, in their order.
+Times are in steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dovetail.tune.recorded import Curve, Task
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, STOPPED, Study, Trial
 
-WITHIN = 0.01  # of the way from the best to the median: close enough to the best
+WITHIN = 0.01  # of the distance from the best to the median: counts as the best
 _SAME_INSTANT = 1e-9
 
 
@@ -33,11 +33,11 @@ class DrawnTrials:
 
     @property
     def best(self) -> int:
-        """The one with the lowest value in the end; of equals the first drawn."""
+        """The trial with the lowest final value; of equals the first drawn."""
         return min(range(len(self.curves)), key=lambda number: min(self.curves[number]))
 
     def in_order_of_their_ends(self) -> DrawnTrials:
-        """As somebody would order them who knew how they end."""
+        """The order of a clairvoyant: the lowest final value first."""
         order = sorted(range(len(self.curves)), key=lambda number: min(self.curves[number]))
         durations = self.durations and tuple(self.durations[number] for number in order)
         return replace(
@@ -70,7 +70,7 @@ def _in_mean_steps(task: Task, chosen: Sequence[int]) -> tuple[Curve, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRun:
-    """What a rule made of the trials drawn. Times in steps; infinite: never."""
+    """The outcome of a rule on the drawn trials. Times in steps; infinite: never."""
 
     to_target: float
     best_done: float
@@ -91,9 +91,9 @@ def replay(
     seed: int = 0,
     deadline: float | None = None,
 ) -> ReplayRun:
-    """Run the rule to the end: until every trial is done or given up, or the deadline has come.
+    """Run the rule to the end: until every trial is done or given up, or until the deadline.
 
-    A first start costs what a switch does, unless `start_cost` says otherwise.
+    A first start costs as much as a switch, unless `start_cost` says otherwise.
     """
     study = Study(
         len(drawn.curves[0]),
@@ -110,7 +110,7 @@ def replay(
 
 
 class _World:
-    """The slots, who is in them, and the curves along which the trials go."""
+    """The slots, the trials in them, and the curves that the trials follow."""
 
     def __init__(
         self, rule: Rule, drawn: DrawnTrials, study: Study, start_cost: float | None = None
@@ -120,12 +120,12 @@ class _World:
         self.drawn = drawn
         self.study = study
         self.occupants: list[Trial | None] = [None] * study.slots
-        self.ends: list[tuple[float, int]] = []  # of the steps being made: when, in which slot
-        # Which curve a trial follows, and how far ahead of its own steps it is there: those change
-        # only when it takes over another's weights.
+        self.ends: list[tuple[float, int]] = []  # of the steps under way: when, and in which slot
+        # Which curve a trial follows, and its offset along that curve: both change only when it
+        # copies another trial's weights.
         self.follows = list(range(len(study.trials)))
         self.ahead = [0] * len(study.trials)
-        self.left: dict[int, float] = {}  # when a trial last had to leave its slot
+        self.left: dict[int, float] = {}  # by trial: when it last had to leave its slot
         self.best = drawn.best
         self.to_target = inf
         self.best_done = inf
@@ -169,7 +169,7 @@ class _World:
         line = self.follows[trial.number]
         curve = self.drawn.curves[line]
         place = len(trial.losses) + self.ahead[trial.number]
-        if place >= len(curve):  # it took over a trial that was further than itself
+        if place >= len(curve):  # it copied a trial that was further than itself
             place = len(curve) - 1
         trial.report(curve[place])
         trial.seconds += 1.0 if self.drawn.durations is None else self.drawn.durations[line][place]
@@ -229,7 +229,7 @@ class _World:
                     f"{chosen.standing.value}; a rule picks one that waits, or the one leaving"
                 )
             chosen.standing = RUNNING
-            if self.left.get(chosen.number) != self.study.now:  # else it has only changed slots
+            if self.left.get(chosen.number) != self.study.now:  # else it only changed slots
                 chosen.turn = 0
             self.study.switches += 1
         self.peak_suspended = max(self.peak_suspended, self.suspended)

@@ -3,8 +3,8 @@
     Space({"lr": Log(1e-4, 1e-1), "layers": Integer(1, 8), "optimizer": Choice("sgd", "adam"),
            "beta": Float(0.8, 0.999, when={"optimizer": "adam"})})
 
-Every way to choose settings goes through `Space.build`, which asks for one parameter after the other
-and leaves out those whose condition does not hold.
+Every sampler goes through `Space.build`, which asks for one parameter after the other and leaves
+out parameters whose condition does not hold.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LARGEST_GRID = 10_000
 
 @final
 class Space:
-    """Parameters in the order in which they were told."""
+    """Parameters in the order in which they were given."""
 
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         if not parameters:
@@ -77,7 +77,7 @@ class Space:
         return {name: found[name] for name in self.parameters if name in found}
 
     def counts(self, name: str, settings: Mapping[str, Setting]) -> bool:
-        """Whether its condition holds; `settings` must hold what is known of its parents."""
+        """Does the parameter's condition hold? `settings` must contain its parents."""
         needed = self.conditions[name].items()
         return all(parent in settings and settings[parent] in values for parent, values in needed)
 
@@ -92,8 +92,8 @@ class Space:
         before: Mapping[str, Setting],
         draw: Callable[[], float],
     ) -> Settings:
-        """Settings of this space that come closest to those wished, which were made from the ones
-        before; parameters that count now and did not then are drawn, a number from 0 to 1 each."""
+        """The settings of this space closest to those wished, which were made from the ones `before`;
+        parameters that count now and did not then are drawn: `draw` gives numbers from 0 to 1."""
 
         def choose(name: str, parameter: Parameter) -> Setting:
             found = None
@@ -104,7 +104,7 @@ class Space:
         return self.build(choose)
 
     def from_steps(self) -> dict[str, int]:
-        """From which step on each parameter counts: not before those that it depends on."""
+        """The step from which each parameter counts: not before the parameters it depends on."""
         found: dict[str, int] = {}
         for name in self._order:
             parents = [found[parent] for parent in self.conditions[name]]
@@ -114,8 +114,8 @@ class Space:
     # ------------------------------------------------------------------------------------------ grids
 
     def grid(self, wanted: int = 2) -> Iterator[Settings]:
-        """Every combination, the last parameter changing fastest; `wanted` values of each that
-        cannot be counted. Parameters that do not count make no combinations of their own."""
+        """Every combination, the last parameter changing fastest; `wanted` values of each
+        uncountable parameter. Parameters that do not count make no combinations of their own."""
         yield from self._combinations(self._order, {}, wanted)
 
     def _combinations(
@@ -130,7 +130,7 @@ class Space:
                 yield from self._combinations(names[1:], {**found, names[0]: value}, wanted)
 
     def grid_size(self, wanted: int = 2) -> int:
-        """How many there are; counting stops above `LARGEST_GRID`."""
+        """The number of combinations; counting stops above `LARGEST_GRID`."""
         free = [own for name, own in self.parameters.items() if not self.conditions[name]]
         if prod(own.count or wanted for own in free) > LARGEST_GRID:
             return LARGEST_GRID + 1
@@ -143,7 +143,7 @@ class Space:
 
 
 def is_countable(space: Space) -> bool:
-    """Whether its grid is the whole space."""
+    """Is the space's grid the whole space?"""
     return all(own.count is not None for own in space.parameters.values())
 
 
@@ -192,7 +192,7 @@ def _possible(
 
 
 def _member(value: object, parameter: Choice | Integer) -> Setting | None:
-    """The value as the parameter has it; from YAML a number comes as a text."""
+    """The value as the parameter represents it; YAML gives numbers as strings."""
     values = points(parameter, 0)
     for own in (value, scalar(value) if isinstance(value, str) else value):
         if isinstance(own, str | int | float) and own in values:
@@ -209,7 +209,7 @@ def _told(parameter: Choice | Integer) -> str:
 
 
 def _parents_first(conditions: Mapping[str, Conditions]) -> tuple[str, ...]:
-    """As they were told where nothing speaks against it."""
+    """In the order given, except that parents come before children."""
     sorter: TopologicalSorter[str] = TopologicalSorter(
         {name: tuple(own) for name, own in conditions.items()}
     )

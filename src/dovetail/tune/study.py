@@ -1,7 +1,7 @@
-"""What a study rule may look at: the trials of one study and their learning curves so far.
+"""The part of a study that its rule may see: the trials and their learning curves so far.
 
-The same objects are filled by the replay of recorded curves and, live, from the journal; a rule
-cannot tell which. Losses are lower-is-better whatever the metric's direction; one report is one step.
+The replay of recorded curves and, live, the journal fill the same objects; a rule cannot tell
+which. Losses are lower-is-better whatever the metric's direction; one report is one step.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from math import inf, isfinite
 from typing import Final, TypeAlias, final
 
 Setting: TypeAlias = float | int | str | bool
-LARGEST_LOSS: Final = 1e100  # whoever squares it still has a number
+LARGEST_LOSS: Final = 1e100  # its square is still a finite number
 
 
 def bounded(loss: float) -> float:
-    """A loss that rules can calculate with; infinite where it is no finite number."""
+    """A loss that rules can calculate with; infinite if the value is not finite."""
     return max(min(loss, LARGEST_LOSS), -LARGEST_LOSS) if isfinite(loss) else inf
 
 
 class TrialStanding(Enum):
     NEW = "new"  # has never had a slot
     RUNNING = "running"
-    PAUSED = "paused"  # has run, waits with its progress kept
+    PAUSED = "paused"  # has run and waits with its progress kept
     DONE = "done"  # all its steps are made
-    STOPPED = "stopped"  # thrown away by a rule that does so
+    STOPPED = "stopped"  # given up by its rule
     FAILED = "failed"
 
 
@@ -48,8 +48,8 @@ class Trial:
         self.number: Final = number  # order of creation, from 0
         self.settings = settings
         self.standing = NEW
-        self.losses: list[float] = []  # after each step; inf where it was no finite number
-        self.best: list[float] = []  # the lowest up to each step
+        self.losses: list[float] = []  # after each step; inf if the value was not finite
+        self.best: list[float] = []  # the lowest loss up to each step
         self.turn = 0  # steps since it was last given a slot
         self.seconds = 0.0  # time in a slot, as far as known
 
@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def loss(self) -> float:
-        """The lowest so far; infinite before the first step."""
+        """The lowest loss so far; infinite before the first step."""
         return self.best[-1] if self.best else inf
 
     @property
@@ -67,7 +67,7 @@ class Trial:
         return self.standing is NEW or self.standing is PAUSED
 
     def report(self, loss: float) -> None:
-        """One more step is made."""
+        """Add one more step."""
         if not -LARGEST_LOSS <= loss <= LARGEST_LOSS:
             loss = bounded(loss)
         self.losses.append(loss)
@@ -77,7 +77,7 @@ class Trial:
 
 @final
 class Study:
-    """The trials of a study, and what is known of its circumstances."""
+    """The trials of a study and its circumstances."""
 
     def __init__(
         self,
@@ -91,16 +91,16 @@ class Study:
         seed: int = 0,
     ) -> None:
         self.steps: Final = steps  # of a whole trial
-        self.slots = slots  # that it has, or may have at most
+        self.slots = slots  # the slots it has, or may have at most
         self.switch_cost = switch_cost  # in steps: as measured, else as expected
         self.target = target  # a loss
         self.deadline = deadline  # in steps of time from the beginning of the study
-        self.planned = planned  # trials in all; fewer may exist so far
+        self.planned = planned  # the number of trials; some may not exist yet
         self.seed: Final = seed
         self.now = 0.0  # in steps of time: seconds over the mean seconds of a step
         self.switches = 0  # so far: slots that changed their trial, first starts counted
         self.trials: list[Trial] = []
 
     def waiting(self) -> list[Trial]:
-        """Those that could be given a slot, in order of creation."""
+        """The trials that could get a slot, in order of creation."""
         return [trial for trial in self.trials if trial.standing is NEW or trial.standing is PAUSED]

@@ -1,7 +1,8 @@
 """One trial of a Python function: `python -m dovetail.tune.worker train:objective`.
 
 The function is called with the settings of the trial. It reports through `dovetail.sdk`; if it does
-not report the metric itself, a number or a table of metrics that it returns is that of the last step.
+not report the metric itself, its return value (a number or a dict of metrics) is the report of the
+last step.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _reports() -> bytes:
-    """What was reported so far, also by processes of this trial before."""
+    """The bytes of the report file: all reports of this trial, by earlier processes, too."""
     path = os.environ.get("DOVETAIL_REPORT", "")
     if not os.path.exists(path):
         return b""
@@ -71,7 +72,8 @@ def _module(where: str) -> ModuleType:
 
 
 def _from_file(path: str) -> ModuleType:
-    """As if it were imported beside its neighbours, so what is for a script alone is not run."""
+    """Import the file as a module with its folder on the path, so that code under `__main__` is not
+    run."""
     if not os.path.isfile(path):
         raise BadInput(f"there is no file {path}")
     name = os.path.basename(path).removesuffix(".py")
@@ -85,7 +87,7 @@ def _from_file(path: str) -> ModuleType:
 
 
 def metrics(returned: object, metric: str) -> dict[str, Any]:
-    """What a function returned, as metrics by name."""
+    """The return value of a function, as metrics by name."""
     if returned is None:
         return {}
     if isinstance(returned, Mapping):

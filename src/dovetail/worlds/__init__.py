@@ -1,1 +1,1 @@
-"""Worlds that carry out decisions: so far the simulated one."""
+"""Worlds carry out decisions: the simulated one, this machine, Kubernetes."""

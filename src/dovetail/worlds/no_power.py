@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dovetail.core.model import Node, Placement
@@ -19,6 +19,9 @@ class NoPower:
 
     def try_out(self, nodes: Iterable[Node]) -> dict[str, tuple[float, float]]:
         return {}
+
+    def hold(self, wanted: Mapping[str, int]) -> bool:
+        return not wanted
 
     def is_held(self, placement: Placement, nodes: Sequence[Node]) -> bool:
         return False

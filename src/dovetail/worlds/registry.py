@@ -11,7 +11,10 @@ from dovetail.home import Home
 from dovetail.worlds.world import World
 
 LOCAL: Final = "local"
-BUILTIN: Mapping[str, tuple[str, str]] = {LOCAL: ("dovetail.worlds.local.making", "Local")}
+BUILTIN: Mapping[str, tuple[str, str]] = {
+    LOCAL: ("dovetail.worlds.local.making", "Local"),
+    "kubernetes": ("dovetail.worlds.kubernetes.making", "Kubernetes"),
+}
 WORLDS = Catalogue(
     "world",
     "dovetail catalogue worlds",

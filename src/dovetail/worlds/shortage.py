@@ -10,8 +10,9 @@ import logging
 import os
 import re
 import resource
+import stat
 from collections.abc import Callable
-from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC
+from errno import EAGAIN, EDQUOT, EINVAL, EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC
 from time import sleep
 from typing import Final, TypeVar
 
@@ -75,5 +76,12 @@ def raise_limit() -> int:
 
 def at_once(path: str, flags: int) -> int:
     """An opener for files of a job's user, who may hold a lease on them (fcntl(2)): whoever opens one
-    would wait for that, 45 seconds. BlockingIOError: they do."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+    would wait for that, 45 seconds. BlockingIOError: they do. Or who may have put something else there:
+    to open a device is to use it (a watchdog restarts the machine), so it is looked at before."""
+    mark = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        if not stat.S_ISREG(os.fstat(mark).st_mode):
+            raise OSError(EINVAL, "not a plain file", path)
+        return os.open(f"/proc/self/fd/{mark}", flags | os.O_NONBLOCK)
+    finally:
+        os.close(mark)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dovetail.core.entries import (
     Branch,
@@ -26,8 +26,11 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds
 from dovetail.core.view import View
 from dovetail.models.power import NO_LIMITS, PowerTable
+from dovetail.worlds.declared import Declarations
+from dovetail.worlds.images import image_trouble
 
 GOOD, BAD, NOTE = "good", "bad", "note"
+LIMITED: Final = "held by a limit: "  # how the reason of a hold begins that is let go by itself
 
 # Entries of the journal that a world acts on, whoever made them: the policy, or a user.
 Wanted = Start | Preempt | Resize | Stop | Refuse | Branch | Cancelled | Requeued
@@ -40,6 +43,14 @@ class Script(str):
     __slots__ = ()
 
 
+class Volume(NamedTuple):
+    """Storage that a cluster keeps under a name (a claim), and where a job finds it."""
+
+    claim: str
+    path: str
+    read_only: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What is to run, and how it may be treated. What, not where."""
@@ -49,8 +60,12 @@ class Order:
     env: Mapping[str, str]  # over those of `Ground.environment_of`, which may hold secrets
     workdir: str  # as its user names it
     owner: str  # the user's name
+    tenant: str = ""  # whose it is; on Kubernetes its namespace
     image: str = ""  # "": as things are where it runs
     nodes: int = 1  # so many runs, one on each node, all or none
+    volumes: tuple[Volume, ...] = ()
+    service_account: str = ""  # of its owner's namespace; "": none
+    gpus: int = 0  # that it asks for on each; which ones it has is decided later
     scripts: Mapping[str, str] = field(default_factory=dict)
     shared_by: JobId | None = None  # its array: scripts and environment are the same for all of it
     umask: int = 0o022
@@ -71,6 +86,8 @@ class Order:
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
             raise BadInput("there is no command to run; give one after --")
+        if self.image and (trouble := image_trouble(self.image)):
+            raise BadInput(f"image: {self.image!r} {trouble}")
 
     @property
     def kept_under(self) -> JobId:
@@ -101,36 +118,36 @@ class Ground:
 
 
 class JobLog(Protocol):
-    """What a job has printed. Places count from the first byte ever, also after some are gone."""
+    """The output of a job. Positions count from its first byte, also after that byte is deleted."""
 
     @property
     def place(self) -> str:
-        """Where people find it; "" if they must ask us."""
+        """The path of the file; "" if users must ask the daemon."""
 
     def end(self) -> int: ...
 
     def read(self, start: int, most: int) -> tuple[int, bytes]:
-        """What follows, and where that really begins: later, if the oldest is gone."""
+        """The bytes from `start` on, and the position of the first: later, if older ones are deleted."""
 
 
 class Stdin(Protocol):
-    """What a job reads, in a ring of so many bytes between its sender and its processes."""
+    """The standard input of a job: a ring buffer between the sender and the job's processes."""
 
     @property
     def name(self) -> str:
-        """The same for the same job."""
+        """One name for each job."""
 
     @property
     def room_bytes(self) -> int: ...
 
     def put(self) -> tuple[int, bool]:
-        """So many bytes have come, and whether those are all."""
+        """How many bytes the sender has written, and whether that is all."""
 
     def got(self) -> int:
-        """So many were read; below 0: nobody will read more."""
+        """How many bytes the job has read; below 0: the job reads no more."""
 
     def add(self, put: int, piece: bytes, is_all: bool) -> int:
-        """Put in what follows those; how many bytes that makes."""
+        """Append a piece behind the first `put` bytes; returns the new number of bytes."""
 
     def is_there(self) -> bool: ...
 
@@ -140,23 +157,27 @@ class Power(Protocol):
 
     @property
     def notices(self) -> Sequence[str]:
-        """Why some run without a limit that they were to have."""
+        """Why GPUs run without the power limit that was decided."""
 
     @property
     def failed(self) -> bool:
-        """One could not be set after all: no more are."""
+        """Whether setting a limit has failed; then no more limits are set."""
 
     def notice(self, line: str) -> None: ...
 
     def try_out(self, nodes: Iterable[Node]) -> dict[str, tuple[float, float]]:
-        """By GPU kind, from how many watts to how many a limit may be."""
+        """The lowest and the highest power limit in watts, by GPU kind."""
+
+    def hold(self, wanted: Mapping[str, int]) -> bool:
+        """From now on these GPUs, by UUID, may draw so many watts, and all others what they might
+        before. False: one would not have its limit."""
 
     def is_held(self, placement: Placement, nodes: Sequence[Node]) -> bool:
         """Do the GPUs of the placement have its limit, whoever has set it?"""
 
 
 class Gauge(NamedTuple):
-    """A figure of now, for /metrics: by labels, of as many things as there are."""
+    """One metric for /metrics: a value for each set of labels."""
 
     name: str
     told: str  # what it is
@@ -172,57 +193,61 @@ class Finding(NamedTuple):
 
 
 class Shelf(Protocol):
-    """What is kept of jobs: scripts, what they print and read, what they save. From any thread."""
+    """The files of jobs: scripts, output, standard input, checkpoints. Any thread may call it."""
+
+    @property
+    def is_of_this_machine(self) -> bool:
+        """Do jobs see the folders and programs of the machine that the daemon runs on?"""
 
     def take_on(self, order: Order, owner: UserAccount | None) -> None:
         """A place for a job that is not in the journal yet; see `settle` and `drop`. None: the
         daemon's own user."""
 
     def settle(self) -> None:
-        """Those that were taken on are in the journal."""
+        """The jobs that were taken on are in the journal now."""
 
     def drop(self) -> list[JobId]:
-        """They are not taken on after all. Returns who they were."""
+        """Removes the jobs that were taken on and not settled; returns their ids."""
 
     def jobs(self) -> set[str]:
-        """Of whom something is kept; also arrays, under their number."""
+        """The jobs that have files here; an array counts under its own number."""
 
     def drop_unsettled(self, is_known: Callable[[str], bool]) -> set[str]:
-        """After a restart: jobs that nobody was told of go. Returns which they were."""
+        """After a restart: removes unsettled jobs that the journal does not know; returns their ids."""
 
     def repair(self, order: Order, owner: UserAccount | None) -> None:
-        """Its place was lost before it ever ran."""
+        """Makes the files of a job again that were lost before its first start."""
 
     def leave_alone(self, job_id: str) -> str:
-        """A job that the journal has lost: nothing of it is ended or removed. What still runs."""
+        """Ends and removes nothing of a job that the journal has lost; returns what still runs."""
 
     def log(self, job_id: str, stream: str = "") -> JobLog:
-        """Of both streams, or of `stdout` or `stderr` where they are kept apart."""
+        """The log of both streams, or of `stdout` or `stderr` alone where they are kept apart."""
 
     def stdin(self, job_id: str) -> Stdin: ...
 
     def holds(self, job_id: str) -> bool:
-        """Is anything kept of it?"""
+        """Whether the job has files here."""
 
     def ended(self, job_id: str) -> None:
-        """Nobody reads its standard input any more."""
+        """The job has ended: its standard input is deleted."""
 
     def all_ended_but(self, known: Collection[str]) -> None:
-        """The same after a restart, of all the others."""
+        """After a restart: deletes the standard input of all jobs but these."""
 
     def as_launched(self, job_id: str) -> tuple[Order, UserAccount | None] | None:
-        """What the journal has lost may be known here: the order as it was last carried out."""
+        """The order as it was last launched, for a job that the journal has lost."""
 
     def remove(self, job_id: str) -> None: ...
 
     def clear(self) -> None:
-        """What was being removed when a daemon was killed."""
+        """Finishes removals that a killed daemon left half done."""
 
     def bytes_of(self, job_id: str | None = None) -> int:
-        """Of one, or of all."""
+        """Disk space of one job, or of all jobs."""
 
     def free_bytes(self) -> int:
-        """Where all of it lies. Asked often: it takes no time."""
+        """Free disk space for the files of jobs. It is asked often and must be quick."""
 
     def copy_checkpoint(
         self, sources: Sequence[JobId], name: str, owner: UserAccount | None
@@ -230,17 +255,17 @@ class Shelf(Protocol):
         """Of the first of them that has saved anything, under a name of its own. False: none has."""
 
     def hand_over(self, name: str, job_id: JobId) -> None:
-        """That copy is what the job begins with."""
+        """The job begins with the copy of that name."""
 
     def drop_copy(self, name: str) -> None: ...
 
 
 class World(Protocol):
-    """One for each daemon. Called on the thread of the daemon's loop unless it says otherwise."""
+    """One for each daemon. The daemon's loop calls it on its thread, unless a method says otherwise."""
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """As they are now; those that join, leave or return are told as events."""
+        """The nodes now. Nodes that join, leave or return are told as events."""
 
     @property
     def power(self) -> Power: ...
@@ -248,27 +273,31 @@ class World(Protocol):
     @property
     def shelf(self) -> Shelf: ...
 
+    @property
+    def declarations(self) -> Declarations | None:
+        """Jobs and studies that stand in the world itself; None: there are no such objects here."""
+
     def join(self, ground: Ground) -> None:
-        """Before anything else. Refuses (BadInput) a journal that cannot go on here."""
+        """Called first. Refuses (BadInput) a journal that cannot go on in this world."""
 
     def catch_up(self) -> list[Event]:
         """Take up what an earlier daemon left: what runs is adopted, what came about while nobody
         looked is told, as far as can be at the time it did."""
 
     def begin(self) -> list[Event]:
-        """Tell which nodes there are, and go on with what was decided before."""
+        """Tells the nodes, and goes on with earlier decisions."""
 
     def observe(self) -> list[Event]:
-        """What came about since the last time. Never waits: see `Ground.ring`."""
+        """The events since the last call. It never waits: see `Ground.ring`."""
 
     def carry_out(self, wanted: Sequence[Wanted]) -> None:
-        """What was decided, and what users asked for. It is on disk."""
+        """Carries out decisions and users' requests. They are on disk already."""
 
     def look_again_s(self) -> Seconds:
-        """So soon it wants to be observed even if it does not ring; as a rule never."""
+        """Seconds until the world wants to be observed even if it does not ring; as a rule infinite."""
 
     def stop(self) -> None:
-        """Watch no longer. The jobs go on."""
+        """Stops watching. The jobs go on."""
 
     # ----------------------------------------------------------------------- from any thread
 
@@ -276,13 +305,13 @@ class World(Protocol):
         """Why this order could never run here; "" if it could. Its GPUs are another question."""
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
-        """The job; or, of None, any."""
+        """Whether this job has processes; None: whether any job has."""
 
     def gauges(self) -> Iterable[Gauge]: ...
 
     def findings(self) -> Iterable[Finding]:
-        """What keeps it from its work, for the doctor."""
+        """What works and what is missing, for `dovetail doctor`."""
 
     @property
     def trouble(self) -> str:
-        """What keeps its threads from their work; "" as a rule."""
+        """Why the world's threads cannot work now; "" as a rule."""

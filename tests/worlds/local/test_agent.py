@@ -8,8 +8,8 @@ import pytest
 
 from dovetail.core.model import JobId, Node
 from dovetail.core.state import State
-from dovetail.worlds.agent import Agent, Errand, FactLog, RunId, Work, WorkOutcome
-from dovetail.worlds.local.agent import Done, LocalAgent
+from dovetail.worlds.agent import Agent, Done, Errand, FactLog, RunId, Work, WorkOutcome
+from dovetail.worlds.local.agent import LocalAgent
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.world import Ground, Order
 from waiting import until
@@ -64,7 +64,7 @@ def test_what_is_wanted_again_is_done_once_also_by_the_next_agent(folders: Folde
     until(lambda: run.ending() is not None and not run.is_alive())
     assert (folders.runs / "ran").read_text() == "ran\n"
     assert agent.log(JOB).read(0, 100) == (0, b"begun\n")
-    assert [node.id for node in agent.inventory()] == ["n"]
+    assert [node.id for node in agent.nodes()] == ["n"]
 
 
 def test_a_run_is_parked_goes_on_and_ends_as_wanted(folders: Folders) -> None:

@@ -15,7 +15,8 @@ from threading import Lock
 
 import pytest
 
-from dovetail.worlds.local import cuda, machine
+from dovetail.worlds.local import machine
+from dovetail.worlds.local.gpus import cuda
 
 # Living processes, because those that have ended need no bringing back. No fake harms them.
 FIRST, SECOND = os.getpid(), os.getppid()

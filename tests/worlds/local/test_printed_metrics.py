@@ -7,7 +7,7 @@ from math import inf, isnan
 
 import pytest
 
-from dovetail.worlds.local.output import Found, MetricReader, drawn_lines
+from dovetail.worlds.local.watching.output import Found, MetricReader, drawn_lines
 from dovetail.worlds.printed import Sought, step_in, value_in, without_colours
 
 

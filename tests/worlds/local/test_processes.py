@@ -7,14 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dovetail.worlds.local import keeper, processes
-from dovetail.worlds.local.processes import Process
-from dovetail.worlds.local.runs import Launch, ProcessRun
+from dovetail.worlds.local import keeper
+from dovetail.worlds.local.keeper import proc
+from dovetail.worlds.local.runs import processes
+from dovetail.worlds.local.runs.processes import Process
+from dovetail.worlds.local.runs.run import Launch, ProcessRun
 from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -53,8 +56,12 @@ class Bench:
         for number, run in enumerate(self.runs, start=1):
             if pid := run.keeper_pid():
                 processes.kill(pid)
-            until(lambda run=run: not run.is_alive())
+            until(partial(_is_over, run))
             processes.kill_leftovers(str(number), self.runs_folder)
+
+
+def _is_over(run: ProcessRun) -> bool:
+    return not run.is_alive()
 
 
 def _is_keeper(pid: int) -> bool:
@@ -121,10 +128,10 @@ def test_nobody_has_a_tree_that_does_not_exist() -> None:
 
 def test_a_zombie_is_not_alive() -> None:
     child = subprocess.Popen(["true"])
-    stat = keeper.read_stat(child.pid)
+    stat = proc.read_stat(child.pid)
     assert stat is not None
     until(lambda: not processes.is_alive(child.pid, stat.started))
-    assert keeper.read_stat(child.pid) is not None
+    assert proc.read_stat(child.pid) is not None
     child.wait()
 
 
@@ -134,7 +141,7 @@ def test_a_name_full_of_parentheses_and_spaces_is_read_right(tmp_path: Path) -> 
     child = subprocess.Popen([odd, "600"])
     try:
         until(lambda: ") S 1" in Path(f"/proc/{child.pid}/comm").read_text())
-        stat = keeper.read_stat(child.pid)
+        stat = proc.read_stat(child.pid)
         assert stat is not None
         assert (stat.parent, stat.threads) == (os.getpid(), 1)
     finally:
@@ -145,15 +152,15 @@ def test_a_name_full_of_parentheses_and_spaces_is_read_right(tmp_path: Path) -> 
 def test_a_stranger_who_got_the_number_is_never_signalled() -> None:
     child = subprocess.Popen(["sleep", "600"])
     try:
-        stat = keeper.read_stat(child.pid)
+        stat = proc.read_stat(child.pid)
         assert stat is not None
         assert not processes.is_alive(child.pid, stat.started - 1)
         processes.signal_each([Process(child.pid, stat.started - 1)], signal.SIGKILL)
-        assert not keeper.send(child.pid, stat.started - 1, signal.SIGKILL)
+        assert not proc.send(child.pid, stat.started - 1, signal.SIGKILL)
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.05)
         processes.signal_each([Process(child.pid, stat.started)], signal.SIGKILL)
-        assert child.wait(30) == -signal.SIGKILL
+        assert child.wait(120) == -signal.SIGKILL
     finally:
         child.kill()
         child.wait()

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dovetail.core.errors import BadInput
-from dovetail.worlds.local import keeper, processes
-from dovetail.worlds.local.runs import Ending, Launch, ProcessRun
+from dovetail.worlds.endings import Ending
+from dovetail.worlds.local import keeper
+from dovetail.worlds.local.runs import processes
+from dovetail.worlds.local.runs.run import Launch, ProcessRun
 from waiting import until
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -49,7 +52,11 @@ class Bench:
         for run in self.runs:
             if pid := run.keeper_pid():
                 processes.kill(pid)
-            until(lambda run=run: not run.is_alive())
+            until(partial(is_over, run))
+
+
+def is_over(run: ProcessRun) -> bool:
+    return not run.is_alive()
 
 
 @pytest.fixture
@@ -116,9 +123,9 @@ def test_a_job_sees_that_it_is_asked_to_stop(bench: Bench) -> None:
     job = 'echo on; while [ ! -e "$DOVETAIL_STOP" ]; do sleep 0.01; done; exit 85'
     run.launch(bench.launch("sh", "-c", job, env={"DOVETAIL_STOP": stop}))
     until(bench.log.exists)
-    assert not run.stop_asked
+    was_asked = run.stop_asked
     run.ask_to_stop()
-    assert run.stop_asked
+    assert (was_asked, run.stop_asked) == (False, True)
     assert ended(run).code == 85
 
 
@@ -174,7 +181,7 @@ def _die(run: ProcessRun) -> None:
 DAEMON = """
 import sys, time
 from pathlib import Path
-from dovetail.worlds.local.runs import Launch, ProcessRun
+from dovetail.worlds.local.runs.run import Launch, ProcessRun
 folder, env_file, log, command = sys.argv[1:]
 print("ready", flush=True)
 ProcessRun(Path(folder)).launch(Launch(("sh", "-c", command), "/", Path(env_file), Path(log)))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from dovetail.worlds.local.thinning import (
+from dovetail.worlds.agent import ThinnedReport
+from dovetail.worlds.local.watching.thinning import (
     BURST_BYTES,
     BYTES_PER_S,
     MOST_NAMES,
-    ThinnedReport,
     Thinner,
+    bytes_of,
 )
 
 
@@ -26,12 +27,12 @@ def test_an_ordinary_job_keeps_every_report() -> None:
 def test_the_first_and_the_last_are_kept_and_those_between_are_counted() -> None:
     thinner = Thinner()
     kept = [one for i in range(20) for one in thinner.kept(reports(1000 * i, 1000), i / 20)]
-    assert thinner.is_thinning
+    was_thinning = thinner.is_thinning
     kept += thinner.rest()
-    assert not thinner.is_thinning
+    assert (was_thinning, thinner.is_thinning) == (True, False)
     assert (kept[0].step, kept[-1].step, kept[-1].upto) == (0, 19_999, 19_999)
     assert len(kept) + sum(one.left_out for one in kept) == 20_000
-    assert sum(one.size for one in kept) <= BURST_BYTES + BYTES_PER_S + kept[-1].size
+    assert sum(map(bytes_of, kept)) <= BURST_BYTES + BYTES_PER_S + bytes_of(kept[-1])
 
 
 def test_what_waits_is_kept_when_there_are_bytes_for_it_again() -> None:

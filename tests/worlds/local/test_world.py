@@ -15,6 +15,8 @@ import pytest
 from dovetail.core.entries import Interrupted, Reported, Restored, Saved
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Tenant
+from dovetail.daemon.submissions import Submission
+from dovetail.jobfiles.job_model import read
 from live_box import ME, Box, box
 
 TICKS = "i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); echo $i; done"
@@ -87,7 +89,7 @@ def test_an_exit_code_asks_to_be_started_again(here: Box, code: int) -> None:
 
 
 def test_a_job_that_only_asks_to_be_started_again_ends_at_last(here: Box) -> None:
-    (row,) = here.wait(here.submit("exit 75"), seconds=60)
+    (row,) = here.wait(here.submit("exit 75"))
     assert (row["phase"], row["exit_code"]) == ("failed", 75)
 
 
@@ -250,10 +252,7 @@ def test_an_array_runs_once_per_index_and_no_more_at_once_than_it_says(here: Box
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
 
 
-def _submission(here: Box, run: str, **fields: object) -> object:
-    from dovetail.daemon.submissions import Submission
-    from dovetail.jobfiles.job_model import read
-
+def _submission(here: Box, run: str, **fields: object) -> Submission:
     return Submission(read({"run": run, **fields}), dict(os.environ), str(here.home.state))
 
 
@@ -269,7 +268,7 @@ def test_the_environment_is_as_submitted_and_goes_when_the_job_has_ended(here: B
 
 def test_a_job_that_prints_a_lot_keeps_only_the_end(here: Box) -> None:
     job = here.submit("head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end")
-    here.wait(job, seconds=60)
+    here.wait(job)
     assert here.log(job).endswith("the end\n")
     size = sum(path.stat().st_size for path in here.home.folder(job).glob("log*"))
     assert size <= 64 * 1024 * 1024
@@ -299,7 +298,7 @@ def test_policies_change_while_jobs_run(here: Box) -> None:
     here.wait_until(job, "running")
     for policy in ("srtf", "las", "tiresias", "fair-share", "gittins", "fifo-skip"):
         here.service.set_policy(policy, ME)
-        assert here.service.policy()["policy"] == policy
+        assert here.service.policy().policy == policy
     (row,) = here.wait(job)
     assert (row["phase"], row["preemptions"]) == ("finished", 0)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from dovetail.analysis.conclusions import Verdict
 from dovetail.analysis.contenders import BASELINE
 from dovetail.analysis.policy_choice import gain_text, percent
 from dovetail.analysis.policy_contest import Contest, Tried
@@ -20,7 +21,6 @@ from dovetail.analysis.sections.html import (
     table,
     unmeasured,
 )
-from dovetail.analysis.verdict import Verdict
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 
@@ -50,6 +50,11 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: ChartsDrawn, p
         if own.tried[0].low is not None
         else ""
     )
+    chosen = {choice.policy for choice in verdict.choices}
+    kinds = [
+        "reference" if row.reference else "chosen-row" if row.policy in chosen else ""
+        for row in own.tried
+    ]
     star = "A star marks the three to try." if verdict.choices else ""
     return section(
         "contest",
@@ -60,7 +65,7 @@ def contest_section(own: Contest | None, verdict: Verdict, drawn: ChartsDrawn, p
             f"oracles (grey) are there to compare with. {intervals}{star}"
         ),
         charts(_gains(own, drawn)),
-        table("Policies on this trace", COLUMNS, _rows(own, verdict), "summary"),
+        table("Policies on this trace", COLUMNS, map(_cells, own.tried), "summary", kinds),
         _kept(own) if own.kept else "",
         finding(verdict.worth_knowing[:1]),
         unmeasured(own.not_measured),
@@ -96,13 +101,6 @@ def _gains(own: Contest, drawn: ChartsDrawn) -> str:
     )
 
 
-def _rows(own: Contest, verdict: Verdict) -> Iterable[tuple[Sequence[Cell], str]]:
-    chosen = {choice.policy for choice in verdict.choices}
-    for row in own.tried:
-        kind = "reference" if row.reference else "chosen-row" if row.policy in chosen else ""
-        yield _cells(row), kind
-
-
 def _cells(row: Tried) -> Sequence[Cell]:
     return (
         Cell(policy_link(row.policy, row.policy.removesuffix(f":predictor={row.told}")), html=True),
@@ -131,21 +129,16 @@ KEPT = (
 
 
 def _kept(own: Contest) -> str:
-    """How much of what an oracle gains remains."""
+    """The part of the oracle's gain that remains."""
     rows = [
         (
-            (
-                Cell(row.policy),
-                Cell(row.predictor),
-                Cell(row.baseline),
-                Cell(duration_text(row.baseline_s), row.baseline_s),
-                Cell(duration_text(row.predicted_s), row.predicted_s),
-                Cell(duration_text(row.oracle_s), row.oracle_s),
-                Cell(
-                    "–" if row.share is None else gain_text(row.share, row.low, row.high), row.share
-                ),
-            ),
-            "",
+            Cell(row.policy),
+            Cell(row.predictor),
+            Cell(row.baseline),
+            Cell(duration_text(row.baseline_s), row.baseline_s),
+            Cell(duration_text(row.predicted_s), row.predicted_s),
+            Cell(duration_text(row.oracle_s), row.oracle_s),
+            Cell("–" if row.share is None else gain_text(row.share, row.low, row.high), row.share),
         )
         for row in own.kept
     ]

@@ -6,45 +6,38 @@ from collections.abc import Iterator
 from math import exp
 
 from dovetail.analysis.policy_choice import percent
-from dovetail.analysis.sections.html import (
-    ChartsDrawn,
-    at,
-    charts,
-    paragraph,
-    section,
-    unmeasured,
-)
+from dovetail.analysis.sections import html
 from dovetail.insight.decision import DecisionWorth
 from dovetail.text.durations import duration_text
 
 NOTHING_S = 1e-6  # less is rounding
 
 
-def decision_section(own: DecisionWorth | None, drawn: ChartsDrawn, problem: str) -> str:
+def decision_section(own: DecisionWorth | None, drawn: html.ChartsDrawn, problem: str) -> str:
     title = "4. What knowing it is worth"
     if own is None:
-        return section("decision", title, unmeasured((problem,)))
+        return html.section("decision", title, html.unmeasured((problem,)))
     about = (
         f"The schedule of {own.policy} was simulated on {own.jobs:,} jobs with predictions from "
         "different sets of features; what a feature is worth is the time it saves of the mean "
         "completion time. A feature that is taken away is replaced by the best estimate from the "
         "others."
     )
-    return section(
+    return html.section(
         "decision",
         title,
-        paragraph(about) if own.jobs else "",
-        charts(
+        html.paragraph(about) if own.jobs else "",
+        html.charts(
             *_outcomes(own, drawn),
             *_shapley(own, drawn),
             *_noise(own, drawn),
             *_shuffled(own, drawn),
         ),
-        unmeasured(own.not_measured),
+        html.unmeasured(own.not_measured),
     )
 
 
-def _outcomes(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
+def _outcomes(own: DecisionWorth, drawn: html.ChartsDrawn) -> Iterator[str]:
     if not own.outcomes:
         return
     best = min(own.outcomes, key=lambda row: row.mean_jct_s)
@@ -55,21 +48,16 @@ def _outcomes(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
         "in all"
         if longest != shortest
         else f"The order of jobs decides nothing: the mean completion time is {shortest} in any",
-        {
-            "kind": "rows",
-            "rows": [
-                {"name": row.name, "values": [at(row.mean_jct_s, row.low, row.high)]}
-                for row in own.outcomes
-            ],
-            "series": [""],
-            "as": "seconds",
-            "log": True,
-            "across": "mean completion time (logarithmic), 95 % interval",
-        },
+        html.row_chart(
+            [(row.name, [html.at(row.mean_jct_s, row.low, row.high)]) for row in own.outcomes],
+            "mean completion time (logarithmic), 95 % interval",
+            unit="seconds",
+            log=True,
+        ),
     )
 
 
-def _shapley(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
+def _shapley(own: DecisionWorth, drawn: html.ChartsDrawn) -> Iterator[str]:
     if not own.shapley:
         return
     first = max(own.shapley, key=lambda row: row.seconds)
@@ -77,9 +65,8 @@ def _shapley(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     rows = []
     for row in own.shapley:
         alone = dropped.get(row.group)
-        values = [at(row.seconds, row.low, row.high)]
-        values.append(at(alone.seconds, alone.low, alone.high) if alone else None)
-        rows.append({"name": row.group, "values": values})
+        without = html.at(alone.seconds, alone.low, alone.high) if alone else None
+        rows.append((row.group, [html.at(row.seconds, row.low, row.high), without]))
     told = (
         f"Knowing {first.group} is worth most: {duration_text(first.seconds)} of the mean "
         "completion time"
@@ -88,19 +75,18 @@ def _shapley(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     )
     yield drawn.figure(
         told,
-        {
-            "kind": "rows",
-            "rows": rows,
-            "series": ["Shapley value", "last of all: known, less this one"],
-            "as": "seconds",
-            "across": "time saved of the mean completion time, 95 % interval",
-        },
+        html.row_chart(
+            rows,
+            "time saved of the mean completion time, 95 % interval",
+            ["Shapley value", "last of all: known, less this one"],
+            unit="seconds",
+        ),
         hint="Shapley values add up to all that knowing everything saves against knowing nothing. "
         "Where the second is small, the other features say the same.",
     )
 
 
-def _noise(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
+def _noise(own: DecisionWorth, drawn: html.ChartsDrawn) -> Iterator[str]:
     if not own.noise:
         return
     known = {row.name: row.mean_jct_s for row in own.outcomes}
@@ -138,7 +124,7 @@ def _noise(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     )
 
 
-def _shuffled(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
+def _shuffled(own: DecisionWorth, drawn: html.ChartsDrawn) -> Iterator[str]:
     if not own.shuffled:
         return
     sure = [row for row in own.shuffled if not row.low <= 1.0 <= row.high]
@@ -151,15 +137,10 @@ def _shuffled(own: DecisionWorth, drawn: ChartsDrawn) -> Iterator[str]:
     )
     yield drawn.figure(
         told,
-        {
-            "kind": "rows",
-            "rows": [
-                {"name": row.column, "values": [at(row.ratio, row.low, row.high)]}
-                for row in own.shuffled
-            ],
-            "series": [""],
-            "zero": False,
-            "levels": [{"at": 1.0, "name": "as it is"}],
-            "across": "mean completion time over that of the trace as it is",
-        },
+        html.row_chart(
+            [(row.column, [html.at(row.ratio, row.low, row.high)]) for row in own.shuffled],
+            "mean completion time over that of the trace as it is",
+            zero=False,
+            levels=[{"at": 1.0, "name": "as it is"}],
+        ),
     )

@@ -5,32 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp
 
-from dovetail.analysis.leaders import either, unsure
-from dovetail.analysis.sections.html import (
-    Cell,
-    ChartsDrawn,
-    PageColumn,
-    at,
-    charts,
-    paragraph,
-    section,
-    table,
-    unmeasured,
-)
+from dovetail.analysis.sections import html
 from dovetail.insight.factors import MORRIS, SOBOL, Factors, Flip, Screened, SobolIndex
 from dovetail.reports.summary_html import number
+from dovetail.text.counting import either
 
 MOST_FLIPS = 4  # drawn; the table has them all
 
 
-def factors_section(own: Factors | None, drawn: ChartsDrawn, problem: str) -> str:
+def factors_section(own: Factors | None, drawn: html.ChartsDrawn, problem: str) -> str:
     title = "5. What moves the gain: factors"
     if own is None:
-        return section("factors", title, unmeasured((problem,)))
-    return section(
+        return html.section("factors", title, html.unmeasured((problem,)))
+    return html.section(
         "factors",
         title,
-        paragraph(
+        html.paragraph(
             f"{own.runs:,} simulations of made-up workloads of {own.jobs:,} jobs, each factor turned "
             "through its range, the same for every trace. "
             "The outcome is log(JCT / JCT of FIFO): what a policy gains, not what the load does to "
@@ -38,39 +28,34 @@ def factors_section(own: Factors | None, drawn: ChartsDrawn, problem: str) -> st
         )
         if own.runs
         else "",
-        charts(*_morris(own, drawn), *_sobol(own, drawn), *_along(own, drawn)),
+        html.charts(*_morris(own, drawn), *_sobol(own, drawn), *_along(own, drawn)),
         _ranges(own),
         _flips(own.flips) if own.flips else "",
-        unmeasured(own.not_measured),
+        html.unmeasured(own.not_measured),
     )
 
 
-def _morris(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
+def _morris(own: Factors, drawn: html.ChartsDrawn) -> Iterator[str]:
     if not own.morris:
         return
-    names = _names(own)
     found = {(row.policy, row.factor): row for row in own.morris}
-    rows = []
-    for name in names:
-        rows.append({"name": name, "values": [_screened(found, p, name) for p in own.policies]})
     yield drawn.figure(
         f"Screening: {either(own.leading(MORRIS))} moves the gain most over all policies (Morris)"
-        f"{unsure(own.leading(MORRIS))}",
-        {
-            "kind": "rows",
-            "rows": rows,
-            "series": list(own.policies),
-            "across": "mean effect over the range (mu*), of log(JCT / JCT of FIFO), 95 % interval",
-        },
+        f"{_unsure(own.leading(MORRIS))}",
+        html.row_chart(
+            [(name, [_screened(found, p, name) for p in own.policies]) for name in _names(own)],
+            "mean effect over the range (mu*), of log(JCT / JCT of FIFO), 95 % interval",
+            own.policies,
+        ),
     )
 
 
 def _screened(found: Mapping[tuple[str, str], Screened], policy: str, factor: str) -> object:
     row = found.get((policy, factor))
-    return None if row is None else at(row.mu_star, row.low, row.high)
+    return None if row is None else html.at(row.mu_star, row.low, row.high)
 
 
-def _sobol(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
+def _sobol(own: Factors, drawn: html.ChartsDrawn) -> Iterator[str]:
     for policy in own.policies:
         rows = [row for row in own.sobol if row.policy == policy]
         if not rows:
@@ -79,24 +64,25 @@ def _sobol(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
         leaders = own.leading(SOBOL, policy)
         yield drawn.figure(
             f"{policy}: {either(leaders)} explains most of how its gain varies, "
-            f"{_share(rows[0])} (Sobol){unsure(leaders)}",
-            {
-                "kind": "rows",
-                "rows": [
-                    {
-                        "name": row.factor,
-                        "values": [
-                            at(row.first, row.first_low, row.first_high),
-                            at(row.total, row.total_low, row.total_high),
-                        ],
-                    }
-                    for row in rows
-                ],
-                "series": ["alone (first)", "with all it does together with others (total)"],
-                "as": "percent",
-                "across": "part of the variance of log(JCT / JCT of FIFO), 95 % interval",
-            },
+            f"{_share(rows[0])} (Sobol){_unsure(leaders)}",
+            html.row_chart(
+                [(row.factor, _first_and_total(row)) for row in rows],
+                "part of the variance of log(JCT / JCT of FIFO), 95 % interval",
+                ["alone (first)", "with all it does together with others (total)"],
+                unit="percent",
+            ),
         )
+
+
+def _first_and_total(row: SobolIndex) -> list[object]:
+    return [
+        html.at(row.first, row.first_low, row.first_high),
+        html.at(row.total, row.total_low, row.total_high),
+    ]
+
+
+def _unsure(names: Sequence[str]) -> str:
+    return "; these runs cannot tell which" if len(names) > 1 else ""
 
 
 def _share(row: SobolIndex) -> str:
@@ -104,7 +90,7 @@ def _share(row: SobolIndex) -> str:
     return f"{row.factor} {low} to {high} %"
 
 
-def _along(own: Factors, drawn: ChartsDrawn) -> Iterator[str]:
+def _along(own: Factors, drawn: html.ChartsDrawn) -> Iterator[str]:
     """Where the best policy changes, how each does along the factor."""
     scales = {factor.name: factor for factor in own.factors}
     flips = sorted(
@@ -142,50 +128,47 @@ def _names(own: Factors) -> list[str]:
 
 def _ranges(own: Factors) -> str:
     columns = (
-        PageColumn("Factor"),
-        PageColumn("Meaning", is_text=True),
-        PageColumn("From"),
-        PageColumn("To"),
+        html.PageColumn("Factor"),
+        html.PageColumn("Meaning", is_text=True),
+        html.PageColumn("From"),
+        html.PageColumn("To"),
     )
     rows = [
         (
-            (
-                Cell(factor.name),
-                Cell(factor.unit + (", on a logarithmic scale" if factor.logarithmic else "")),
-                Cell(number(factor.low), factor.low),
-                Cell(number(factor.high), factor.high),
-            ),
-            "",
+            html.Cell(factor.name),
+            html.Cell(factor.unit + (", on a logarithmic scale" if factor.logarithmic else "")),
+            html.Cell(number(factor.low), factor.low),
+            html.Cell(number(factor.high), factor.high),
         )
         for factor in own.factors
     ]
-    return f"<h3>Factors and their ranges</h3>{table('Factors', columns, rows)}" if rows else ""
+    return (
+        f"<h3>Factors and their ranges</h3>{html.table('Factors', columns, rows)}" if rows else ""
+    )
 
 
 def _flips(flips: Sequence[Flip]) -> str:
     columns = (
-        PageColumn("Factor"),
-        PageColumn("Best first, from its low to its high end", is_text=True),
-        PageColumn("Kendall's tau", "1: same order"),
-        PageColumn("The best changes", is_text=True),
-        PageColumn("Beyond chance", is_text=True),
+        html.PageColumn("Factor"),
+        html.PageColumn("Best first, from its low to its high end", is_text=True),
+        html.PageColumn("Kendall's tau", "1: same order"),
+        html.PageColumn("The best changes", is_text=True),
+        html.PageColumn("Beyond chance", is_text=True),
     )
-    return (
-        f"<h3>Where the ranking of policies flips</h3>{table('Flips', columns, _flip_rows(flips))}"
-    )
+    flipped = html.table("Flips", columns, _flip_rows(flips))
+    return f"<h3>Where the ranking of policies flips</h3>{flipped}"
 
 
-def _flip_rows(flips: Sequence[Flip]) -> Iterable[tuple[Sequence[Cell], str]]:
+def _flip_rows(flips: Sequence[Flip]) -> Iterable[Sequence[html.Cell]]:
     for flip in flips:
         rankings = "; ".join(
             f"at {number(value)}: {', '.join(ranking)}"
             for value, ranking in zip(flip.at, flip.rankings, strict=False)
         )
-        cells = (
-            Cell(flip.factor),
-            Cell(rankings),
-            Cell(f"{flip.tau:.2f}", flip.tau),
-            Cell("yes" if flip.best_changes else "no"),
-            Cell("–" if not flip.best_changes else "yes" if flip.sure else "no"),
+        yield (
+            html.Cell(flip.factor),
+            html.Cell(rankings),
+            html.Cell(f"{flip.tau:.2f}", flip.tau),
+            html.Cell("yes" if flip.best_changes else "no"),
+            html.Cell("–" if not flip.best_changes else "yes" if flip.sure else "no"),
         )
-        yield cells, ""

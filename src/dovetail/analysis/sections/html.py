@@ -1,4 +1,4 @@
-"""What sections are made of: figures, tables, lists. Everybody's text is escaped here."""
+"""The elements of sections: figures, tables, lists. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import repeat
 from typing import Any
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|×|ms|s|min|h|d|GPUs?)(?:\W|$))")
 
 
 def text(told: str) -> str:
-    """Everybody's words, harmless; no line breaks between a number and its unit."""
+    """The text, escaped, without line breaks between a number and its unit."""
     return _BEFORE_UNIT.sub("\u00a0", escape(told))
 
 
@@ -55,7 +56,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def unmeasured(lines: Iterable[str]) -> str:
-    """What this section does not show, and why."""
+    """The parts that this section lacks, and why."""
     told = "".join(f"<p>Not measured: {text(line)}</p>" for line in lines)
     return f'<div class="unmeasured">{told}</div>' if told else ""
 
@@ -67,7 +68,7 @@ def finding(lines: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is shown, and the number it is sorted by."""
+    """The text shown, and the number it is sorted by."""
 
     shown: str
     value: float | None = None
@@ -87,12 +88,13 @@ class PageColumn:
 def table(
     caption: str,
     columns: Sequence[PageColumn],
-    rows: Iterable[tuple[Sequence[Cell], str]],
+    rows: Iterable[Sequence[Cell]],
     style: str = "",
+    kinds: Iterable[str] = repeat(""),
 ) -> str:
-    """Rows with the name of their kind; the first cell names the row."""
+    """The first cell names the row; `kinds` are the styles of the rows."""
     head = "".join(_head(column) for column in columns)
-    body = "".join(_row(cells, columns, kind) for cells, kind in rows)
+    body = "".join(_row(cells, columns, kind) for cells, kind in zip(rows, kinds, strict=False))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
         f'<table class="sortable {style}"><caption class="unseen">{escape(caption)}</caption>'
@@ -123,7 +125,7 @@ def _sorted_by(cell: Cell) -> str:
 
 
 def policy_link(text: str, shown: str = "") -> str:
-    """A policy's name, linked to what it does at the end of the page."""
+    """A policy's name, linked to its description at the end of the page."""
     name = text.partition(":")[0]
     inside = f"<code>{escape(shown or text)}</code>"
     return f'<a href="#policy-{escape(name)}" title="{escape(text)}">{inside}</a>'
@@ -136,3 +138,16 @@ def at(value: float | None, low: float | None = None, high: float | None = None)
     if low is None or high is None or low != low or high != high:
         return {"at": value}
     return {"at": value, "low": low, "high": high}
+
+
+def row_chart(
+    rows: Iterable[tuple[str, Sequence[Any]]],
+    across: str,
+    series: Sequence[str] = ("",),
+    **options: Any,
+) -> dict[str, Any]:
+    """A chart of named rows, each with one value for every series. `unit`: the format of values."""
+    unit = {"as": options.pop("unit")} if "unit" in options else {}
+    drawn = [{"name": name, "values": list(values)} for name, values in rows]
+    named = {"kind": "rows", "rows": drawn, "series": list(series)}
+    return {**named, **unit, **options, "across": across}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
+from dovetail.analysis.conclusions import Verdict
 from dovetail.analysis.policy_choice import choice_text
 from dovetail.analysis.policy_contest import Contest
 from dovetail.analysis.sections.html import bullets, finding, policy_link, section, text
-from dovetail.analysis.verdict import Verdict
 
 
 def verdict_section(own: Verdict, contest: Contest | None) -> str:

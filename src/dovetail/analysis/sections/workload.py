@@ -5,32 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dovetail.analysis.policy_choice import percent
-from dovetail.analysis.sections.html import (
-    Cell,
-    ChartsDrawn,
-    PageColumn,
-    at,
-    charts,
-    finding,
-    section,
-    table,
-    unmeasured,
-)
+from dovetail.analysis.sections import html
 from dovetail.insight.arriving import Arriving
 from dovetail.insight.loading import Loaded
 from dovetail.insight.tails import TailFit
-from dovetail.insight.workload import ENDS, Share, SubmissionWeek, WorkloadFigures
+from dovetail.insight.workload_figures import ENDS, Share, SubmissionWeek, WorkloadFigures
 from dovetail.text.durations import duration_text
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def workload_section(work: WorkloadFigures, drawn: ChartsDrawn) -> str:
-    return section(
+def workload_section(work: WorkloadFigures, drawn: html.ChartsDrawn) -> str:
+    return html.section(
         "workload",
         "1. The workload in pictures",
-        finding(work.notices),
-        charts(
+        html.finding(work.notices),
+        html.charts(
             *(_arrivals(work.arriving, drawn) if work.arriving else ()),
             *(_load(work.load, drawn) if work.load else ()),
             *_sizes(work, drawn),
@@ -40,11 +30,11 @@ def workload_section(work: WorkloadFigures, drawn: ChartsDrawn) -> str:
             *_ends(work, drawn),
         ),
         _size_table(work),
-        unmeasured(work.not_measured),
+        html.unmeasured(work.not_measured),
     )
 
 
-def _arrivals(own: Arriving, drawn: ChartsDrawn) -> Iterator[str]:
+def _arrivals(own: Arriving, drawn: html.ChartsDrawn) -> Iterator[str]:
     hours = [f"{hour:02}" for hour in range(24)]
     seen = [value for value in own.by_hour if value >= 0]
     most, least = max(seen), min(seen)
@@ -99,7 +89,7 @@ def _bars(
     }
 
 
-def _load(own: Loaded, drawn: ChartsDrawn) -> Iterator[str]:
+def _load(own: Loaded, drawn: html.ChartsDrawn) -> Iterator[str]:
     points = [[own.bin_s * (place + 0.5), gpus] for place, gpus in enumerate(own.gpus)]
     yield drawn.figure(
         f"The load is {percent(own.overall)} of {own.cluster_gpus:,} GPUs overall; in "
@@ -115,7 +105,7 @@ def _load(own: Loaded, drawn: ChartsDrawn) -> Iterator[str]:
     )
 
 
-def _sizes(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
+def _sizes(work: WorkloadFigures, drawn: html.ChartsDrawn) -> Iterator[str]:
     sizes = work.sizes
     if len(sizes) < 2:
         return
@@ -149,7 +139,7 @@ def _gpus(label: str) -> str:
     return "1 GPU" if label == "1" else f"{label} GPUs"
 
 
-def _durations(tail: TailFit, drawn: ChartsDrawn) -> Iterator[str]:
+def _durations(tail: TailFit, drawn: html.ChartsDrawn) -> Iterator[str]:
     if len(tail.longer_than) < 2:
         return
     weight = (
@@ -176,7 +166,7 @@ def _durations(tail: TailFit, drawn: ChartsDrawn) -> Iterator[str]:
     )
 
 
-def _weeks(weeks: Sequence[SubmissionWeek], drawn: ChartsDrawn) -> Iterator[str]:
+def _weeks(weeks: Sequence[SubmissionWeek], drawn: html.ChartsDrawn) -> Iterator[str]:
     shown = [week for week in weeks if week.median_s > 0]
     if len(shown) < 3:
         return
@@ -200,23 +190,20 @@ def _weeks(weeks: Sequence[SubmissionWeek], drawn: ChartsDrawn) -> Iterator[str]
     )
 
 
-def _owners(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
+def _owners(work: WorkloadFigures, drawn: html.ChartsDrawn) -> Iterator[str]:
     if len(work.owners) < 2 or not work.gpu_hours:
         return
     first = work.owners[0]
     noun = "users" if work.owner == "user" else "tenants"
-    rows = [{"name": _name(share), "values": [at(share.gpu_hours)]} for share in work.owners]
     yield drawn.figure(
         f"Of {work.owners_in_all:,} {noun}, {first.name} takes most: "
         f"{percent(first.gpu_hours / work.gpu_hours)} of the GPU-hours with "
         f"{percent(first.jobs / work.jobs)} of the jobs",
-        {
-            "kind": "rows",
-            "rows": rows,
-            "series": [""],
-            "bars": True,
-            "across": f"GPU-hours by {work.owner} (jobs in brackets)",
-        },
+        html.row_chart(
+            [(_name(share), [html.at(share.gpu_hours)]) for share in work.owners],
+            f"GPU-hours by {work.owner} (jobs in brackets)",
+            bars=True,
+        ),
     )
 
 
@@ -224,7 +211,7 @@ def _name(share: Share) -> str:
     return f"{share.name if len(share.name) <= 16 else share.name[:15] + '…'} ({share.jobs:,})"
 
 
-def _ends(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
+def _ends(work: WorkloadFigures, drawn: html.ChartsDrawn) -> Iterator[str]:
     if work.ends is None:
         return
     bad = sum(work.ends[1:])
@@ -247,31 +234,27 @@ def _ends(work: WorkloadFigures, drawn: ChartsDrawn) -> Iterator[str]:
 
 
 def _size_table(work: WorkloadFigures) -> str:
-    ends = tuple(PageColumn(kind.capitalize()) for kind in ENDS[1:]) if work.ends else ()
+    ends = tuple(html.PageColumn(kind.capitalize()) for kind in ENDS[1:]) if work.ends else ()
     columns = (
-        *(
-            PageColumn("GPUs"),
-            PageColumn("Jobs"),
-            PageColumn("of all"),
-            PageColumn("GPU-hours"),
-            PageColumn("of all"),
-        ),
-        *(PageColumn("Median duration"), *ends),
+        html.PageColumn("GPUs"),
+        html.PageColumn("Jobs"),
+        html.PageColumn("of all"),
+        html.PageColumn("GPU-hours"),
+        html.PageColumn("of all"),
+        html.PageColumn("Median duration"),
+        *ends,
     )
     hours = work.gpu_hours or 1.0
     rows = [
         (
-            (
-                Cell(share.name, place),
-                Cell(f"{share.jobs:,}", share.jobs),
-                Cell(percent(share.jobs / work.jobs), share.jobs),
-                Cell(f"{share.gpu_hours:,.0f}", share.gpu_hours),
-                Cell(percent(share.gpu_hours / hours), share.gpu_hours),
-                Cell(duration_text(share.median_duration_s), share.median_duration_s),
-                *(Cell(f"{n:,}", n) for n in share.ends[1:] if work.ends),
-            ),
-            "",
+            html.Cell(share.name, place),
+            html.Cell(f"{share.jobs:,}", share.jobs),
+            html.Cell(percent(share.jobs / work.jobs), share.jobs),
+            html.Cell(f"{share.gpu_hours:,.0f}", share.gpu_hours),
+            html.Cell(percent(share.gpu_hours / hours), share.gpu_hours),
+            html.Cell(duration_text(share.median_duration_s), share.median_duration_s),
+            *(html.Cell(f"{n:,}", n) for n in share.ends[1:] if work.ends),
         )
         for place, share in enumerate(work.sizes)
     ]
-    return table("Jobs by size", columns, rows)
+    return html.table("Jobs by size", columns, rows)

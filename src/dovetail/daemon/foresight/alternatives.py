@@ -1,4 +1,4 @@
-"""What would make a job be done sooner, in time, for less, or without holding up others."""
+"""Changes by which a job would end sooner, in time, at a lower cost, or without delaying others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import thread_time
-from typing import Any, Final, final
+from typing import Final, final
 
+from dovetail.api.whatif_row import Change, WhatIf
 from dovetail.core.model import WHOLE_GPU, Job, Seconds
 from dovetail.daemon.foresight.copy import Asked
-from dovetail.daemon.foresight.unblocking import Change, might_give_way, names_of, sizes_below
+from dovetail.daemon.foresight.unblocking import might_give_way, names_of, sizes_below
 from dovetail.daemon.foresight.whatif import (
     AS_ASKED,
     LIKELY,
@@ -37,28 +38,26 @@ _NOT_ALL = "not every alternative was looked at, since there is so much to decid
 _RANK = {YES: 0, LIKELY: 1, PERHAPS: 2, UNKNOWN: 3, NO: 4, None: 0}
 
 
-def whatif(
-    service: Asked, job: Job, by: Seconds | None = None, allowed: Allowed = ALL
-) -> dict[str, Any]:
+def whatif(service: Asked, job: Job, by: Seconds | None = None, allowed: Allowed = ALL) -> WhatIf:
     """When the job would start and end, what it would cost, and what else could be done."""
     prospect = Prospect(service, job, by)
     asked = prospect.outcome(Proposal(AS_ASKED, job))
     search = _Search(prospect, asked, allowed)
     alternatives = search.found()
-    return {
-        "policy": prospect.likeness.policy,
-        "now": prospect.unix(prospect.likeness.now),
-        "name": job.name,
-        "gpus": job.gpus,
-        "priority": job.priority,
-        "deadline": None if job.deadline is None else prospect.unix(job.deadline),
-        "by": None if prospect.by is None else prospect.unix(prospect.by),
-        "as_asked": asked.row(),
-        "alternatives": [one.row() for one in alternatives],
-        "tried": search.tried,
-        "uncosted": asked.uncosted,
-        "limited": "; ".join(filter(None, (asked.limited, search.limited))),
-    }
+    return WhatIf(
+        policy=prospect.likeness.policy,
+        now=prospect.unix(prospect.likeness.now),
+        name=job.name,
+        gpus=job.gpus,
+        priority=job.priority,
+        deadline=None if job.deadline is None else prospect.unix(job.deadline),
+        by=None if prospect.by is None else prospect.unix(prospect.by),
+        as_asked=asked.told(),
+        alternatives=[one.told() for one in alternatives],
+        tried=search.tried,
+        uncosted=asked.uncosted,
+        limited="; ".join(filter(None, (asked.limited, search.limited))),
+    )
 
 
 @final
@@ -110,7 +109,7 @@ class _Search:
             if thread_time() > self._until:
                 return
             change = proposal.change
-            asked, _, _ = change.text.partition(" instead of")
+            asked, _, _ = change.change.partition(" instead of")
             text, value = f"{asked}, at priority {first:g}", [change.value, first]
             job = replace(proposal.job, priority=first)
             yield self._try(Proposal(Change(text, f"{change.field},priority", value), job))
@@ -122,7 +121,7 @@ class _Search:
     # ------------------------------------------------------------------------------ what is better
 
     def _order(self, outcome: WhatIfOutcome) -> tuple[float, ...]:
-        cost = 0.0 if outcome.cost is None else outcome.cost.row()["total"]
+        cost = 0.0 if outcome.cost is None else outcome.cost.total
         end = inf if outcome.end is None else outcome.end.expected
         return _RANK[outcome.in_time], cost if self._prospect.by is not None else 0.0, end
 
@@ -140,9 +139,9 @@ class _Search:
         cheaper = (
             outcome.cost is not None
             and asked.cost is not None
-            and outcome.cost.row()["total"] < (1 - _WORTH) * asked.cost.row()["total"]
+            and outcome.cost.total < (1 - _WORTH) * asked.cost.total
         )
-        return cheaper or outcome.others.jobs < asked.others.jobs
+        return cheaper or outcome.others.later < asked.others.later
 
     def _is_in_time(self, outcome: WhatIfOutcome) -> bool:
         return outcome.in_time in (YES, LIKELY, None)
@@ -154,7 +153,8 @@ class _Search:
         known = {option.gpus for option in job.options} - {job.gpus}
         elastic = {job.gpus * 2, job.max_gpus} if job.max_gpus else set()
         more = [n for n in elastic if n and job.gpus < n <= (job.max_gpus or 0)]
-        fewer = [n for n in {*sizes_below(job, room), job.gpus // 2} if n >= (job.min_gpus or 1)]
+        half = job.gpus // 2 // max(job.nodes, 1) * max(job.nodes, 1)
+        fewer = [n for n in {*sizes_below(job, room), half} if n >= (job.min_gpus or 1)]
         sizes = [
             n for n in {*fewer, *more, *known} if n * job.share <= self._allowed.gpus * WHOLE_GPU
         ]
@@ -215,7 +215,7 @@ class _Search:
         """When nobody is held up any more, and when electricity is cheapest."""
         prospect, times = self._prospect, set[Seconds]()
         epoch = prospect.unix(0.0)
-        if self._asked.others.jobs:
+        if self._asked.others.later:
             times.add(max(span.expected for span in prospect.without.ends.values()) - epoch)
         cheapest = self._cheapest()
         if cheapest is not None:

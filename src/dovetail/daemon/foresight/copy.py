@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
+from dovetail.api.job_row import JobDetails
 from dovetail.core import still as stills
 from dovetail.core.entries import JournalEntry
 from dovetail.core.loop import Policy
@@ -21,7 +22,7 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.daemon.active_policy import Chosen, make, services_of
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.foresight.calibration import Record
+from dovetail.daemon.foresight.forecast_record import Record
 from dovetail.models.cost import Costs
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.precedence import Lineup
@@ -37,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 class Asked(Protocol):
-    """What is needed of a service."""
+    """The part of a service that is used here."""
 
     @property
     def clock(self) -> Clock: ...
@@ -47,7 +48,7 @@ class Asked(Protocol):
 
     def look(self, look: Callable[[View, Seconds], Answer]) -> Answer: ...
 
-    def job(self, job_id: str) -> dict[str, Any]: ...
+    def job(self, job_id: str) -> JobDetails: ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Likeness:
         return replace(self, still=stills.take(state, self.now, state.tracks.values()))
 
     def policy_on(self, state: State) -> Policy:
-        """A new one of the same kind; what it is to know of the past is taken over."""
+        """A new policy of the same kind, with the memory of the live one."""
         policy = self.make_policy(state)
         if self.remembered is not None:
             said(policy, "begin_with", state, self.remembered)
@@ -101,7 +102,7 @@ def said(policy: Policy, method: str, *given: Any) -> Any:
 
 
 def take(service: Asked, also: JobId | None = None) -> Likeness:
-    """Of what waits the first few thousand, and this one."""
+    """With the first few thousand waiting jobs, and this one."""
     chosen = service.chosen
     policy, text, costs = chosen.policy, chosen.text, chosen.costs
 
@@ -136,7 +137,7 @@ _learned: WeakKeyDictionary[Any, tuple[Experience, Record]] = WeakKeyDictionary(
 
 
 def remember(service: Asked, record: Record) -> None:
-    """What was told before the daemon was started again."""
+    """The forecasts that an earlier daemon told."""
     _learned[service] = (Experience(), record)
 
 
@@ -203,7 +204,7 @@ def _picked(line: Sequence[Track], also: JobId | None) -> list[Track]:
 
 
 def as_measured(track: Track) -> Job:
-    """The job with what giving way and coming back took the last time, where that is known."""
+    """The job with the measured times of its last preemption and restore, where known."""
     job = track.job
     if track.saved_in_s < 0 and track.restored_in_s < 0:
         return job

@@ -15,15 +15,16 @@ from time import monotonic, thread_time
 from typing import Any, Final, TypeAlias, final
 from weakref import WeakKeyDictionary
 
+from dovetail.api.forecast_row import Forecast, Span
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight import copy as likenesses
-from dovetail.daemon.foresight.calibration import END, START
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
-from dovetail.daemon.foresight.intervals import Drawn, Span
-from dovetail.daemon.foresight.lookahead import Release, Watch, run_ahead
+from dovetail.daemon.foresight.forecast_record import END, START
+from dovetail.daemon.foresight.intervals import Drawn
+from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
 from dovetail.daemon.foresight.scenarios import drawn, scenarios_for, spread
 from dovetail.daemon.holds import ARRAY_FULL
@@ -50,7 +51,7 @@ _NOTHING_TOLD: Beliefs = {}
 
 @dataclass(frozen=True, slots=True)
 class QueueForecast:
-    """What is expected of the jobs that have not ended. Times are seconds since 1970."""
+    """Expected starts and ends of the jobs that have not ended. Times are seconds since 1970."""
 
     made_at: float
     starts: Mapping[JobId, Span]  # the next start, for those that wait; the last one for the others
@@ -75,21 +76,20 @@ class QueueForecast:
     def end(self, job_id: str) -> Span | None:
         return self.ends.get(JobId(job_id))
 
-    def rows(self, ids: Iterable[str] = ()) -> dict[str, Any]:
+    def told(self, ids: Iterable[str] = ()) -> Forecast:
         """As the API tells it: of these jobs, or of all."""
         wanted = set(ids)
-        return {
-            "made_at": self.made_at,
-            "limited": self.limited,
-            "starts": self._told(self.starts, wanted),
-            "ends": self._told(self.ends, wanted),
-        }
+        return Forecast(
+            made_at=self.made_at,
+            limited=self.limited,
+            starts=self._spans(self.starts, wanted),
+            ends=self._spans(self.ends, wanted),
+        )
 
-    def _told(self, spans: Mapping[JobId, Span], wanted: set[str]) -> dict[str, Any]:
+    def _spans(self, spans: Mapping[JobId, Span], wanted: set[str]) -> dict[str, Span | None]:
         """None: it is unknown."""
         ids = dict.fromkeys([*spans, *self.beliefs, *self.unknown])
-        found = {job_id: spans.get(job_id) for job_id in ids if not wanted or job_id in wanted}
-        return {job_id: None if span is None else span.row() for job_id, span in found.items()}
+        return {job_id: spans.get(job_id) for job_id in ids if not wanted or job_id in wanted}
 
 
 # --------------------------------------------------------------------------------- asked by services
@@ -146,7 +146,7 @@ def _keeping(service: Asked, take: Callable[[], Likeness], ids: Iterable[str]) -
 
 
 def shown(likeness: Likeness, unix: Callable[[Seconds], float]) -> QueueForecast:
-    """Made, and held against what comes of it."""
+    """The forecast, recorded to be judged later."""
     record, state = likeness.record, likeness.state()
     if record is None:
         return made_of(likeness, unix)
@@ -169,7 +169,7 @@ def made_of(
     unknown = frozenset(job_id for job_id, t in state.tracks.items() if _may_run(t)) - set(beliefs)
     looked = _Looked(likeness, state, beliefs, unknown)
     middle, charges = looked.middle(costs)
-    others = [] if middle.cut_short else looked.drawn(scenarios, middle.turns)
+    others = [] if middle.cut_short else looked.drawn(scenarios, middle.rounds)
     soonest = looked.soonest() if unknown else middle
     started = spread(state, middle.started, [other.started for other in others], soonest.started)
     ended = spread(state, middle.ended, [other.ended for other in others], soonest.ended)
@@ -242,7 +242,7 @@ class _Looked:
         times: Mapping[JobId, Seconds],
         charges: Charges | None = None,
         unknown_s: Seconds | None = None,
-    ) -> Watch:
+    ) -> StartsAndEnds:
         """Jobs of which nothing is known run for ever, so that who waits for them has no time; or for
         as long as is said."""
         if not self._unknown:
@@ -254,7 +254,7 @@ class _Looked:
         times = {**times, **dict.fromkeys(self._unknown, unknown_s)}
         return run_ahead(self._likeness, times, self._jobs, charges, horizon)
 
-    def middle(self, costs: Costs | None) -> tuple[Watch, Charges | None]:
+    def middle(self, costs: Costs | None) -> tuple[StartsAndEnds, Charges | None]:
         """If everything takes the time it is believed to; without the books if they cannot be kept."""
         times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
         charges = None if costs is None or self._unknown else Charges(costs)
@@ -264,17 +264,17 @@ class _Looked:
             watch.uncosted = uncosted
         return watch, charges
 
-    def soonest(self) -> Watch:
+    def soonest(self) -> StartsAndEnds:
         """If those of which nothing is known end at once."""
         times = {job_id: belief.seconds for job_id, belief in self._beliefs.items()}
         return self._run(times, unknown_s=0.0)
 
-    def drawn(self, scenarios: int | None, turns: int) -> list[Watch]:
+    def drawn(self, scenarios: int | None, rounds: int) -> list[StartsAndEnds]:
         if all(belief.exact for belief in self._beliefs.values()):
             return []
         number = scenarios
         if number is None:
-            number = scenarios_for(len(self._beliefs), turns, self._steps)
+            number = scenarios_for(len(self._beliefs), rounds, self._steps)
         return [self._run(times) for times in drawn(self._beliefs, number)]
 
 
@@ -314,7 +314,7 @@ def beliefs_of_trials(state: State) -> dict[JobId, Belief]:
 
 
 def _limits(
-    likeness: Likeness, state: State, middle: Watch, unknown: frozenset[JobId]
+    likeness: Likeness, state: State, middle: StartsAndEnds, unknown: frozenset[JobId]
 ) -> list[str]:
     room, found = state.room, []
     if likeness.left_out:

@@ -26,13 +26,13 @@ from dovetail.tune.live import Exchanging
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.simulated import SimulatedCluster
 
-_MOST_TURNS = 10_000  # of one run; policies that let jobs take turns have many
+_MOST_ROUNDS = 10_000  # of the loop; policies that let jobs take turns have many
 _MOST_SECONDS = 1.0  # of processor time, likewise
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What gave a job its GPUs: another ended or gave way."""
+    """The job that freed the GPUs: it ended or was preempted."""
 
     job_id: JobId
     ended: bool
@@ -40,7 +40,7 @@ class Release:
 
 
 @final
-class Watch:
+class StartsAndEnds:
     """An index that notes when jobs start and end, and whose GPUs they get."""
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class Watch:
         self.cut_short = ""
         self.uncosted = ""
         self.failure: Exception | None = None
-        self.turns = 0
+        self.rounds = 0
         self._now: Callable[[], Seconds] = lambda: 0.0
         self._on: Final[dict[JobId, Placement]] = {}
         self._freed: Final[dict[tuple[int, int], Release]] = {}
         self._last: Release | None = None
 
-    def build(self, view: View) -> Watch:
+    def build(self, view: View) -> StartsAndEnds:
         self._now = lambda: view.now
         self._on.update({k: t.placement for k, t in view.running.items() if t.placement})
         return self
@@ -130,7 +130,7 @@ class _Ahead:
         self,
         world: SimulatedCluster,
         state: State,
-        watch: Watch,
+        watch: StartsAndEnds,
         likeness: Likeness,
         turns: TurnsAhead,
         horizon: Seconds,
@@ -148,10 +148,10 @@ class _Ahead:
                 self._late.setdefault(array_of(track.job.id), []).append(track.job.id)
 
     def observe(self) -> Sequence[Event]:
-        self._watch.turns += 1
+        self._watch.rounds += 1
         if self._state.now > self._horizon:
             return ()
-        if self._watch.turns > _MOST_TURNS or thread_time() > self._until:
+        if self._watch.rounds > _MOST_ROUNDS or thread_time() > self._until:
             self._watch.cut_short = "it looks only so far ahead, since there is so much to decide"
             return ()
         ended = [*self._watch.just_ended]
@@ -187,10 +187,10 @@ def run_ahead(
     jobs: Mapping[JobId, Job],
     charges: Charges | None = None,
     horizon: Seconds = inf,
-) -> Watch:
+) -> StartsAndEnds:
     """Set the likeness going: every job has that much work left. Nothing is told beyond the horizon."""
     state = likeness.state(jobs)
-    watch = Watch()
+    watch = StartsAndEnds()
     state.index(watch)
     if charges is not None:
         state.index(charges)

@@ -1,4 +1,4 @@
-"""What was told of jobs, kept in the journal: some at a time, the oldest forgotten."""
+"""Forecasts that were told, kept in the journal: some at a time, the oldest forgotten."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, final
 
-from dovetail.daemon.errors import Unavailable
-from dovetail.daemon.foresight.calibration import MOST_KEPT, TimePromise
+from dovetail.daemon.foresight.forecast_record import MOST_KEPT, TimePromise
+from dovetail.daemon.refusals import Unavailable
 
 _PREFIX = "foretold "
 
 
 class PromiseRows(Protocol):
-    """What is needed of a service."""
+    """The part of a service that is used here."""
 
     def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None: ...
 

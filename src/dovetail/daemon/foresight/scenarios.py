@@ -15,18 +15,18 @@ from dovetail.quantiles import value_at
 
 SCENARIOS = 16
 _JOBS_TO_SIMULATE = 12_000  # in all scenarios together: long queues get fewer of them
-_TURNS_TO_SIMULATE = 20_000
+_ROUNDS_TO_SIMULATE = 20_000
 _STEPS_TO_SIMULATE = 800  # of studies, whose rules think
 _FEWEST_SCENARIOS = 2
 _LOW, _HIGH = 0.1, 0.9
 _NORMAL = NormalDist()
 
 
-def scenarios_for(jobs: int, turns: int, steps: int) -> int:
+def scenarios_for(jobs: int, rounds: int, steps: int) -> int:
     """As many as are quickly done, and the same number whenever the same is asked."""
     within = min(
         _JOBS_TO_SIMULATE // max(jobs, 1),
-        _TURNS_TO_SIMULATE // max(turns, 1),
+        _ROUNDS_TO_SIMULATE // max(rounds, 1),
         _STEPS_TO_SIMULATE // max(steps, 1),
     )
     return max(_FEWEST_SCENARIOS, min(SCENARIOS, within))

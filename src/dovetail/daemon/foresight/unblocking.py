@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import thread_time
-from typing import Any, Final, final
+from typing import Final, final
 
+from dovetail.api.whatif_row import Change
 from dovetail.core.entries import Held, Preempt, Released, Start
 from dovetail.core.model import WHOLE_GPU, Job, JobId
 from dovetail.core.room import Room
@@ -21,18 +22,6 @@ _MOST_FOUND = 4
 _MOST_SECONDS = 0.4  # of processor time
 _MOST_PAUSED = 6  # running jobs that are tried
 _MOST_PRIORITIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Told as text, and as the field of the job (or `pause`) with its value."""
-
-    text: str
-    field: str
-    value: Any
-
-    def row(self) -> dict[str, Any]:
-        return {"change": self.text, "field": self.field, "value": self.value}
 
 
 @final
@@ -52,7 +41,10 @@ class ChangeTrial:
     def found(self) -> list[Change]:
         """The first few changes that each by itself let the job start at once."""
         found: list[Change] = []
-        for kind in (self._fewer_gpus, self._other_kinds, self._host, self._priority, self._paused):
+        for kind in (
+            *(self._fewer_nodes, self._fewer_gpus, self._other_kinds, self._host),
+            *(self._priority, self._paused),
+        ):
             for change in kind():
                 found.append(change)
                 break  # of each kind the least
@@ -79,6 +71,21 @@ class ChangeTrial:
         return any(isinstance(a, Start) and a.job_id == own for a in decided)
 
     # ---------------------------------------------------------------------------- what it asks for
+
+    def _fewer_nodes(self) -> Iterator[Change]:
+        job = self._job
+        for nodes in range(job.nodes - 1, 0, -1):
+            part = nodes / job.nodes
+            less = replace(
+                job,
+                nodes=nodes,
+                gpus=job.gpus // job.nodes * nodes,
+                cpus=job.cpus * part,
+                memory_gb=job.memory_gb * part,
+            )
+            if self.starts(less):
+                text = f"on {counted(nodes, 'node')} instead of {job.nodes}"
+                yield Change(text, "nodes", nodes)
 
     def _fewer_gpus(self) -> Iterator[Change]:
         job = self._job
@@ -162,7 +169,7 @@ def sizes_below(job: Job, room: Room) -> Sequence[int]:
     """Fewer GPUs that are worth a try: one less, as many as are free, and one."""
     free = room.most_free()
     sizes = {job.gpus - 1, min(free, job.gpus - 1), 1} if job.gpus > 1 else set()
-    return sorted((size for size in sizes if size >= 1), reverse=True)
+    return sorted((n for n in sizes if n >= 1 and n % max(job.nodes, 1) == 0), reverse=True)
 
 
 def might_give_way(state: State, track: Track) -> list[Track]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import Final, final
 
+from dovetail.api.forecast_row import Span
+from dovetail.api.whatif_row import Change, CostTold, InTime, OthersTold, OutcomeTold
 from dovetail.core.entries import Held, Preempt, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
@@ -17,13 +19,15 @@ from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
 from dovetail.daemon.foresight.copy import Asked, Likeness
 from dovetail.daemon.foresight.forecast import QueueForecast
-from dovetail.daemon.foresight.intervals import Span
-from dovetail.daemon.foresight.unblocking import Change
 from dovetail.models.cost import FREE, Costs
 from dovetail.predict.intervals import Belief, Experience, stretched
 
 AS_ASKED = Change("as asked", "", None)
-YES, LIKELY, PERHAPS, NO, UNKNOWN = "yes", "likely", "perhaps", "no", "unknown"
+YES: Final = "yes"
+LIKELY: Final = "likely"
+PERHAPS: Final = "perhaps"
+NO: Final = "no"
+UNKNOWN: Final = "unknown"
 _NOTHING_KNOWN = "nothing: no job like it has finished, and nobody has said how long it takes"
 _NOTICED_S = 1.0  # who ends so much later is late
 _ROUNDING = 1e-9  # of what is compared
@@ -41,56 +45,32 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Money that is spent because of the job, and would not be without it."""
-
-    energy: float
-    lateness: float  # its own
-    others: float  # what others cost more by being late or moved
-
-    def row(self) -> dict[str, float]:
-        total = self.energy + self.lateness + self.others
-        parts = {"energy": self.energy, "lateness": self.lateness, "others": self.others}
-        return {**parts, "total": total}
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """How many of the others end later, and who by most."""
-
-    jobs: int
-    most_s: Seconds
-    most: JobId | None
-
-
-@dataclass(frozen=True, slots=True)
 class WhatIfOutcome:
     proposal: Proposal
     start: Span | None
     end: Span | None
     late_s: Seconds | None  # after its deadline, else after the time that was asked about
-    in_time: str | None  # for the time that was asked about, else for its deadline
-    cost: Cost | None
-    others: Delay
+    in_time: InTime | None  # for the time that was asked about, else for its deadline
+    cost: CostTold | None
+    others: OthersTold
     rests_on: str
     limited: str
     uncosted: str  # why the cost cannot be told
 
-    def row(self) -> dict[str, Any]:
-        return {
-            **self.proposal.change.row(),
-            "start": None if self.start is None else self.start.row(),
-            "end": None if self.end is None else self.end.row(),
-            "late_s": self.late_s,
-            "in_time": self.in_time,
-            "cost": None if self.cost is None else self.cost.row(),
-            "others": {
-                "later": self.others.jobs,
-                "most_s": self.others.most_s,
-                "job": self.others.most,
-            },
-            "rests_on": self.rests_on,
-        }
+    def told(self) -> OutcomeTold:
+        change = self.proposal.change
+        return OutcomeTold(
+            change.change,
+            change.field,
+            change.value,
+            start=self.start,
+            end=self.end,
+            late_s=self.late_s,
+            in_time=self.in_time,
+            cost=self.cost,
+            others=self.others,
+            rests_on=self.rests_on,
+        )
 
 
 @final
@@ -128,7 +108,7 @@ class Prospect:
             self._late_s(job, end),
             self._in_time(end),
             self._cost(job, end, found),
-            self._delay(found),
+            self._others(found),
             _NOTHING_KNOWN if belief is None else belief.source,
             found.limited,
             self._unsaid or self.without.uncosted or found.uncosted,
@@ -187,7 +167,7 @@ class Prospect:
         late_s = end.expected - self.unix(due)
         return late_s if late_s >= _NOTICED_S else 0.0
 
-    def _in_time(self, end: Span | None) -> str | None:
+    def _in_time(self, end: Span | None) -> InTime | None:
         if self.by is None:
             return None
         by = self.unix(self.by) + _NOTICED_S
@@ -199,18 +179,18 @@ class Prospect:
             return YES
         return LIKELY if end.expected <= by else PERHAPS
 
-    def _delay(self, found: QueueForecast) -> Delay:
+    def _others(self, found: QueueForecast) -> OthersTold:
         later = []
         for job_id, before in self.without.ends.items():
             after = found.ends.get(job_id)
             if after is not None and after.expected - before.expected >= _NOTICED_S:
                 later.append((after.expected - before.expected, job_id))
         most_s, most = max(later, default=(0.0, None))
-        return Delay(len(later), most_s, most)
+        return OthersTold(later=len(later), most_s=most_s, job=most)
 
     # ------------------------------------------------------------------------------ what it costs
 
-    def _cost(self, job: Job, end: Span | None, found: QueueForecast) -> Cost | None:
+    def _cost(self, job: Job, end: Span | None, found: QueueForecast) -> CostTold | None:
         before, spent = self.without.spent, found.spent
         if self._unsaid or self.without.uncosted or found.uncosted or end is None:
             return None
@@ -223,7 +203,8 @@ class Prospect:
         others = after - without - own
         if abs(others) < _ROUNDING * max(after, without):
             others = 0.0
-        return Cost(spent["energy_cost"] - before["energy_cost"], own, others)
+        energy = spent["energy_cost"] - before["energy_cost"]
+        return CostTold(energy=energy, lateness=own, others=others, total=energy + own + others)
 
 
 def missing_costs(costs: Costs, state: State) -> str:

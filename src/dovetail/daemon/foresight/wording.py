@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
-from dovetail.daemon.foresight.intervals import Span
+from dovetail.api.forecast_row import Span
 from dovetail.text.durations import duration_text
 from dovetail.text.times import clock_near
 
 WIDTH = 90
+MOST_LINES = 24
 _LABEL = 11
 
 
@@ -39,3 +40,10 @@ def labelled(label: str, text: str) -> Iterator[str]:
     """The label, and the text beside it, folded."""
     for i, line in enumerate(wrap(text, WIDTH - _LABEL) or [""]):
         yield f"{label if i == 0 else '':<{_LABEL}}{line}".rstrip()
+
+
+def screen(lines: Iterable[str]) -> str:
+    kept = list(lines)
+    if len(kept) > MOST_LINES:
+        kept = [*kept[: MOST_LINES - 1], "…"]
+    return "\n".join(kept)

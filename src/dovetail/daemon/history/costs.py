@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TypeAlias
 
 from dovetail.core.entries import Event, JournalEntry
 from dovetail.core.errors import BadInput
@@ -15,6 +15,8 @@ from dovetail.models.cost import Costs, rates_of
 from dovetail.models.hourly import DAY, Hourly
 from dovetail.results.charges import Charges
 from dovetail.traces.clusters.cost_files import read_costs, told_without_watts
+
+Figures: TypeAlias = Mapping[str, float | int]  # by the name of a charge
 
 NO_FILE = "none"  # said instead of a file: forget the one of last time
 
@@ -29,7 +31,7 @@ def costs_here(path: str | None, nodes: Sequence[Node], epoch: float) -> Costs:
 
 
 def notice_of(costs: Costs, path: str, nodes: Sequence[Node]) -> str:
-    """What who gave prices should know; as a rule nothing."""
+    """A notice for the administrator who gave prices; as a rule empty."""
     return "" if path == NO_FILE else told_without_watts(costs, [node.kind for node in nodes])
 
 
@@ -48,11 +50,11 @@ def _daily(table: Hourly, epoch: float) -> Hourly:
 
 def charged(
     entries: Iterable[JournalEntry], costs: Costs, now: Seconds, since: Seconds = 0.0
-) -> dict[str, Any]:
+) -> Figures:
     """What the journal amounts to since then, by the books that simulations are kept with."""
     state, charges = State(), Charges(costs)
     state.index(charges)
-    before: Mapping[str, float | int] | None = None
+    before: Figures | None = None
     for entry in entries:
         if before is None and isinstance(entry, Event) and entry.at >= since:
             before = charges.figures(since)

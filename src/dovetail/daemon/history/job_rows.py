@@ -1,52 +1,50 @@
-"""What the API tells of a job: one flat row, the same for a running job and for one that ended."""
+"""From the track of a job to its row: the same for a job that runs and for one that has ended."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
+from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, Report
+from dovetail.api.job_row import Phase as PhaseName
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.track import Phase, Track
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.holds import AFTER, BENCHED
 
-PHASES = ("queued", "starting", "running", "suspended", "finished", "failed", "cancelled")
 
-
-def row_of(track: Track, clock: Clock) -> dict[str, Any]:
-    """Times are seconds since 1970, None where it has not happened."""
+def row_of(track: Track, clock: Clock) -> JobRow:
     job = track.job
-    return {
-        "id": job.id,
-        "name": job.name,
-        "user": job.user,
-        "tenant": job.tenant,
-        "phase": phase_of(track),
-        "exit_code": exit_code_of(track),
-        "gpus": gpus_of(track),
-        "share": job.share / WHOLE_GPU,
-        "kinds": list(job.kinds),
-        "priority": job.priority,
-        "preemptions": track.preemptions,
-        "attempts": track.attempts
-        + (1 if track.first_start_at >= 0 and _still_counts(track) else 0),
-        "submitted_at": clock.unix(track.submitted_at),
-        "started_at": _at(track.first_start_at, clock),
-        "ended_at": _at(track.ended_at, clock),
-        "run_s": track.held_by(clock()) if track.ended_at < 0 else track.held_s,
-        "lost_gpu_s": track.lost_gpu_s,
-        "placement": placement_of(track),
-        "last_report": last_report_of(track, clock),
-        "preemption": preemption_of(track),
-        "reason": reason_of(track),
-        "time_limit_s": job.time_limit_s,
-        "deadline": clock.unix(job.deadline) if job.deadline is not None else None,
-        "after": list(job.after),
-        "group": job.group,
-        "model": job.model,
-        "trial": job.member,
-        "alike": list(job.alike),
-        "amount": job.amount,
-    }
+    return JobRow(
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        tenant=job.tenant,
+        phase=phase_of(track),
+        exit_code=0 if track.phase is Phase.FINISHED else track.exit_code,
+        gpus=gpus_of(track),
+        share=job.share / WHOLE_GPU,
+        kinds=list(job.kinds),
+        priority=job.priority,
+        preemptions=track.preemptions,
+        attempts=track.attempts + (1 if track.first_start_at >= 0 and _still_counts(track) else 0),
+        submitted_at=clock.unix(track.submitted_at),
+        started_at=_at(track.first_start_at, clock),
+        ended_at=_at(track.ended_at, clock),
+        run_s=track.held_by(clock()) if track.ended_at < 0 else track.held_s,
+        lost_gpu_s=track.lost_gpu_s,
+        placement=_placement_of(track),
+        last_report=_last_report_of(track, clock),
+        preemption=_preemption_of(track),
+        reason=reason_of(track),
+        time_limit_s=job.time_limit_s,
+        deadline=clock.unix(job.deadline) if job.deadline is not None else None,
+        after=list(job.after),
+        group=job.group,
+        model=job.model,
+        trial=job.member,
+        alike=list(job.alike),
+        amount=job.amount,
+    )
 
 
 def gpus_of(track: Track) -> int:
@@ -60,12 +58,8 @@ def _still_counts(track: Track) -> bool:
     return track.phase is not Phase.FAILED or track.attempts == 0
 
 
-def phase_of(track: Track) -> str:
-    return "failed" if track.phase is Phase.REFUSED else track.phase.value
-
-
-def exit_code_of(track: Track) -> int | None:
-    return 0 if track.phase is Phase.FINISHED else track.exit_code
+def phase_of(track: Track) -> PhaseName:
+    return cast(PhaseName, "failed" if track.phase is Phase.REFUSED else track.phase.value)
 
 
 def reason_of(track: Track) -> str:
@@ -84,40 +78,40 @@ def reason_of(track: Track) -> str:
     return track.reason
 
 
-def placement_of(track: Track) -> list[dict[str, Any]]:
-    if track.placement is None:
+def _placement_of(track: Track) -> list[GpusHeld]:
+    placement = track.placement
+    if placement is None:
         return []
     return [
-        {
-            "node": piece.node,
-            "gpus": [i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1],
-            "power_limit_watts": track.placement.limit or None,
-        }
-        for piece in track.placement.slices
+        GpusHeld(
+            node=piece.node,
+            gpus=[i for i in range(piece.mask.bit_length()) if piece.mask >> i & 1],
+            power_limit_watts=placement.limit or None,
+        )
+        for piece in placement.slices
     ]
 
 
-def last_report_of(track: Track, clock: Clock) -> dict[str, Any] | None:
+def _last_report_of(track: Track, clock: Clock) -> Report | None:
     if track.reported_at < 0:
         return None
-    return {
-        "at": clock.unix(track.reported_at),
-        "step": track.step,
-        "metrics": dict(track.metrics),
-        "left_out": track.reports_left_out,
-    }
+    return Report(
+        at=clock.unix(track.reported_at),
+        step=track.step,
+        metrics=dict(track.metrics),
+        left_out=track.reports_left_out,
+    )
 
 
-def preemption_of(track: Track) -> dict[str, Any] | None:
-    """How it last gave way, and what that took."""
+def _preemption_of(track: Track) -> GivingWay | None:
     if track.saved_in_s < 0:
         return None
-    return {
-        "rung": track.rung,
-        "save_s": track.saved_in_s,
-        "restore_s": track.restored_in_s if track.restored_in_s >= 0 else None,
-        "parked_bytes": track.parked_bytes,
-    }
+    return GivingWay(
+        rung=track.rung,
+        save_s=track.saved_in_s,
+        restore_s=track.restored_in_s if track.restored_in_s >= 0 else None,
+        parked_bytes=track.parked_bytes,
+    )
 
 
 def _at(at: float, clock: Clock) -> float | None:

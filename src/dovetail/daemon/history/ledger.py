@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+from dovetail.api.wire import text_of
 from dovetail.core.model import Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, WAITS, View
@@ -60,10 +61,9 @@ class Ledger:
         job, at = track.job, self._clock.unix(track.ended_at)
         told = row_of(track, self._clock)
         if track.attempts:
-            told["failures"] = self._failures(track)
+            told.failures = self._failures(track)
             self._failed.pop(job.id, None)
-        row = json.dumps(told)
         # The entry that ends it is added to the journal right after this.
         seq = self._store.last_seq + 1
-        self._store.add_ended(EndedJob(job.id, seq, at, job.user, job.name, row))
+        self._store.add_ended(EndedJob(job.id, seq, at, job.user, job.name, text_of(told)))
         self._on_end(track)

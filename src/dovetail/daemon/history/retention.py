@@ -20,9 +20,10 @@ from typing import Final
 from dovetail.core.entries import Event
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
+from dovetail.daemon.asking import Parts
 from dovetail.daemon.history.retention_settings import Keep
 from dovetail.daemon.history.submission_records import array_of
-from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.service import Service
 from dovetail.home import Home
 from dovetail.store import EndedJob
 from dovetail.workloads.study.kind import studies_of

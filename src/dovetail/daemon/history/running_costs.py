@@ -9,24 +9,22 @@ state too: the loop, which changes the other one, need not wait for them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import sleep
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from dovetail.core import snapshot
 from dovetail.core.errors import DovetailError
 from dovetail.core.journal import decode
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
-from dovetail.daemon.history.costs import charged
+from dovetail.daemon.history.costs import Figures, charged
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S
 from dovetail.results.charges import Charges
 from dovetail.store import JournalReader
-
-Figures: TypeAlias = Mapping[str, float | int]
 
 EXACT = 20_000  # a journal of so many entries is read as a whole: it knows every instant
 PAST = 5_000  # ended jobs that policies and predictors may learn from
@@ -55,7 +53,7 @@ class RunningCosts:
         self._lock: Final = Lock()
         self._books: _Books | None = None
 
-    def since(self, since: Seconds, now: Seconds) -> dict[str, Any]:
+    def since(self, since: Seconds, now: Seconds) -> Figures:
         """What was charged from then to now."""
         if self._reader.first_seq() == 1 and self._reader.last_seq() <= EXACT:
             entries = (decode(line) for _, line in self._reader.lines_after(0))

@@ -1,12 +1,46 @@
-"""What was submitted, as it is kept beside the journal: once for an array, whatever its size."""
+"""A submission as it is kept beside the journal: once for an array, whatever its size."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-OF = "of"  # in the record of a member: the number of the array that has the rest
+from dovetail.api.wire import read, text_of
+from dovetail.core.model import JobId
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionRecord:
+    """Without the environment, which may hold secrets."""
+
+    spec: dict[str, object] = field(default_factory=dict)
+    workdir: str = "/"
+    umask: int = 0o022
+    name: str = ""
+    user: str = ""  # earlier versions did not keep it
+    uid: int | None = None
+    gid: int | None = None
+    index: int | None = None  # of a member of an array,
+    of: str | None = None  # whose number this is
+    at_once: int | None = None  # members of the array that may run at once
+    begins_from: JobId | None = None
+    apart: bool = False
+    stdin: bool = False
+    submitted_in: str | None = None  # of a Slurm script, as is
+    array: str | None = None
+
+    def member(self, array: str, index: int | None) -> SubmissionRecord:
+        return self if index is None else replace(self, of=array, index=index)
+
+    def to_text(self) -> str:
+        said = {k: own for k, own in vars(self).items() if own is not None and own is not False}
+        return text_of(said)
+
+
+def member_text(array: str, index: int) -> str:
+    """What is kept of a member beside the record of its array."""
+    return json.dumps({"of": array, "index": index})
 
 
 def array_of(job_id: str) -> str:
@@ -14,10 +48,10 @@ def array_of(job_id: str) -> str:
     return job_id.partition(".")[0]
 
 
-def record_in(find: Callable[[str], str | None], job_id: str) -> dict[str, Any] | None:
+def record_in(find: Callable[[str], str | None], job_id: str) -> SubmissionRecord | None:
     text = find(job_id)
     if text is None:
         return None
-    own: dict[str, Any] = json.loads(text)
-    common = find(own[OF]) if OF in own else None
-    return own if common is None else {**json.loads(common), **own}
+    own = json.loads(text)
+    common = find(own["of"]) if "of" in own else None
+    return read(SubmissionRecord, own if common is None else {**json.loads(common), **own})

@@ -25,7 +25,7 @@ _SHORTEST_TOKEN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SocketAccess:
     """On a shared box whoever the socket's mode lets in may ask; else only its owner and root."""
 
     daemon_uid: int

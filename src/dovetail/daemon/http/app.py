@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from dovetail.daemon.http import history as api_past
-from dovetail.daemon.http import jobs as api_jobs
-from dovetail.daemon.http import limits as api_limits
-from dovetail.daemon.http import machine as api_machine
-from dovetail.daemon.http import plan as api_plan
-from dovetail.daemon.http import studies as api_studies
-from dovetail.daemon.http.access import Access
+from dovetail.daemon.http import history_routes as api_past
+from dovetail.daemon.http import job_routes as api_jobs
+from dovetail.daemon.http import limit_routes as api_limits
+from dovetail.daemon.http import machine_routes as api_machine
+from dovetail.daemon.http import plan_routes as api_plan
+from dovetail.daemon.http import study_routes as api_studies
+from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.error_answers import explain_errors
 from dovetail.daemon.http.gate import Gate
@@ -34,7 +34,7 @@ _ABOUT = (
 )
 
 
-def make_app(daemon: Daemon, access: Access, limits: ConnectionLimits) -> FastAPI:
+def make_app(daemon: Daemon, access: SocketAccess, limits: ConnectionLimits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
     app.add_middleware(Gate, access=access, limits=limits)

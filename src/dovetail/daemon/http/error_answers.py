@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,9 +9,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from dovetail.api.machine_row import ProblemTold
+from dovetail.api.wire import text_of
 from dovetail.core.errors import BadInput, DovetailError
-from dovetail.daemon.errors import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
-from dovetail.daemon.http.schema import ProblemTold
+from dovetail.daemon.refusals import Conflict, DiskFull, NotAllowed, NotFound, Unavailable
 from dovetail.jobfiles.complaint import shown
 from dovetail.jobfiles.explain import told
 from dovetail.store import JournalDamaged, JournalFull, JournalUnusable
@@ -37,10 +37,10 @@ _SENTENCES = {
 
 
 class JsonAnswer(JSONResponse):
-    """ASCII, so that no text that a user has found a way to hand in cannot be told."""
+    """A row of `dovetail.api`, or the JSON of another service's form."""
 
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    def render(self, content: object) -> bytes:
+        return text_of(content).encode()
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

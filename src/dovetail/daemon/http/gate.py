@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import HTTPException
 
-from dovetail.daemon.http.access import Access
+from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.users.callers import Caller
 
@@ -29,11 +29,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Gate:
-    def __init__(self, app: App, access: Access, limits: ConnectionLimits) -> None:
+    def __init__(self, app: App, access: SocketAccess, limits: ConnectionLimits) -> None:
         self._app = app
         self._access = access
         self._limits = limits
-        self._turns: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(_AT_ONCE))
+        self._at_work: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(_AT_ONCE))
         self._streams: Counter[int] = Counter()  # by user: answers that have no end yet
         # One large body of each at a time: read into objects it takes ten times its size.
         self._large: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(1))
@@ -52,21 +52,21 @@ class Gate:
         elif _length(headers) > MOST_BODY_BYTES:
             await _refuse(send, 413, _TOO_LARGE)
         else:
-            await self._in_turn(scope, receive, send, state["caller"], _is_large(headers))
+            await self._in_line(scope, receive, send, state["caller"], _is_large(headers))
 
-    async def _in_turn(
+    async def _in_line(
         self, scope: Scope, receive: Receive, send: Send, caller: Caller, is_large: bool
     ) -> None:
-        """Its turn is over when the answer begins: what takes a thread or much memory comes before."""
+        """The permit ends when the answer begins: what takes a thread or much memory comes before."""
         async with AsyncExitStack() as held:
-            turn = await held.enter_async_context(AsyncExitStack())
+            permit = await held.enter_async_context(AsyncExitStack())
             if is_large:
-                await turn.enter_async_context(self._large[caller.uid])
-            await turn.enter_async_context(self._turns[caller.uid])
+                await permit.enter_async_context(self._large[caller.uid])
+            await permit.enter_async_context(self._at_work[caller.uid])
 
             async def answer(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    await turn.aclose()
+                    await permit.aclose()
                     if not _has_length(message):
                         held.enter_context(self._stream(caller))
                 await send(message)

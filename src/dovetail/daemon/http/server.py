@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
 
-from dovetail.daemon.http.access import Access, listen_on, peer_of, token_in
+from dovetail.daemon.http.access import SocketAccess, listen_on, peer_of, token_in
 from dovetail.daemon.http.app import make_app
 from dovetail.daemon.http.connections import ConnectionLimits, Doors
 from dovetail.daemon.http.raw_answers import refused
@@ -33,7 +33,7 @@ def serve(daemon: Daemon, network: Network | None, announce: Callable[[], None])
     home = daemon.home
     token = token_in(home.token) if network else None
     admins = group_called(daemon.admins, "--admins") if daemon.admins else None
-    access = Access(os.geteuid(), home.system, token, admins)
+    access = SocketAccess(os.geteuid(), home.system, token, admins)
     doors = Doors(ConnectionLimits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([network.listener] if network else [])]
     config = Config(
@@ -82,7 +82,7 @@ class QuietServer(Server):
         await asyncio.Event().wait()
 
 
-def _guarded_by(access: Access) -> type[Timed]:
+def _guarded_by(access: SocketAccess) -> type[Timed]:
     class Guarded(Timed):
         """Looks at who connects before it reads a byte. Each request carries its caller, or None
         if it came over the network and still has to show the token."""

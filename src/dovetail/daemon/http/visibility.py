@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
+from dovetail.api.job_row import JobDetails, JobRow
+from dovetail.api.study_row import StudyPage, StudyRow, TrialRow
 from dovetail.daemon.holds import PUBLIC
 from dovetail.daemon.users.callers import Caller
+
+Seen = TypeVar("Seen", bound=JobRow)
+SeenStudy = TypeVar("SeenStudy", StudyRow, StudyPage)
 
 _JOB = frozenset(
     (
@@ -43,39 +49,37 @@ _ABOUT_ALL = frozenset(
 _STUDIES = frozenset(("study-stopped", "study-resumed", "study-cancelled", "close-study"))
 
 
-def row_for(caller: Caller, row: dict[str, Any]) -> dict[str, Any]:
-    """A job's row, or all about it."""
-    if caller.may_read(row["user"]):
+def row_for(caller: Caller, row: Seen) -> Seen:
+    """A job's row, or its details."""
+    if caller.may_read(row.user):
         return row
-    report = row["last_report"]
-    hidden: dict[str, Any] = {own: None for own in ("spec", "workdir", "log") if own in row}
-    return {
-        **row,
-        **hidden,
-        "alike": [],
-        "amount": None,
-        "reason": row["reason"] if row["reason"].startswith(PUBLIC) else "",
-        "last_report": report and {**report, "metrics": {}},
-    }
+    report = row.last_report
+    seen = replace(
+        row,
+        alike=[],
+        amount=None,
+        reason=row.reason if row.reason.startswith(PUBLIC) else "",
+        last_report=None if report is None else replace(report, metrics={}),
+    )
+    if isinstance(seen, JobDetails):
+        seen.spec = seen.workdir = seen.log = None
+    return seen
 
 
-def study_for(caller: Caller, told: dict[str, Any]) -> dict[str, Any]:
-    """A study's row or page. `last_words` are of its log."""
-    words = told.pop("last_words", "")
-    if caller.may_read(told["user"]):
-        return {**told, "reason": told["reason"] + words}
-    hidden: dict[str, Any] = {"reason": "", "quiet": None}
-    hidden |= {"best": None, "target": None, "reached_s": None}
-    if "metric" in told:
-        hidden["metric"] = ""
-    if isinstance(told["trials"], list):
-        hidden["trials"] = [_trial_of_another(own) for own in told["trials"]]
-    return {**told, **hidden}
+def study_for(caller: Caller, study: SeenStudy) -> SeenStudy:
+    """A study's row or page."""
+    if caller.may_read(study.user):
+        return study
+    seen = replace(study, reason="", quiet=None, best=None, target=None, reached_s=None)
+    if isinstance(seen, StudyPage):
+        seen.metric = ""
+        seen.trials = [_trial_of_another(own) for own in seen.trials]
+    return seen
 
 
-def _trial_of_another(told: Mapping[str, Any]) -> dict[str, Any]:
+def _trial_of_another(trial: TrialRow) -> TrialRow:
     """Where and when it ran and how many steps it made, not what came of them."""
-    return {**told, "settings": {}, "reason": "", "value": None, "best": None, "points": []}
+    return replace(trial, settings={}, reason="", value=None, best=None, points=[])
 
 
 class Sight:

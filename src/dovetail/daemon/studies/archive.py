@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from dovetail.api.study_row import StudyPage
+from dovetail.api.wire import read, text_of
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
@@ -31,11 +33,13 @@ class ClosedStudies:
     def __init__(self, reader: JournalReader) -> None:
         self._reader: Final = reader
 
-    def page(self, study_id: str) -> dict[str, Any] | None:
+    def page(self, study_id: str) -> StudyPage | None:
         text = self._reader.spec(_page_key(study_id))
         if text is None:
             return None
-        page: dict[str, Any] = json.loads(text)
+        kept = json.loads(text)
+        page = read(StudyPage, kept)
+        page.reason += kept.get("last_words", "")  # earlier versions kept them apart
         return page
 
     def find(self, name: str, user: str) -> str | None:
@@ -74,9 +78,8 @@ class Archive:
     def closes(self, study: StudyTrack, reason: str) -> None:
         assert self._view is not None
         look = look_at(study, self._view, self._view.now, self._board)
-        page = page_of_study(look, self._clock, reason)
-        page["last_words"] = self._last_words(study)
-        self._store.put_spec(_page_key(study.id), json.dumps(page))
+        page = page_of_study(look, self._clock, reason + self._last_words(study))
+        self._store.put_spec(_page_key(study.id), text_of(page))
         self._store.set_meta(_name_key(study.design.name), study.id)
         self._store.set_meta(_name_key(study.design.name, study.design.user), study.id)
 

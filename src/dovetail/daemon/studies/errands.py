@@ -9,21 +9,23 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from random import Random
 from time import sleep
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 from dovetail.core.entries import Event, Submitted
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, ENDS, RUNS, View
-from dovetail.daemon.errors import Unavailable
-from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.asking import Parts
+from dovetail.daemon.refusals import Unavailable
+from dovetail.daemon.service import Service
 from dovetail.daemon.studies.service import Studies, ready_for
+from dovetail.daemon.submissions import StudyShell
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.home import Home
 from dovetail.tune.board import Mirror
@@ -54,7 +56,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What is to be done for a study, and what must be known for it."""
+    """The work that a study needs, and the facts for it."""
 
     design: Design
     branchings: Sequence[Departure]
@@ -110,7 +112,7 @@ class _Runner:
 
 
 class Errands:
-    """An index of the state: told of starts and ends, it looks what is to be done."""
+    """An index of the state: at starts and ends of trials it looks for work."""
 
     def __init__(self, parts: Parts, service: Service, studies: Studies, home: Home) -> None:
         self.watches = RUNS | ENDS | CLOSES
@@ -161,23 +163,23 @@ class Errands:
             self._submit_next(needs)
 
     def _submit_next(self, needs: Needs) -> None:
-        from dovetail.daemon.studies.opening import Turn, learns, reopened
+        from dovetail.daemon.studies.opening import TrialToSubmit, learns, reopened
 
-        kept = self._parts.book.study(needs.design.id)
-        if kept is None:
+        shell = self._parts.book.study(needs.design.id)
+        if shell is None:
             return
-        spec, opening, caller = reopened(needs.design, kept)
+        spec, opening, caller = reopened(needs.design, shell)
         if not learns(spec):
             return
         settings = self._suggested(spec, needs)
-        turn = Turn(needs.trials, settings, spec.steps)
+        trial = TrialToSubmit(needs.trials, settings, spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             study = studies_of(view).open.get(needs.design.id)
             if study is None or len(study.trials) != needs.trials:
                 return [], None
             return self._studies.submitted(
-                spec, study.design, [turn], opening, caller, view, now
+                spec, study.design, [trial], opening, caller, view, now
             ), None
 
         self._service.change(change)
@@ -197,25 +199,25 @@ class Errands:
     def _branch(self, design: Design, departure: Departure) -> None:
         """A new job for the trial, which begins with a copy of the other's checkpoints (or, if that
         one has saved nothing yet, of its own). Rules know no bounds: the space has the last word."""
-        from dovetail.daemon.studies.opening import Turn, reopened
+        from dovetail.daemon.studies.opening import TrialToSubmit, reopened
 
-        kept = self._parts.book.study(design.id)
-        if kept is None:
+        shell = self._parts.book.study(design.id)
+        if shell is None:
             return
-        spec, opening, caller = reopened(design, kept)
+        spec, opening, caller = reopened(design, shell)
         number, branching = departure.number, departure.branching
         shelf, copy = self._parts.world.shelf, f"{design.id}.{number}"
         sources = (branching.source, departure.job)
-        has_copy = shelf.copy_checkpoint(sources, copy, self._owner(design, kept))
+        has_copy = shelf.copy_checkpoint(sources, copy, self._owner(design, shell))
         draw = Random(f"{design.seed}/{departure.job}").random
         settings = spec.space.repaired(dict(branching.settings), dict(departure.settings), draw)
-        turn = Turn(number, tuple(settings.items()), spec.steps)
+        trial = TrialToSubmit(number, tuple(settings.items()), spec.steps)
 
         def change(view: View, now: Seconds) -> tuple[list[Event], None]:
             study = studies_of(view).open.get(design.id)
             if study is None or study.trials[number].branching != branching:
                 return [], None
-            events = self._studies.submitted(spec, design, [turn], opening, caller, view, now)
+            events = self._studies.submitted(spec, design, [trial], opening, caller, view, now)
             for event in events:
                 if isinstance(event, Submitted) and has_copy:
                     shelf.hand_over(copy, event.job.id)
@@ -224,10 +226,10 @@ class Errands:
         self._service.change(change)
         shelf.drop_copy(copy)
 
-    def _owner(self, design: Design, kept: Mapping[str, Any]) -> UserAccount | None:
+    def _owner(self, design: Design, shell: StudyShell) -> UserAccount | None:
         me, shared = os.geteuid(), self._home.system
         return patiently(
-            lambda: rights_of(kept, design.id, design.user, daemon_uid=me, shared=shared)
+            lambda: rights_of(shell, design.id, design.user, daemon_uid=me, shared=shared)
         )
 
 

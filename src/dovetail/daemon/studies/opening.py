@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.service import Opening
-from dovetail.daemon.submissions import Member, shape_of, why_never
+from dovetail.daemon.submissions import Member, StudyShell, shape_of, why_never
 from dovetail.daemon.users.byte_quota import PER_JOB
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import Limits, most_gpus
@@ -35,7 +34,7 @@ _NEEDS_CHECKPOINTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TrialToSubmit:
     """One job of a trial to be submitted: which trial, its settings, how far it is to go, and which
     job of the same list it begins from."""
 
@@ -85,16 +84,20 @@ def shares(spec: StudySpec) -> bool:
     return not learns(spec) and any(spec.space.from_steps().values())
 
 
-def first_turns(spec: StudySpec, number: int) -> list[Turn]:
+def first_trials(spec: StudySpec, number: int) -> list[TrialToSubmit]:
     """The first so many trials, with the stages that they share."""
     found = [settings_for(spec, own) for own in range(number)]
     if not shares(spec):
-        return [Turn(own, settings, spec.steps) for own, settings in enumerate(found)]
+        return [TrialToSubmit(own, settings, spec.steps) for own, settings in enumerate(found)]
     tree = stage_tree([dict(own) for own in found], spec.space.from_steps(), spec.steps)
     # Whatever makes no difference yet must still be something: that of the first trial.
-    turns = [Turn(own.trials[0], found[own.trials[0]], own.to_step, own.parent) for own in tree]
+    trials = [
+        TrialToSubmit(own.trials[0], found[own.trials[0]], own.to_step, own.parent) for own in tree
+    ]
     alike = [(own, other) for own in tree if own.to_step == spec.steps for other in own.trials[1:]]
-    return turns + [Turn(other, found[other], spec.steps, own.parent) for own, other in alike]
+    return trials + [
+        TrialToSubmit(other, found[other], spec.steps, own.parent) for own, other in alike
+    ]
 
 
 def learns(spec: StudySpec) -> bool:
@@ -143,13 +146,15 @@ def design_of(spec: StudySpec, study_id: str, caller: Caller, now: Seconds, cloc
     )
 
 
-def within(limits: Limits, spec: StudySpec, turn: Turn, caller: Caller, view: View) -> StudySpec:
+def within(
+    limits: Limits, spec: StudySpec, trial: TrialToSubmit, caller: Caller, view: View
+) -> StudySpec:
     """The study as its user may have it: for a tenant of theirs, and with no more trials at once
     than may be at work."""
     if not limits.shared:
         return spec
     limits.check_number(spec.planned, caller.name, view)
-    job = spec_jobs.to_job(expand(spec, dict(turn.settings), turn.number), "0", caller.name, 0.0)
+    job = spec_jobs.to_job(expand(spec, dict(trial.settings), trial.number), "0", caller.name, 0.0)
     (allowed,) = limits.checked([job], caller, view)
     bounds = limits.of(caller.name, view)
     most = min(bounds.running, bounds.gpus // most_gpus(allowed) if allowed.gpus else inf)
@@ -168,23 +173,23 @@ def size_of(opening: Opening, spec: StudySpec) -> float:
 def member_of(
     spec: StudySpec,
     design: Design,
-    turn: Turn,
+    trial: TrialToSubmit,
     job_id: str,
     parent: JobId | None,
     now: Seconds,
     clock: Clock,
 ) -> Member:
     """The job of one trial."""
-    job = expand(spec, dict(turn.settings), turn.number)
-    known = {"DOVETAIL_STUDY": design.name, "DOVETAIL_STEPS": str(turn.steps)}
+    job = expand(spec, dict(trial.settings), trial.number)
+    known = {"DOVETAIL_STUDY": design.name, "DOVETAIL_STEPS": str(trial.steps)}
     job = job.model_copy(update={"envs": {**job.envs, **known}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     after = () if parent is None else (parent,)
-    last = turn.steps if turn.steps < spec.steps else None
+    last = trial.steps if trial.steps < spec.steps else None
     asked = replace(
         asked,
-        member=turn.number,
-        settings=turn.settings,
+        member=trial.number,
+        settings=trial.settings,
         after=after,
         last_step=last,
         alike=(),  # trials go by their study
@@ -196,7 +201,7 @@ def member_of(
 def check_room(
     spec: StudySpec,
     design: Design,
-    turn: Turn,
+    trial: TrialToSubmit,
     view: View,
     now: Seconds,
     clock: Clock,
@@ -204,39 +209,34 @@ def check_room(
 ) -> None:
     """All trials ask for the same: what is too much for one on the empty machine, or for the world, is
     so for all."""
-    member = member_of(spec, design, turn, "0", None, now, clock)
+    member = member_of(spec, design, trial, "0", None, now, clock)
     if why := why_not(member) or why_never(member.job, view):
         raise BadInput(f"resources: no trial could ever start: {why}")
 
 
 def slots_for(spec: StudySpec, caller: Caller, view: View, now: Seconds, clock: Clock) -> int:
     """How many of its trials could run at once on the empty machine."""
-    turn = Turn(0, by_chance(spec, 0), spec.steps)
+    trial = TrialToSubmit(0, by_chance(spec, 0), spec.steps)
     design = design_of(spec, "", caller, now, clock)
-    shape = shape_of(member_of(spec, design, turn, "0", None, now, clock).job, view)
+    shape = shape_of(member_of(spec, design, trial, "0", None, now, clock).job, view)
     most = most_at_once(view.room, shape)
     return min(most, spec.at_once or most)
 
 
-def kept(opening: Opening, spec: StudySpec, caller: Caller) -> dict[str, Any]:
-    """What trials that are submitted later need to know; variables may be secrets."""
-    return {
-        "environment": dict(opening.environment),
-        "envs": dict(spec.envs),
-        "workdir": opening.workdir,
-        "umask": opening.umask,
-        "uid": caller.uid,
-        "gid": caller.gid,
-        "groups": caller.groups,
-    }
-
-
-def reopened(design: Design, kept: Mapping[str, Any]) -> tuple[StudySpec, Opening, Caller]:
-    """As it was when the study was opened."""
-    given = {**json.loads(design.spec), "envs": kept["envs"]}
-    opening = Opening(given, kept["environment"], kept["workdir"], kept["umask"])
-    return (
-        read_study(given),
-        opening,
-        Caller(kept["uid"], design.user, False, tuple(kept.get("groups", ()))),
+def shell_of(opening: Opening, spec: StudySpec, caller: Caller) -> StudyShell:
+    return StudyShell(
+        environment=dict(opening.environment),
+        envs=dict(spec.envs),
+        workdir=opening.workdir,
+        umask=opening.umask,
+        uid=caller.uid,
+        gid=caller.gid,
+        groups=list(caller.groups),
     )
+
+
+def reopened(design: Design, shell: StudyShell) -> tuple[StudySpec, Opening, Caller]:
+    """As it was when the study was opened."""
+    given = {**json.loads(design.spec), "envs": shell.envs}
+    opening = Opening(given, shell.environment, shell.workdir, shell.umask)
+    return read_study(given), opening, Caller(shell.uid, design.user, False, tuple(shell.groups))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from dovetail.api.study_row import StudiesTold, StudyHead, StudyOpen, StudyPage, StudyRow
 from dovetail.core.entries import (
     Cancelled,
     Event,
@@ -20,15 +21,15 @@ from dovetail.core.entries import (
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.daemon.errors import Conflict, NotAllowed, NotFound
+from dovetail.daemon.asking import Change, Once, Parts
 from dovetail.daemon.holds import STUDY_STOPPED
 from dovetail.daemon.http.visibility import study_for
-from dovetail.daemon.service import Parts, Service
+from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
+from dovetail.daemon.service import Service
 from dovetail.daemon.studies.archive import ClosedStudies
 from dovetail.daemon.studies.rows import StudyLook, look_at, page_of_study, row_in, row_of_study
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.workdir import check_folder
 from dovetail.tune.live import Exchanging
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.entries import StudyCancelled, StudyOpened, StudyResumed, StudyStopped
@@ -36,15 +37,16 @@ from dovetail.workloads.study.kind import MOST_CLOSED, studies_of
 from dovetail.workloads.study.track import Closed, StudyTrack
 
 if TYPE_CHECKING:
-    from dovetail.daemon.studies.opening import Turn
+    from dovetail.daemon.studies.opening import TrialToSubmit
     from dovetail.jobfiles.study_model import StudySpec
 
+ToldStudy = TypeVar("ToldStudy", bound=StudyHead)
 _LEARNED_AHEAD = 2  # trials that wait to be started, at least, while others are learned from
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a user hands in."""
+    """A study as its user submits it."""
 
     spec: object
     environment: dict[str, str]
@@ -64,15 +66,28 @@ class Studies:
 
     # ------------------------------------------------------------------------------------- opening
 
-    def open(self, opening: Opening, caller: Caller) -> dict[str, Any]:
+    def open(self, opening: Opening, caller: Caller) -> StudyOpen:
+        return self._service.change(self._opened(opening, caller))
+
+    def open_once(self, opening: Opening, caller: Caller, once: Once) -> list[str]:
+        """Its id alone."""
+        opened = self._opened(opening, caller)
+
+        def change(view: View, now: Seconds) -> tuple[Sequence[Event], list[str]]:
+            events, answer = opened(view, now)
+            return events, [answer.study]
+
+        return self._service.change(self._service.once(change, once))
+
+    def _opened(self, opening: Opening, caller: Caller) -> Change[StudyOpen]:
         # Imported with the first study: most daemons never see one.
         from dovetail.daemon.studies import opening as plan
 
         spec = plan.read_plan(opening)
-        check_folder(opening.workdir, spec.workdir, caller)
-        first = plan.first_turns(spec, self._at_first(spec, caller))
+        self._service.check_folder(opening.workdir, spec.workdir, caller)
+        first = plan.first_trials(spec, self._at_first(spec, caller))
 
-        def change(view: View, now: Seconds) -> tuple[list[Event], dict[str, Any]]:
+        def change(view: View, now: Seconds) -> tuple[list[Event], StudyOpen]:
             other = _open(spec.title, caller, view)
             if other is not None and other.design.user == caller.name:
                 raise Conflict(_taken(other))
@@ -83,14 +98,16 @@ class Studies:
             design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
             clock, why_not = self._parts.clock, partial(self._service.why_not, caller)
             plan.check_room(allowed, design, first[0], view, now, clock, why_not)
-            self._parts.book.keep_study(design.id, plan.kept(opening, allowed, caller))
+            self._parts.book.keep_study(design.id, plan.shell_of(opening, allowed, caller))
             submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
-            trials = [event.job.id for event in submitted if isinstance(event, Submitted)]
-            answer = {"study": design.id, "name": design.name, "planned": design.planned}
-            return [StudyOpened(now, design), *submitted], {**answer, "trials": trials}
+            trials = [str(event.job.id) for event in submitted if isinstance(event, Submitted)]
+            answer = StudyOpen(
+                study=design.id, name=design.name, planned=design.planned, trials=trials
+            )
+            return [StudyOpened(now, design), *submitted], answer
 
-        return self._service.change(change)
+        return change
 
     def _at_first(self, spec: StudySpec, caller: Caller) -> int:
         """All, or enough for every slot: before the first result there is nothing to learn from."""
@@ -106,7 +123,7 @@ class Studies:
         self,
         spec: StudySpec,
         design: Design,
-        turns: Sequence[Turn],
+        trials: Sequence[TrialToSubmit],
         opening: Opening,
         caller: Caller,
         view: View,
@@ -116,19 +133,19 @@ class Studies:
         from dovetail.daemon.studies.opening import member_of
 
         first, events = self._service.next_number(), list[Event]()
-        for number, turn in enumerate(turns, first):
-            parent = None if turn.parent is None else JobId(str(first + turn.parent))
-            member = member_of(spec, design, turn, str(number), parent, now, self._parts.clock)
+        for number, trial in enumerate(trials, first):
+            parent = None if trial.parent is None else JobId(str(first + trial.parent))
+            member = member_of(spec, design, trial, str(number), parent, now, self._parts.clock)
             submission = Submission(
                 member.spec, opening.environment, opening.workdir, opening.umask
             )
             events += self._service.take_on([member], submission, caller, view, now)
-        self._parts.store.set_meta("next_job", str(first + len(turns)))
+        self._parts.store.set_meta("next_job", str(first + len(trials)))
         return events
 
     # ---------------------------------------------------------------------------------- looking
 
-    def all(self, caller: Caller, limit: int = MOST_CLOSED) -> dict[str, Any]:
+    def all(self, caller: Caller, limit: int = MOST_CLOSED) -> StudiesTold:
         """The open ones first, then as many of the closed ones, the last first; how many more of
         those there are."""
 
@@ -142,9 +159,9 @@ class Studies:
         rows = [self._with_hint(row_of_study(own), own.study.design.metric) for own in looks]
         rows += [row_in(page) for page in pages if page is not None]
         told = [study_for(caller, row) for row in rows]
-        return {"studies": told, "more": len(closed[limit:])}
+        return StudiesTold(studies=told, more=len(closed[limit:]))
 
-    def one(self, name: str, caller: Caller) -> dict[str, Any]:
+    def one(self, name: str, caller: Caller) -> StudyPage:
         """By its id or name; of several that had the name, the caller's own before others', the open
         one, else the last."""
 
@@ -158,7 +175,7 @@ class Studies:
         own = self._service.look(look)
         found = own if isinstance(own, StudyLook) else self._past.find(name, caller.name) or own
         if isinstance(found, StudyLook):
-            page: dict[str, Any] | None = self._with_hint(
+            page: StudyPage | None = self._with_hint(
                 page_of_study(found, self._parts.clock), found.study.design.metric
             )
         else:
@@ -167,6 +184,19 @@ class Studies:
             raise NotFound(f"there is no study {name!r}; `dovetail study list` shows them")
         return study_for(caller, page)
 
+    def row(self, study_id: str) -> StudyRow | None:
+        """As its owner sees it; None: it is not known."""
+
+        def look(view: View, now: Seconds) -> StudyLook | None:
+            study = studies_of(view).open.get(study_id)
+            return None if study is None else self._look(study, view, now)
+
+        found = self._service.look(look)
+        if found is not None:
+            return row_of_study(found)
+        page = self._past.page(study_id)
+        return None if page is None else row_in(page)
+
     def owner_of(self, study_id: str) -> str | None:
         def look(view: View, now: Seconds) -> str | None:
             study = studies_of(view).open.get(study_id)
@@ -174,26 +204,26 @@ class Studies:
 
         found = self._service.look(look)
         if found is None and (page := self._past.page(study_id)) is not None:
-            found = str(page["user"])
+            found = page.user
         return found
 
     def _look(self, study: StudyTrack, view: View, now: Seconds) -> StudyLook:
         trouble = self._exchange.troubles.get(study.id, "")
         return look_at(study, view, now, self._exchange.board, trouble)
 
-    def _with_hint(self, told: dict[str, Any], metric: str) -> dict[str, Any]:
-        """Where no trial was ever heard: what one has printed meanwhile."""
-        quiet = told["quiet"]
-        if quiet is not None and quiet["usual_s"] is None:
+    def _with_hint(self, study: ToldStudy, metric: str) -> ToldStudy:
+        """Where no trial has ever reported: what one has printed meanwhile."""
+        quiet = study.quiet
+        if quiet is not None and quiet.usual_s is None:
             from dovetail.daemon.studies.metric_hint import hint
 
-            found = hint(self._parts.world.shelf.log(quiet["job"]), metric)
-            quiet.update(printed=list(found.lines), pattern=found.pattern)
-        return told
+            found = hint(self._parts.world.shelf.log(quiet.job), metric)
+            quiet.printed, quiet.pattern = list(found.lines), found.pattern
+        return study
 
     # -------------------------------------------------------------- stopping, resuming, cancelling
 
-    def stop(self, name: str, caller: Caller) -> dict[str, Any]:
+    def stop(self, name: str, caller: Caller) -> StudyRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
             study = self._owned(name, caller, view, "stop")
             events: list[Event] = [] if study.is_stopped else [StudyStopped(now, study.id)]
@@ -203,7 +233,7 @@ class Studies:
 
         return self._row(self._service.change(change), caller)
 
-    def resume(self, name: str, caller: Caller) -> dict[str, Any]:
+    def resume(self, name: str, caller: Caller) -> StudyRow:
         def change(view: View, now: Seconds) -> tuple[list[Event], tuple[str, str]]:
             study = self._owned(name, caller, view, "resume")
             events: list[Event] = [StudyResumed(now, study.id)] if study.is_stopped else []
@@ -216,7 +246,7 @@ class Studies:
         self.on_resume(study_id, user)
         return self._row(study_id, caller)
 
-    def cancel(self, name: str, caller: Caller) -> dict[str, Any]:
+    def cancel(self, name: str, caller: Caller) -> StudyRow:
         """It is over for good; what its trials have told so far is kept."""
 
         def change(view: View, now: Seconds) -> tuple[list[Event], str]:
@@ -227,7 +257,7 @@ class Studies:
 
         return self._row(self._service.change(change), caller)
 
-    def _row(self, study_id: str, caller: Caller) -> dict[str, Any]:
+    def _row(self, study_id: str, caller: Caller) -> StudyRow:
         return row_in(self.one(study_id, caller))
 
     def _owned(self, name: str, caller: Caller, view: View, verb: str) -> StudyTrack:

@@ -97,7 +97,7 @@ class Admission:
         for user, units in units_of(view).items():
             bounds = self._limits.of(user, view)
             used = self.hours(user, view, now) if bounds.gpu_hours < inf else 0.0
-            events += turns(user, units, bounds, used, now, self._limits.ask)
+            events += admitted_or_held(user, units, bounds, used, now, self._limits.ask)
             if used >= bounds.gpu_hours:
                 self._look_later()
         return events
@@ -143,7 +143,7 @@ class Hours:
 
 
 def units_of(view: View) -> Mapping[str, list[AdmittedUnit]]:
-    """What each user has that is in line, or waits for nothing but a limit."""
+    """By user: jobs and studies that are queued, or held only by a limit."""
     found: dict[str, list[AdmittedUnit]] = {}
     studies: dict[str, AdmittedUnit] = {}
     for track in view.tracks.values():
@@ -163,7 +163,7 @@ def units_of(view: View) -> Mapping[str, list[AdmittedUnit]]:
     return found
 
 
-def turns(
+def admitted_or_held(
     user: str,
     units: Iterable[AdmittedUnit],
     bounds: Bounds,

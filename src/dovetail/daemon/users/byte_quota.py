@@ -8,7 +8,7 @@ from typing import Final
 
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
-from dovetail.daemon.errors import NotAllowed
+from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.limits import Limits
 from dovetail.jobfiles.job_model import dump

@@ -1,10 +1,10 @@
-"""Who asks, and what they may do: owners and administrators change jobs, everybody may look."""
+"""Callers and their rights: owners and administrators change jobs, everybody may look."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.daemon.errors import NotAllowed
+from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.users import system_accounts as accounts
 
 
@@ -20,7 +20,7 @@ class Caller:
         return self.groups[0] if self.groups else None
 
     def may_read(self, owner: str) -> bool:
-        """What the owner's jobs run, are set to, print and report."""
+        """May they see commands, settings, output and reports of the owner's jobs?"""
         return self.admin or owner == self.name
 
     def check_owns(self, owner: str, job_id: str, verb: str) -> None:
@@ -31,7 +31,7 @@ class Caller:
 
 
 def caller_of(uid: int, daemon_uid: int, groups: tuple[int, ...] = ()) -> Caller:
-    """Root and whoever runs the daemon administer it."""
+    """Root and the user who runs the daemon are administrators."""
     return Caller(uid, user_name(uid), uid in (0, daemon_uid), groups)
 
 

@@ -41,7 +41,7 @@ def _known(store: Store, jobs: Iterable[str]) -> str | None:
 
 def owners_of(store: Store, jobs: Iterable[str]) -> set[int | None]:
     records = (record_in(store.spec, job_id) for job_id in jobs)
-    return {record.get("uid") for record in records if record is not None}
+    return {record.uid for record in records if record is not None}
 
 
 def _has_had_jobs(store: Store) -> bool:

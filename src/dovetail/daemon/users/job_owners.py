@@ -1,10 +1,10 @@
-"""Whose rights a job runs with: its submitter's, and never more, however the daemon was started."""
+"""The rights of a job: its submitter's, and never more, however the daemon was started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic, sleep
-from typing import Any
+from typing import Protocol
 
 from dovetail.core.errors import DovetailError
 from dovetail.daemon.users import system_accounts as accounts
@@ -22,12 +22,22 @@ class NotLookedUp(OwnerUnknown):
     """The system does not know the user now; it did when the job was submitted."""
 
 
+class Submitter(Protocol):
+    """The user who handed in a job or a study, as it was kept."""
+
+    @property
+    def uid(self) -> int | None: ...
+
+    @property
+    def gid(self) -> int | None: ...
+
+
 def rights_of(
-    record: Mapping[str, Any], job_id: str, name: str, *, daemon_uid: int, shared: bool
+    submitter: Submitter, job_id: str, name: str, *, daemon_uid: int, shared: bool
 ) -> UserAccount | None:
-    """As whom the job of that record is to run; None: as the daemon's own user, whose job it is."""
-    uid = record.get("uid")
-    if not isinstance(uid, int):
+    """The account that the job is to run as; None: the daemon's own user, whose job it is."""
+    uid = submitter.uid
+    if uid is None:
         raise OwnerUnknown(f"nobody wrote down whose job {job_id} is; submit it again")
     if uid == daemon_uid and not shared:
         return None
@@ -38,7 +48,7 @@ def rights_of(
                 "become somebody else; start it as root"
             )
         return None
-    return _looked_up(uid, name, record.get("gid"))
+    return _looked_up(uid, name, submitter.gid)
 
 
 def _looked_up(uid: int, name: str, gid: int | None) -> UserAccount:
@@ -59,7 +69,7 @@ def _looked_up(uid: int, name: str, gid: int | None) -> UserAccount:
 
 
 def patiently(look_up: Callable[[], UserAccount | None]) -> UserAccount | None:
-    """For who may wait: the directory of users may be restarting."""
+    """Tries for a while: the directory of users may be restarting."""
     until = monotonic() + _PATIENCE_S
     while True:
         try:

@@ -12,7 +12,7 @@ from typing import Final
 from dovetail.core.errors import BadInput
 from dovetail.core.model import EVERYBODY, WHOLE_GPU, Job, Limit, Tenant
 from dovetail.core.view import View
-from dovetail.daemon.errors import NotAllowed
+from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.users import system_accounts as accounts
 from dovetail.daemon.users.callers import Caller
 
@@ -43,7 +43,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What whoever asks may have and do: nothing is suggested that would be refused."""
+    """The limits of the caller: no change is suggested that would be refused."""
 
     priority: float = inf
     gpus: float = inf
@@ -87,7 +87,7 @@ class Limits:
         return Bounds(*map(bound, NAMES))
 
     def allowed(self, caller: Caller, view: View) -> Allowed:
-        """What may be suggested to them."""
+        """The limits for suggestions to the caller."""
         if caller.admin:
             return ALL
         bounds = self.of(caller.name, view)
@@ -157,7 +157,7 @@ class Limits:
         return named
 
     def _tenant_of(self, caller: Caller, tenants: Iterable[Tenant]) -> str:
-        """Who leaves it out does not escape the quota of those they belong to."""
+        """A user who names no tenant does not escape the quota of their own."""
         own = sorted([tenant.name for tenant in tenants if is_member(caller, tenant)])
         if len(own) > 1:
             raise BadInput(

@@ -1,4 +1,4 @@
-"""Is the folder that a job is to run in there? Looked at with the rights of who asks, and no more."""
+"""Does the working folder of a job exist? Checked with the rights of the caller, and no more."""
 
 from __future__ import annotations
 

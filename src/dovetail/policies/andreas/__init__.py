@@ -2,6 +2,6 @@
 energy and lateness together cost least.
 
 `problem` is one decision as a value, `filling` and the methods beside it are pure functions from a
-problem to an assignment, `drafting` leads from a view to a problem and from an assignment to actions,
-and `policies` are the policies.
+problem to an assignment, `drafting` converts a view to a problem and an assignment to actions, and
+`searching` and `baselines` are the policies.
 """

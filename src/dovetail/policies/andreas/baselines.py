@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from dovetail.core.entries import Action
-from dovetail.core.plan import Place, Plan
+from dovetail.core.plan import Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.models.cost import Costs
-from dovetail.policies.andreas.drafting import Books, BooksSpec, ProblemDraft, actions_of
+from dovetail.policies.andreas.drafting import Books, ProblemDraft, actions_of
 from dovetail.policies.andreas.filling import filled
 from dovetail.policies.andreas.problem import Demand, NodePool, Problem
-from dovetail.policies.placement import consolidated
-from dovetail.predict.duration import Predictor, UserEstimate
+from dovetail.policies.andreas.searching import Replanning
 
 
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
+class Baseline(Replanning):
     """What the three share. Of equal nodes the one that was used last is taken first, until a job on
     that kind of node ends: then again the first by its id, as the authors have it."""
-
-    costs: Costs = Costs()
-    predictor: Predictor = UserEstimate()
-    place: Place = consolidated
-
-    @cached_property
-    def books(self) -> BooksSpec:
-        return BooksSpec(self.costs, self.predictor)
 
     def key(self, demand: Demand, track: Track) -> float:
         raise NotImplementedError(f"{type(self).__name__} names no order")
 
     def decide(self, view: View) -> Sequence[Action]:
-        if not view.waiting_count:
-            return []
         books = self.books.of(view)
+        notes = books.paces.notes()
+        if not view.waiting_count:
+            return notes
         draft = ProblemDraft(view, books, movable=False)
         problem = draft.problem
         pools = [
@@ -46,11 +36,11 @@ class Baseline:
         keys = [self.key(d, t) for d, t in zip(problem.demands, draft.tracks, strict=True)]
         order = sorted(range(len(keys)), key=keys.__getitem__)
         again = Problem(view.now, problem.demands, pools)
-        return actions_of(draft, filled(again, order), Plan(view, self.place))
+        return [*notes, *actions_of(draft, filled(again, order), Plan(view, self.place))]
 
 
 def in_order_of_use(view: View, books: Books, number: int, pool: NodePool) -> NodePool:
-    """The nodes in the order in which they are to be tried among equally full ones."""
+    """The nodes of a pool in the order in which they are tried among equally full ones."""
     since = books.left_at.get(number, 0.0)
     last_use = {}
     for use, track in enumerate(view.running.values()):

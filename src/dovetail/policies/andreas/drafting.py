@@ -7,9 +7,10 @@ from math import inf
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import WHOLE_GPU, Job, JobId, Option, Seconds
+from dovetail.core.inventory import Pool
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Option, Seconds, Shape
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool, Room
+from dovetail.core.room import Room
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
@@ -26,7 +27,7 @@ SAME_PART: Final = 1e-9  # of a job: less than that is nothing
 
 @final
 class Books:
-    """What is known of every job that has not ended, and when jobs last ended or gave way."""
+    """Known facts of every job that has not ended, and when jobs last ended or gave way."""
 
     def __init__(self, costs: Costs, predictor: Predictor, haste: float, view: View) -> None:
         self.watches = WAITS | RUNS | ENDS | PARKS
@@ -59,7 +60,7 @@ class Books:
         self.changed_at = self._view.now
 
     def settle(self) -> None:
-        """Nothing is ever tried out."""
+        """Nothing to do: drafts are not noted."""
 
     def _note_leaving(self, track: Track) -> None:
         if track.left is not None:
@@ -67,7 +68,9 @@ class Books:
                 self.left_at[self._view.room.pool_of[piece.node].index] = self._view.now
 
     def menu(self, track: Track) -> Menu | None:
-        """The ways to run the job on a single node; none if it needs anything beyond that."""
+        """The ways to run the job on a single node; None if it needs more than that."""
+        if not track.shape.fits_one:
+            return None
         job, room = track.job, self._view.room
         changes = room.changes, self.paces.changes
         if changes != self._changes:
@@ -82,7 +85,7 @@ class Books:
         return known[1]
 
     def _open_to(self, track: Track) -> Sequence[Option]:
-        """Its options; of a job that keeps the one it began with, that one."""
+        """Its options; for a job that settled on one, only that one."""
         job, placement = track.job, track.placement or track.left
         if not job.settles or placement is None:
             return job.options
@@ -90,7 +93,7 @@ class Books:
         return [o for o in job.options if o.gpus == placement.gpus and o.kind in kinds]
 
     def _predicted(self, job: Job, seconds: Seconds) -> Sequence[Option]:
-        """Slower or faster by kind as jobs like it were seen to be."""
+        """Scaled by the speeds at which similar jobs were seen to run on each kind."""
         kinds = dict.fromkeys(pool.kind for pool in self._view.room.pools)
         return [
             Option(kind, job.gpus, seconds / self.paces.of(job.model, kind))
@@ -102,8 +105,6 @@ class Books:
         self, room: Room, track: Track, options: Sequence[Option], reference_s: Seconds
     ) -> Menu | None:
         shape = track.shape
-        if not shape.plain:
-            return None
         tenant = room.tenants.get(shape.tenant)
         most = inf if tenant is None else tenant.gpu_quota
         ways = [
@@ -117,7 +118,7 @@ class Books:
         return Menu(ways, reference_s) if ways else None
 
     def _limits(self, job: Job, kind: str) -> Sequence[Limited]:
-        """A deadline says until when time costs nothing; without one it is worth energy."""
+        """A deadline says until when time costs nothing; without one, time is worth energy."""
         if not self.costs.power:
             return UNLIMITED
         if job.deadline is None:
@@ -140,7 +141,7 @@ def _kind_and_number(option: Option) -> tuple[str, int]:
 
 @final
 class BooksSpec:
-    """Which books a policy wants; it keeps this as a field."""
+    """The key under which a view keeps a policy's books; the policy has it as a field."""
 
     def __init__(self, costs: Costs, predictor: Predictor, haste: float = HASTE) -> None:
         self._costs: Final = costs
@@ -153,6 +154,7 @@ class BooksSpec:
     def of(self, view: View) -> Books:
         books = view.index(self)
         assert isinstance(books, Books)
+        books.paces.learns = True
         return books
 
 
@@ -166,16 +168,16 @@ class ProblemDraft:
         books: Books,
         movable: bool,
         may_go: Callable[[Track], bool] = lambda track: True,
-        decided: Container[JobId] = (),
     ) -> None:
-        """`decided`: jobs that are to start or stop by a plan that was begun before."""
+        self._view: Final = view
+        self._costs: Final = books.costs
         self.tracks: Final[list[Track]] = []
         self.others: Final[list[Track]] = []  # waiting, and no matter of a single node
         self.about_to_end = False  # is a job as good as done?
         demands: list[Demand] = []
         for track in view.tracks.values():
             running = track.placement is not None
-            if track.job.id in decided or (track.barred and not running):
+            if track.barred and not running:
                 continue
             menu = books.menu(track)
             if running and (
@@ -190,7 +192,15 @@ class ProblemDraft:
                 )
                 self.tracks.append(track)
                 demands.append(_demand(track, menu, view.now, books.costs))
-        self.problem: Final = Problem(view.now, demands, pools_of(view, demands, books.costs))
+        self.problem = Problem(view.now, demands, pools_of(view, demands, books.costs))
+
+    def leave_out(self, decided: Container[JobId]) -> None:
+        """These are to start or stop by a plan that was begun meanwhile."""
+        demands = [demand for demand in self.problem.demands if demand.job_id not in decided]
+        self.tracks[:] = [track for track in self.tracks if track.job.id not in decided]
+        self.others[:] = [track for track in self.others if track.job.id not in decided]
+        pools = pools_of(self._view, demands, self._costs)
+        self.problem = Problem(self._view.now, demands, pools)
 
 
 def _may_move(track: Track, room: Room) -> bool:
@@ -226,7 +236,7 @@ def _demand(track: Track, menu: Menu, now: Seconds, costs: Costs) -> Demand:
 
 
 def pools_of(view: View, demands: Iterable[Demand], costs: Costs) -> list[NodePool]:
-    """The open nodes by pool, with the GPUs of those that may move to be given out again."""
+    """The open nodes by pool; the GPUs of movable jobs count as free."""
     room, factor = view.room, costs.price_factor(view.now)
     given_up: dict[int, int] = {}
     for demand in demands:
@@ -253,13 +263,14 @@ def _pool(
 
 
 def replanned(view: View, spec: BooksSpec, method: Method, place: Place) -> Sequence[Action]:
-    """Plan everything anew when a job has come or ended; at other times only fill what is free."""
+    """Plan everything anew when a job has come or ended; at other times only fill free GPUs."""
     books = spec.of(view)
     anew = not view.running or books.changed_at == view.now
     draft = ProblemDraft(view, books, movable=anew)
+    notes = books.paces.notes()
     if draft.about_to_end:
-        return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
-    return actions_of(draft, method(draft.problem), Plan(view, place))
+        return [*notes, Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
+    return [*notes, *actions_of(draft, method(draft.problem), Plan(view, place))]
 
 
 def actions_of(
@@ -268,8 +279,8 @@ def actions_of(
     plan: Plan,
     patient: Container[int] = (),
 ) -> Sequence[Action]:
-    """The difference between what runs now and what is to run; as few jobs as possible move. The
-    patient do not start though there might be room for them."""
+    """The difference between the present and the planned assignment; as few jobs as possible move.
+    Patient jobs do not start though there might be room for them."""
     demands, tracks = draft.problem.demands, draft.tracks
     spots = with_fewest_moves(draft.problem, assignment)
     starting = []
@@ -287,16 +298,21 @@ def actions_of(
         placement = plan.room.first_gpus(spot.node, spot.way.gpus).limited_to(spot.way.limit)
         if not plan.room.tenants or plan.room.allows(placement, track.shape):
             plan.start_at(track, placement)
-    for track in draft.others:
-        plan.start(track)
-    for i, track in enumerate(tracks):
-        if not track.job.options and i not in spots and i not in patient:
-            plan.start(track)  # over several nodes, which was never timed for jobs with options
+    # Those that are planned on one node may go to several, which was never timed for jobs with options.
+    over_nodes = [
+        track
+        for i, track in enumerate(tracks)
+        if not track.job.options and i not in spots and i not in patient
+    ]
+    without: set[Shape] = set()  # no place for one, none for the next
+    for track in (*draft.others, *over_nodes):
+        if track.shape not in without and not plan.start(track):
+            without.add(track.shape)
     return plan.actions
 
 
 def with_fewest_moves(problem: Problem, assignment: Assignment) -> Assignment:
-    """The same, with nodes that can stand in for each other exchanged so that jobs stay put."""
+    """The same assignment, with equivalent nodes exchanged so that jobs stay where they are."""
     demands = problem.demands
     if all([demand.node < 0 for demand in demands]):
         return assignment
@@ -322,7 +338,7 @@ def with_fewest_moves(problem: Problem, assignment: Assignment) -> Assignment:
 
 
 def _rename_the_rest(renamed: dict[int, int], taken: set[int]) -> None:
-    """Whoever loses its node to another takes the one that the other, or the next, has left."""
+    """A node that was given to another takes the place of the node which that one leaves free."""
     who_took = {now: planned for planned, now in renamed.items()}
     for node in sorted(taken - renamed.keys()):
         free = node

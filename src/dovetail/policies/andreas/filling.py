@@ -10,7 +10,7 @@ from dovetail.policies.andreas.problem import Assignment, NodePool, Problem, Spo
 
 @final
 class FreeNodes:
-    """By pool, the nodes with exactly k free GPUs as a stack: whoever was just used is on top."""
+    """By pool, the nodes with exactly k free GPUs as a stack: the node used last is on top."""
 
     __slots__ = ("free", "stacks")
 
@@ -48,7 +48,7 @@ def _stacks(pool: NodePool) -> list[list[int]]:
 def filled(
     problem: Problem, order: Iterable[int], ranked: Sequence[Sequence[Way]] | None = None
 ) -> Assignment:
-    """The assignment that this order of jobs leads to."""
+    """The assignment that results from this order of jobs."""
     demands, now = problem.demands, problem.now
     nodes = FreeNodes.of(problem.pools)
     spots: dict[int, Spot] = {}

@@ -13,14 +13,14 @@ LOOKED_AT: Final = 10  # jobs on each side of an exchange
 
 
 def local_search(problem: Problem, elite: Sequence[Solution]) -> Solution:
-    """Improve every one of them by an exchange of each sort; the best of all."""
+    """Improve every solution by one exchange of each sort; return the best of all."""
     proxy = Proxy(problem)
     return min([_improved(problem, proxy, one) for one in elite], key=lambda one: one.cost)
 
 
 def _improved(problem: Problem, proxy: Proxy, solution: Solution) -> Solution:
-    """The first exchange of each sort that helps. The proxy looks no further than the first finish, so
-    it is not enough that it falls: the two must not be later in the end."""
+    """Make the first exchange of each sort that helps. The proxy looks only as far as the first
+    finish, so a lower proxy is not enough: the two jobs must not end later, weighted by cost."""
     for partners in (_dear, _relaxed, _postponed):
         solution = _exchanged_once(problem, proxy, solution, partners)
     return solution
@@ -48,14 +48,14 @@ def _exchanged_once(
 
 
 def _later(problem: Problem, before: Assignment, after: Assignment, two: tuple[int, int]) -> bool:
-    """Does the lateness of the two cost more than before? Whoever waits is as late as at the slowest."""
+    """Does the lateness of the two jobs cost more than before? A waiting job counts at its slowest."""
     return sum([_late_cost(problem, after, i) for i in two]) > sum(
         [_late_cost(problem, before, i) for i in two]
     )
 
 
 def _tardy(problem: Problem, plan: Assignment) -> list[int]:
-    """The running jobs that will be late, the dearest first."""
+    """The running jobs that will be late, the most expensive first."""
     late = {i: _late_cost(problem, plan, i) for i in plan}
     return sorted([i for i in plan if late[i] > 0], key=lambda i: -late[i])
 
@@ -81,7 +81,7 @@ def _late_cost(problem: Problem, plan: Assignment, i: int) -> float:
 
 
 def exchanged(problem: Problem, assignment: Assignment, one: int, other: int) -> Assignment | None:
-    """Each on the other's node in its best way that fits there; nothing if there is none."""
+    """Each job on the other's node in its best way that fits there; None if there is none."""
     here, there = assignment[one], assignment.get(other)
     if there is not None and there.node == here.node:
         return None
@@ -118,7 +118,7 @@ def _best_way(problem: Problem, i: int, pool: int, free: int) -> Way | None:
 
 
 def path_relinking(problem: Problem, elite: Sequence[Solution]) -> Solution:
-    """Walk from the best towards each of the others; the best of all that was met."""
+    """Walk from the best solution towards each of the others; return the best one met."""
     best, proxy = elite[0], Proxy(problem)
     for guide in elite[1:]:
         best = min(best, _walked(problem, proxy, elite[0], guide), key=lambda one: one.cost)
@@ -152,7 +152,7 @@ def _way(assignment: Assignment, i: int) -> Way | None:
 def _moved(
     problem: Problem, assignment: Assignment, i: int, towards: Spot | None
 ) -> Assignment | None:
-    """The job run as the other solution has it, on the tightest node; nothing if there is no room."""
+    """The job in the way that the other solution has, on the tightest node; None without room."""
     rest = {j: spot for j, spot in assignment.items() if j != i}
     if towards is None:
         return rest or None

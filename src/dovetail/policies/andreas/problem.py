@@ -1,4 +1,4 @@
-"""One decision as a value: jobs with their ways to run, nodes with free GPUs, and what all costs.
+"""One decision as a value: jobs with their ways to run, nodes with free GPUs, and all costs.
 
 A method is a pure function from a `Problem` to an `Assignment`; nothing here knows of a view.
 """
@@ -18,7 +18,8 @@ POSTPONED: Final = 100.0  # how much dearer than other lateness that of a postpo
 
 
 class Way(NamedTuple):
-    """One way to run a job: GPUs of a node of that pool, and the seconds all of the job takes there."""
+    """One way to run a job: a number of GPUs on a node of a pool, and the seconds of the whole job
+    there."""
 
     pool: int
     gpus: int
@@ -45,7 +46,7 @@ class Menu:
 
 @final
 class Demand:
-    """A job as this decision sees it: what is left of it, until when, and what being late costs."""
+    """A job in this decision: its remaining part, its deadline, and the cost of being late."""
 
     __slots__ = (
         *("deadline", "gpus", "job_id", "late_per_s", "left", "limit", "menu", "node", "pressure"),
@@ -86,7 +87,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """Nodes that can stand in for each other but for their size, in the order of their ids."""
+    """Nodes that can replace each other except for their size, in the order of their ids."""
 
     kind: str
     nodes: Sequence[int]
@@ -97,7 +98,7 @@ class NodePool:
 
 
 class Spot(NamedTuple):
-    """Where a job is to run, and how."""
+    """The node where a job is to run, and the way."""
 
     way: Way
     node: int
@@ -108,7 +109,7 @@ Assignment: TypeAlias = Mapping[int, Spot]  # by the index of the demand; whoeve
 
 @final
 class Problem:
-    """Everything that a method may know."""
+    """All input of a method."""
 
     def __init__(self, now: Seconds, demands: Sequence[Demand], pools: Sequence[NodePool]) -> None:
         self.now: Final = now
@@ -118,12 +119,12 @@ class Problem:
             demand.pressure = self._pressure(demand)
 
     def _pressure(self, demand: Demand) -> float:
-        """How late the job will be at best; lateness is weighed, earliness is not."""
+        """How late the job will be at best; lateness is weighted, earliness is not."""
         late = self.now + demand.menu.fastest_s * demand.left - demand.deadline
         return late * demand.late_per_s if late > 0 else late
 
     def by_pressure(self) -> list[int]:
-        """The most pressing first; of equals the one that came first."""
+        """The most pressing job first; of equals the earliest."""
         demands = self.demands
         return sorted(range(len(demands)), key=lambda i: -demands[i].pressure)
 
@@ -143,10 +144,10 @@ def busy_by_node(assignment: Assignment) -> dict[int, int]:
 
 @final
 class Proxy:
-    """What the time until the first finish costs, and what lateness it leads to: the less the better.
+    """The cost until the first finish, and of the lateness that follows: the less the better.
 
-    Scheduled jobs count as late as they are at the first finish, postponed ones a hundredfold as late
-    as they would be at the slowest. Made once for a problem: it is asked a thousand times.
+    Scheduled jobs count as late as they are at the first finish, postponed ones a hundredfold as
+    late as they would be at their slowest. Made once for a problem: it is called a thousand times.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -1,8 +1,7 @@
-"""Greedy, again and again with a little chance: in the order of jobs, in their ways, in their nodes.
+"""Greedy, repeated with some randomness: in the order of jobs, in their ways, in their nodes.
 
-As published, chance in the ways is almost never felt: one is drawn among the best
-`round(0.05 * number of ways)`, which is none or one below thirty ways. `repaired` draws among two at
-least.
+As published, the randomness in the ways has almost no effect: one is drawn among the best `round(0.05 *
+number of ways)`, which is none or one below thirty ways. `repaired` draws among at least two.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found: the best solutions, the very best first; how many passes it made, and how
-    many it would have made with more time."""
+    """The best solutions found, the very best first; the number of passes made, and the number it
+    would have made with more time."""
 
     elite: Sequence[Solution]
     passes: int
@@ -61,7 +60,7 @@ def random_greedy(
     limit_s: Seconds = inf,
     elite: int = 1,
 ) -> SearchResult:
-    """The best of greedy and of as many passes with chance as there is time for."""
+    """The best of greedy and of as many random passes as there is time for."""
     tries = Tries(problem, chance, repaired)
     order = problem.by_pressure()
     first = filled(problem, order, tries.ranked)
@@ -86,7 +85,7 @@ def _with(found: list[Solution], solution: Solution, elite: int) -> list[Solutio
 
 @final
 class Tries:
-    """Assignments by chance for one problem; what does not change from one to the next is kept."""
+    """Random assignments for one problem; figures that do not change between them are kept."""
 
     def __init__(self, problem: Problem, chance: Random, repaired: bool) -> None:
         now, demands = problem.now, problem.demands
@@ -102,7 +101,7 @@ class Tries:
         ]
 
     def solutions(self, order: Sequence[int], number: int) -> Iterator[Solution]:
-        """So many; an order that has been tried is not tried again where only the order is drawn."""
+        """So many solutions; if only the order is random, an order is evaluated once."""
         draws_more = self._repaired or max([*map(len, self.ranked), 0]) * AMONG_WAYS >= 1.5
         seen: dict[tuple[int, ...], Solution] = {}
         for _ in range(number):
@@ -115,7 +114,7 @@ class Tries:
             yield found
 
     def _swapped(self, order: Sequence[int]) -> list[int]:
-        """Neighbours change places by chance, nobody more than once."""
+        """Neighbours swap at random, no job more than once."""
         tried, demands, draw = list(order), self._problem.demands, self._chance.random
         i = 0
         while i < len(tried) - 1:
@@ -141,7 +140,7 @@ class Tries:
         return spots
 
     def _drawn(self, i: int) -> Sequence[Way]:
-        """The job's ways, those in time before the others, each part in an order with some chance."""
+        """The job's ways, those in time before the others, each part in a partly random order."""
         ways, in_time = self.ranked[i], self._in_time[i]
         if not self._repaired and len(ways) * AMONG_WAYS < 1.5:
             return ways
@@ -161,5 +160,5 @@ class Tries:
 
 
 def _rounded(value: float) -> int:
-    """Halves go up, as the authors' language has it."""
+    """Halves round up, as in the authors' language."""
     return floor(value + 0.5)

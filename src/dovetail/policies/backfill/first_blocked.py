@@ -26,6 +26,7 @@ class Shadow:
     extra: tuple[int, ...]  # by pool
     tenant: str = ""  # the head's
     quota_left: float = inf
+    kept: Placement | None = None  # where it would start, if it must be on nodes of its own
 
 
 @final
@@ -37,14 +38,23 @@ class Spare:
         self._extra: Final = list(shadow.extra)
         self._tenant: Final = shadow.tenant
         self._quota_left = shadow.quota_left
+        kept = () if shadow.kept is None else shadow.kept.slices
+        self._kept: Final = {piece.node: piece.mask for piece in kept}
 
     def most(self) -> int:
         return max(self._extra, default=0)
 
-    def has(self, pool: int, shape: Shape) -> bool:
+    def has(self, pool: int, shape: Shape, placement: Placement) -> bool:
         if shape.tenant == self._tenant and _counted(shape) > self._quota_left:
             return False
-        return shape.gpus <= self._extra[pool]
+        return shape.gpus <= self._extra[pool] and self._leaves_kept(shape, placement)
+
+    def _leaves_kept(self, shape: Shape, placement: Placement) -> bool:
+        """Does it leave the head's own nodes alone? Their CPUs and memory too, if it needs any."""
+        for n, mask in placement.slices if self._kept else ():
+            if n in self._kept and (self._kept[n] & mask or not shape.bare):
+                return False
+        return True
 
     def take(self, pool: int, shape: Shape) -> None:
         self._extra[pool] -= shape.gpus
@@ -104,15 +114,11 @@ class Shadows:
         room = self._view.room
         mark = room.mark()
         shadow = Shadow(inf, (0,) * len(room.pools))  # nothing that runs is in its way
-        for at, group in groupby(self._all_ends(started), key=_end):
-            for _, sequence, track in group:
-                placement = track.placement or started[sequence]
-                room.draft_give(placement, track.shape)
-            found = self._place(room, shape)
-            if found is not None:
-                room.draft_take(found, shape)
-                shadow = _left_over(room, shape, at)
-                break
+        found = first_place(room, self._place, shape, self._all_ends(started), started)
+        if found is not None:
+            at, placement = found
+            room.draft_take(placement, shape)
+            shadow = _left_over(room, shape, at, placement if shape.nodes else None)
         room.rollback_to(mark)
         return shadow
 
@@ -124,12 +130,29 @@ class Shadows:
         return merge(self._outlook.ends, sorted(rows))
 
 
-def _left_over(room: Room, shape: Shape, at: Seconds) -> Shadow:
+def first_place(
+    room: Room,
+    place: Place,
+    shape: Shape,
+    ends: Iterable[EndRow],
+    started: Mapping[int, Placement],
+) -> tuple[Seconds, Placement] | None:
+    """When and where there will be room for the shape. What ends until then is given back in draft."""
+    for at, group in groupby(ends, key=_end):
+        for _, sequence, track in group:
+            room.draft_give(track.placement or started[sequence], track.shape)
+        found = place(room, shape)
+        if found is not None:
+            return at, found
+    return None
+
+
+def _left_over(room: Room, shape: Shape, at: Seconds, kept: Placement | None) -> Shadow:
     extra = tuple([pool.free for pool in room.pools])
     tenant = room.tenants.get(shape.tenant)
     if tenant is None:
-        return Shadow(at, extra)
-    return Shadow(at, extra, tenant.name, tenant.gpu_quota - room.held[tenant.name])
+        return Shadow(at, extra, kept=kept)
+    return Shadow(at, extra, tenant.name, tenant.gpu_quota - room.held[tenant.name], kept)
 
 
 def _end(row: EndRow) -> Seconds:

@@ -21,8 +21,8 @@ class _Block:
         self.times: Final = times
         self.free: Final = free  # before that was taken
         self.taken = 0
-        self.low = 0
-        self.high = 0
+        self.low = 0  # the least of them
+        self.high = 0  # none has more
         self.sum_up()
 
     def sum_up(self) -> None:
@@ -36,8 +36,9 @@ class _Block:
             self.low -= amount
             self.high -= amount
         elif last > first:
-            self.free[first:last] = [left - amount for left in self.free[first:last]]
-            self.sum_up()
+            part = [left - amount for left in self.free[first:last]]
+            self.free[first:last] = part
+            self.low = min(self.low, min(part) - self.taken)
 
 
 @final
@@ -53,14 +54,11 @@ class FreeOverTime:
         self._known: Final[dict[int, list[Seconds]]] = {}
         self._blocks: list[_Block] = []
         self._firsts: list[Seconds] = []  # the first time of each
-        times, amounts = [now], [free]
-        for at, amount in releases:
-            if at == times[-1]:
-                amounts[-1] += amount
-            else:
-                times.append(at)
-                amounts.append(amounts[-1] + amount)
-        self._cut(times, amounts)
+        steps = {now: free}
+        for at, amount in sorted(releases):
+            free += amount
+            steps[at] = free  # the last of several at one time
+        self._cut(list(steps), list(steps.values()))
 
     def _cut(self, times: list[Seconds], free: list[int]) -> None:
         cuts = range(0, len(times), _STEPS)
@@ -128,6 +126,8 @@ class FreeOverTime:
                 for step in range(i, len(free)):
                     if free[step] >= edge:
                         return number, step
+                if not i:
+                    block.high = amount - 1
             i = 0
         return None
 
@@ -150,34 +150,17 @@ class FreeOverTime:
             return
         self._make_step(start)
         self._make_step(end)
-        first, last = self._step_at(start), self._step_at(end)
-        for number in range(first[0], last[0] + 1):
-            block = self._blocks[number]
-            till = last[1] if number == last[0] else len(block.times)
-            block.take(first[1] if number == first[0] else 0, till, amount)
-
-    def take_from_now(self, uses: Iterable[tuple[Seconds, int]]) -> None:
-        """Take each of these amounts from now until that time: as `take` does, all in one go."""
-        ends = sorted([(end, amount) for end, amount in uses if end > self._firsts[0] and amount])
-        if not ends:
+        (b, i), (last, till) = self._step_at(start), self._step_at(end)
+        blocks = self._blocks
+        if b == last:
+            blocks[b].take(i, till, amount)
             return
-        changes = [*ends]
-        before = 0
-        for block in self._blocks:
-            for at, free in zip(block.times, block.free, strict=True):
-                changes.append((at, free - block.taken - before))
-                before = free - block.taken
-        changes.sort()
-        times, free_then = list[Seconds](), list[int]()
-        left = -sum([amount for _, amount in ends])
-        for at, amount in changes:
-            left += amount
-            if times and times[-1] == at:
-                free_then[-1] = left
-            else:
-                times.append(at)
-                free_then.append(left)
-        self._cut(times, free_then)
+        blocks[b].take(i, len(blocks[b].times), amount)
+        for block in blocks[b + 1 : last]:  # as a block does, written out: there are many
+            block.taken += amount
+            block.low -= amount
+            block.high -= amount
+        blocks[last].take(0, till, amount)
 
     def _step_at(self, at: Seconds) -> tuple[int, int]:
         b = bisect_right(self._firsts, at) - 1

@@ -86,7 +86,7 @@ class Easy(InOrderOfSubmission):
             if placement is None:
                 continue
             fitting.append(lane)
-            beyond = spare.has(pool_of(view.room, placement).index, lane.shape)
+            beyond = spare.has(pool_of(view.room, placement).index, lane.shape, placement)
             sequence = lane.first(after, now, inf if beyond else spare.at)
             if sequence >= 0 and (first is None or sequence < first[0]):
                 first = (sequence, placement)
@@ -110,7 +110,7 @@ class Conservative(InOrderOfSubmission):
 
     @cached_property
     def _spec(self) -> ReservationsBy:
-        return ReservationsBy(self.predictor)
+        return ReservationsBy(self.predictor, self.place)
 
     def _reservations(self, view: View) -> Reservations:
         reservations = view.index(self._spec)
@@ -134,6 +134,8 @@ class Conservative(InOrderOfSubmission):
                 continue
             placement = self._placement_for(view, track, reservations.shape_in(track, pool), pool)
             if placement is None:
+                if track.shape.nodes and not without:
+                    reservations.keep_nodes_for(track, plan)
                 without.add((track.shape.lane, pool))
                 reservations.is_stuck()
             else:

@@ -11,16 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeAlias, final
 
-from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape
-from dovetail.core.room import Pool, Room
+from dovetail.core.inventory import Pool
+from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape, joined
+from dovetail.core.plan import Place, Plan
+from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.policies.backfill.backlog import Lane
+from dovetail.policies.backfill.first_blocked import first_place
 from dovetail.policies.backfill.free_over_time import FreeOverTime, earliest_in_all
 from dovetail.policies.narrowing import Narrowed
 from dovetail.policies.outlook import Outlook, pool_of
 from dovetail.predict.duration import Predictor
+
+_Uses: TypeAlias = list[tuple[Seconds, int]]  # until when, how much
 
 
 class Reservation(NamedTuple):
@@ -33,9 +39,10 @@ class Reservation(NamedTuple):
 class Reservations:
     """The index behind conservative backfilling. Amounts are in thousandths of a GPU."""
 
-    def __init__(self, view: View, predictor: Predictor) -> None:
+    def __init__(self, view: View, predictor: Predictor, place: Place) -> None:
         self.watches = WAITS | RUNS | ENDS | PARKS
         self._view: Final = view
+        self._place: Final = place
         self._outlook: Final = Outlook(view, predictor)
         self._backlog: Final = self._outlook.backlog
         self._stale = True  # must all be made anew?
@@ -89,13 +96,16 @@ class Reservations:
         """The jobs to start now, in order of submission, and the pools that are reserved for them."""
         if self._outlook.extend() or self._changes != self._view.room.changes:
             self._stale = True
-        if self._stale and not self._some_fit_now():
+        if self._reserved_up_to < 0:
+            self._stale = True
+        lanes, without = self._lanes_by_place()
+        if self._stale and not lanes:
             return []  # they are made anew when it matters
         self._refresh()
-        if self._reserved_up_to < 0:
-            self._reserve_at_once()
-        while (sequence := self._first_that_could_start()) >= 0:
+        while (sequence := self._first_that_could_start(lanes)) >= 0:
             self._reserve_up_to(sequence)
+        if self._first_that_could_start(without) >= 0:
+            self._stale = True  # its CPUs are in the way: nobody knows for how long
         starts, made, now = self._starts, self._made, self._view.now
         while starts and starts[0][0] <= now:
             self._due.append(heappop(starts)[1])
@@ -111,6 +121,20 @@ class Reservations:
     def is_stuck(self) -> None:
         """There was no place for one that is due: think again when something has happened."""
         self._stale = True
+
+    def keep_nodes_for(self, track: Track, plan: Plan) -> None:
+        """Let nobody else start on the nodes that it will have first: GPUs enough, but scattered, may
+        never be all on one node otherwise."""
+        room, shape = self._view.room, track.shape
+        mark = room.mark()
+        found = first_place(room, self._place, shape, self._outlook.ends, {})
+        room.rollback_to(mark)
+        if found is None:
+            return
+        free = [(n, mask & room.free[n]) for n, mask in found[1].slices]
+        parts = [room.single(n, mask) for n, mask in free if mask]
+        if parts:
+            plan.reserve(joined(parts), track)
 
     def next_end(self, started: Sequence[Track]) -> Seconds:
         """When the next job should end, once these are started."""
@@ -142,15 +166,13 @@ class Reservations:
         for profile in self._quotas.values():
             profile.advance(now)
 
-    def _some_fit_now(self) -> bool:
-        """Is as much free, whatever is to be reserved, as any job needs?"""
-        room = self._view.room
-        free = [free_in(room, pool) for pool in room.pools]
+    def _lanes_by_place(self) -> tuple[list[Lane], list[Lane]]:
+        """Those with a place for one of their jobs now, whatever is to be reserved; and the others."""
+        room, place = self._view.room, self._place
+        able, without = list[Lane](), list[Lane]()
         for lane in self._backlog.lanes.values():
-            amount = lane.shape.gpus * lane.shape.share
-            if any([free[pool.index] >= amount for pool in room.eligible(lane.shape)]):
-                return True
-        return False
+            (without if place(room, lane.shape) is None else able).append(lane)
+        return able, without
 
     def _make_anew(self, room: Room, now: Seconds) -> None:
         self._stale = False
@@ -159,27 +181,33 @@ class Reservations:
         self._made.clear()
         self._starts.clear()
         self._due.clear()
-        self._pools = [
-            FreeOverTime(now, free_in(room, pool), self._releases(pool)) for pool in room.pools
-        ]
-        self._quotas = {
-            tenant.name: FreeOverTime(
-                now,
-                round((tenant.gpu_quota - room.held[tenant.name]) * WHOLE_GPU),
-                self._quota_releases(tenant.name),
-            )
+        free = [free_in(room, pool) for pool in room.pools]
+        quotas = {
+            tenant.name: round((tenant.gpu_quota - room.held[tenant.name]) * WHOLE_GPU)
             for tenant in room.tenants.values()
             if tenant.gpu_quota < inf
+        }
+        uses, quota_uses = self._reserve_at_once(free, quotas)
+        self._pools = [
+            FreeOverTime(now, free[pool.index], [*self._releases(pool), *uses[pool.index]])
+            for pool in room.pools
+        ]
+        self._quotas = {
+            name: FreeOverTime(now, left, [*self._quota_releases(name), *quota_uses[name]])
+            for name, left in quotas.items()
         }
 
     def _releases(self, pool: Pool) -> Iterator[tuple[Seconds, int]]:
         """What the running jobs will give back to the pool; not what lies on closed nodes."""
         room = self._view.room
+        sole, all_open = room.sole is pool, all(room.open)
         for end, _, track in self._outlook.ends:
             placement = track.placement
             assert placement is not None
-            if pool_of(room, placement) is pool:
-                gpus = sum([mask.bit_count() for n, mask in placement.slices if room.open[n]])
+            if sole or pool_of(room, placement) is pool:
+                gpus = placement.gpus
+                if not all_open:
+                    gpus = sum([mask.bit_count() for n, mask in placement.slices if room.open[n]])
                 yield end, gpus * placement.share
 
     def _quota_releases(self, tenant: str) -> Iterator[tuple[Seconds, int]]:
@@ -189,45 +217,51 @@ class Reservations:
 
     # --------------------------------------------------------------------------------- reserving
 
-    def _reserve_at_once(self) -> None:
+    def _reserve_at_once(
+        self, free: list[int], quotas: dict[str, int]
+    ) -> tuple[list[_Uses], dict[str, _Uses]]:
         """Those in front that can start now. Nothing else is reserved yet, so more and more is free
-        later: who fits now fits for as long as it takes, and nobody need look at the profile."""
+        later: who fits now fits for as long as it takes, and nobody need look at the profile. What
+        they take of what is free now is subtracted; by pool and by tenant, until when they take it."""
         now, left_s, eligible = self._view.now, self._backlog.left_s, self._view.room.eligible
-        free = [pool.free_now for pool in self._pools]
-        quotas = {name: quota.free_now for name, quota in self._quotas.items()}
-        uses: list[list[tuple[Seconds, int]]] = [[] for _ in free]
-        quota_uses: dict[str, list[tuple[Seconds, int]]] = {name: [] for name in quotas}
+        uses: list[_Uses] = [[] for _ in free]
+        quota_uses: dict[str, _Uses] = {name: [] for name in quotas}
+        made, due = self._made, self._due
         for track in self._backlog.after(-1):
-            shape = track.shape
-            amount, tenant = shape.gpus * shape.share, shape.tenant
-            if tenant in quotas and quotas[tenant] < amount:
+            shape, sequence = track.shape, track.sequence
+            amount = shape.gpus * shape.share
+            if quotas and quotas.get(shape.tenant, amount) < amount:
                 break
-            pool = next((pool.index for pool in eligible(shape) if free[pool.index] >= amount), -1)
-            if pool < 0:
+            number = -1
+            for pool in eligible(shape):
+                if free[pool.index] >= amount:
+                    number = pool.index
+                    break
+            if number < 0:
                 break
-            made = Reservation(now, now + left_s[track.sequence], pool)
-            self._note(track.sequence, made)
-            if made.end > now:
-                free[pool] -= amount
-                uses[pool].append((made.end, amount))
-                if tenant in quotas:
-                    quotas[tenant] -= amount
-                    quota_uses[tenant].append((made.end, amount))
-        for profile, used in zip(self._pools, uses, strict=True):
-            profile.take_from_now(used)
-        for name, used in quota_uses.items():
-            self._quotas[name].take_from_now(used)
+            end = now + left_s[sequence]
+            made[sequence] = Reservation(now, end, number)
+            due.append(sequence)
+            self._reserved_up_to = sequence
+            if end > now:
+                free[number] -= amount
+                uses[number].append((end, amount))
+                if shape.tenant in quotas:
+                    quotas[shape.tenant] -= amount
+                    quota_uses[shape.tenant].append((end, amount))
+        return uses, quota_uses
 
     def _note(self, sequence: int, made: Reservation) -> None:
         self._reserved_up_to = sequence
         self._made[sequence] = made
         heappush(self._starts, (made.start, sequence))
 
-    def _first_that_could_start(self) -> int:
-        """The first job without a reservation that, by the profile, could start now; -1: none."""
+    def _first_that_could_start(self, lanes: list[Lane]) -> int:
+        """The first of their jobs without a reservation that, by the profile, could start now; -1:
+        none."""
         first, now = -1, self._view.now
         known: dict[tuple[int, int], Seconds] = {}
-        for lane in self._backlog.lanes.values():
+        for lane in lanes:
             until = self._lasts(lane.shape, known)
             if until > now and now + lane.shortest <= until:
                 sequence = lane.first(self._reserved_up_to, now, until)
@@ -292,8 +326,9 @@ def free_in(room: Room, pool: Pool) -> int:
 class ReservationsBy:
     """The spec of the index."""
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Predictor, place: Place) -> None:
         self._predictor: Final = predictor
+        self._place: Final = place
 
     def build(self, view: View) -> Reservations:
-        return Reservations(view, self._predictor)
+        return Reservations(view, self._predictor, self._place)

@@ -1,4 +1,4 @@
-"""From a view to a scene that can be rehearsed, and from seats back to actions."""
+"""Converts a view to the scene of a rehearsal, and seats back to actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from dovetail.core.view import View
 from dovetail.policies.andreas.drafting import SAME_PART, Books
 from dovetail.policies.frugal.draft import BLINK_S
 from dovetail.policies.frugal.ladder import AGES_S, BRIEF_S, Rates, ladder
-from dovetail.policies.frugal.rehearsal import Course, Part, RehearsalScene, RehearsalSeat, Stand
+from dovetail.policies.frugal.rehearsal import (
+    Course,
+    RehearsalScene,
+    RehearsalSeat,
+    RehearsedJob,
+    RehearsedNode,
+)
 from dovetail.policies.outlook import begins_at
 from dovetail.predict.duration import Predictor
 
@@ -29,8 +35,8 @@ Due: TypeAlias = Callable[[Track, Seconds, float], tuple[Seconds, float]]
 class Cast:
     """The jobs and nodes of a view as they are rehearsed.
 
-    `due`: by when a job that takes so long and costs so much an hour is to end, and what a second after
-    that costs; `may_go`: may a running job be stopped?
+    `due`: the deadline of a job with this duration and cost per hour, and the cost of a second
+    after it; `may_go`: may a running job be stopped?
     """
 
     def __init__(
@@ -55,8 +61,8 @@ class Cast:
         self._nodes: Final = nodes
         self._numbers: Final = {n: number for number, n in enumerate(nodes)}
         self._tracks: Final[list[Track]] = []
-        self._parts: Final[list[Part]] = []
-        self._others: Final[list[Track]] = []  # waiting, and no matter of GPUs
+        self._parts: Final[list[RehearsedJob]] = []
+        self._others: Final[list[Track]] = []  # waiting jobs that need no GPU
         for track in view.tracks.values():
             self._add(track)
         self.scene: Final = RehearsalScene(
@@ -85,11 +91,11 @@ class Cast:
         courses: tuple[Course, ...],
         whole_s: Seconds,
         seat: RehearsalSeat | None,
-    ) -> Part:
+    ) -> RehearsedJob:
         now, job = self._view.now, track.job
         dearest = max([course.per_hour for course in courses])
         deadline, late_per_s = self._due(track, courses[0].seconds, dearest)
-        return Part(
+        return RehearsedJob(
             courses,
             max(1.0 - track.executed_by(now) / whole_s, SAME_PART),
             deadline,
@@ -107,8 +113,8 @@ class Cast:
         return not track.pinned and track.phase is not STARTING and self._may_go(track)
 
     def _courses(self, track: Track) -> tuple[tuple[Course, ...], Seconds]:
-        """The ways to run it, the cheapest first, those over several nodes last; and how long all of
-        it takes at speed 1."""
+        """The ways to run the job, the cheapest first, those over several nodes last; and the
+        duration of the whole job at speed 1."""
         job, menu = track.job, self._books.menu(track)
         if menu is None:
             whole_s = min(max(self._predictor.duration_s(job, self._view), BRIEF_S), AGES_S)
@@ -120,16 +126,17 @@ class Cast:
             for k, w in ways
         ]
         single.sort(key=lambda course: course.per_hour * course.seconds)
-        apart = [] if job.options or job.gpus == 1 else self._on_any_nodes(track, whole_s, True)
+        alone = job.options or job.gpus == 1 or track.shape.nodes
+        apart = [] if alone else self._on_any_nodes(track, whole_s, True)
         return (*single, *apart), whole_s
 
     def _on_any_nodes(self, track: Track, whole_s: Seconds, apart: bool) -> Iterable[Course]:
-        """In every pool, over several nodes if it fits on none or if that is asked for."""
+        """In every pool; over several nodes if one is too small or if `apart`."""
         model, shape = track.job.model, track.shape
         if not shape.gpus:
             return
         for pool in self._room.eligible(shape):
-            over_nodes = apart or shape.gpus > pool.width
+            over_nodes = apart or shape.nodes > 1 or shape.gpus > pool.width
             pace = self._books.paces.of(model, pool.kind, over_nodes)
             if over_nodes:
                 pace = min(pace, self._books.paces.of(model, pool.kind))
@@ -143,8 +150,8 @@ class Cast:
     def _seat(
         self, placement: Placement, courses: Iterable[Course], otherwise_s: Seconds
     ) -> RehearsalSeat | None:
-        """What a placement is in a rehearsal; `otherwise_s`: what all of the job takes there if it is
-        none of its courses."""
+        """A placement as a seat; `otherwise_s`: the duration of the whole job there if the
+        placement is none of its courses."""
         pieces = [(n, mask.bit_count() * placement.share) for n, mask in placement.slices]
         if not pieces or any([n not in self._numbers for n, _ in pieces]):
             return None
@@ -155,8 +162,8 @@ class Cast:
             course = self._course(pool, like[1], otherwise_s, apart)
         return RehearsalSeat(course, tuple([(self._numbers[n], need) for n, need in pieces]))
 
-    def _stands(self) -> list[Stand]:
-        """Nodes with what is free and what those have who are rehearsed."""
+    def _stands(self) -> list[RehearsedNode]:
+        """The nodes with their free GPUs and the GPUs of the rehearsed jobs."""
         room = self._room
         ours = [room.count[n] * WHOLE_GPU for n in self._nodes]
         for (n, _), left in room.shares.items():
@@ -166,7 +173,7 @@ class Cast:
             for number, need in part.seat.nodes if part.seat else ():
                 ours[number] += need
         return [
-            Stand(room.pool_of[n].index, room.nodes[n].gpus * WHOLE_GPU, free)
+            RehearsedNode(room.pool_of[n].index, room.nodes[n].gpus * WHOLE_GPU, free)
             for n, free in zip(self._nodes, ours, strict=True)
         ]
 
@@ -184,7 +191,7 @@ class Cast:
     # ------------------------------------------------------------------------------------ actions
 
     def seats_after(self, actions: Iterable[Action]) -> list[RehearsalSeat | None]:
-        """Where the actions leave everybody."""
+        """The seats after these actions."""
         to: dict[JobId, Placement | None] = {}
         for action in actions:
             match action:
@@ -204,7 +211,8 @@ class Cast:
     def actions_for(
         self, seats: Sequence[RehearsalSeat | None], place: Place
     ) -> Sequence[Action] | None:
-        """What leads to these seats; None if something stands against it that was not rehearsed."""
+        """The actions that lead to these seats; None if a constraint that is not rehearsed forbids
+        them."""
         plan = Plan(self._view, place)
         changed = [
             (track, part.seat, seat)
@@ -224,7 +232,7 @@ class Cast:
     def _started(self, plan: Plan, track: Track, seat: RehearsalSeat) -> bool:
         room = plan.room
         pieces = [(self._nodes[number], need // WHOLE_GPU) for number, need in seat.nodes]
-        if not track.shape.plain or any([room.count[n] < gpus for n, gpus in pieces]):
+        if not track.shape.fits_one or any([room.count[n] < gpus for n, gpus in pieces]):
             return plan.start(track)
         found = [room.first_gpus(n, gpus) for n, gpus in pieces]
         placement = joined(found) if len(found) > 1 else found[0]
@@ -232,7 +240,7 @@ class Cast:
         return True
 
     def wake_for(self, seats: Sequence[RehearsalSeat | None]) -> Seconds:
-        """When the first of those that wait has no slack any more."""
+        """When the first waiting job has used up its slack."""
         scene, wake = self.scene, inf
         for part, seat in zip(scene.parts, seats, strict=True):
             usual = part.courses[0].seconds * part.left * (1.0 + scene.margin)

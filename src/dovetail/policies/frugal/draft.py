@@ -1,4 +1,4 @@
-"""A plan while it is made: who has which seat so far, and what each job can afford."""
+"""A plan while it is made: the seats so far, and the means of each job."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dovetail.core.model import Seconds
 from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal.floor import Floor, Seats
 from dovetail.policies.frugal.ladder import PriceLadder, Rates
-from dovetail.policies.frugal.seating import Seat, Seating, settled
+from dovetail.policies.frugal.seating import Seat, settled
 
-BLINK_S: Final = 1.0  # slack below this is none
-STAY: Final = 0.1  # part of its time that a running job must have as slack to be stopped
-KEEP: Final = 1.25  # by so much another must be worth more to be run in a job's stead
-URGENCY: Final = 0.2  # slack of such a part of its time makes a job's claim weaker by a factor of e
-MUCH: Final = 50.0  # an exponent that is enough for anything
+BLINK_S: Final = 1.0  # less slack counts as none
+STAY: Final = 0.1  # the slack, as part of its time, above which a running job may be stopped
+KEEP: Final = 1.25  # another job must be worth so many times more to replace a running one
+URGENCY: Final = 0.2  # slack of this part of its time divides a job's claim by e
+MUCH: Final = 50.0  # the largest exponent needed
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job as the plan sees it.
+    """A job as the plan represents it.
 
-    `at` is the way and the node it has now. `window` is how long it may run, from now to its deadline,
-    without paying more than it has to; `dear`: not at this hour, since another that will do costs only
-    `cheaper` times as much. Moving it takes `restart` seconds. `tenant`: whose quota it counts against.
+    `at` is its present way and node. `window` is how long it may run, from now to its deadline,
+    without paying more than necessary; `dear`: not in this hour, since a later one will do and
+    costs less. Moving it takes `restart` seconds. `tenant`: whose quota it counts against.
     """
 
     ladder: PriceLadder
@@ -37,7 +37,6 @@ class PlannedJob:
     at: tuple[int, int] | None = None
     window: Seconds = inf
     dear: bool = False
-    cheaper: float = 0.0
     restart: Seconds = 0.0
     tenant: str = ""
 
@@ -46,12 +45,12 @@ class PlannedJob:
 
     @property
     def usual(self) -> Seconds:
-        """What it needs in its thriftiest way."""
+        """Seconds in its thriftiest way."""
         return self.ladder.ways[self.ladder.thrifty].seconds * self.left
 
     @property
     def quickest(self) -> Seconds:
-        """What it needs in its fastest."""
+        """Seconds in its fastest way."""
         return self.ladder.fastest * self.left
 
     def goes_on(self, way: int) -> bool:
@@ -61,7 +60,7 @@ class PlannedJob:
 
 @final
 class PlanDraft:
-    """The plan while it is made."""
+    """The seats and the floor of a plan while it is made."""
 
     def __init__(
         self,
@@ -82,9 +81,9 @@ class PlanDraft:
         self.move: Final = move
         self.switch_on: Final = switch_on
         self.floor: Final = Floor(nodes)
-        self._quotas: Final = dict(quotas)  # by tenant: GPUs that may still be given out
+        self._quotas: Final = dict(quotas)  # by tenant: GPUs that may still be given
         self.seats: Final[dict[int, tuple[int, int]]] = {}  # by task: way and node
-        self.before: Final[dict[int, int]] = {}  # the way of a hurried task but for the hurry
+        self.before: Final[dict[int, int]] = {}  # the way that a hurried task had before
         self.slack: Final = [self._slack(task) for task in tasks]
 
     def anew(
@@ -93,7 +92,7 @@ class PlanDraft:
         tasks: Sequence[PlannedJob] | None = None,
         nodes: Sequence[Seats] | None = None,
     ) -> PlanDraft:
-        """An empty one, at another time, of other tasks and for other nodes if need be."""
+        """An empty draft, at another time, of other tasks and for other nodes if they are given."""
         when, whose = self.now if now is None else now, self.tasks if tasks is None else tasks
         return PlanDraft(when, whose, self.floor.nodes if nodes is None else nodes, *self._spec)
 
@@ -104,12 +103,12 @@ class PlanDraft:
         return until - task.usual * self.margin - self.restart(task, task.ladder.thrifty)
 
     def restart(self, task: PlannedJob, way: int) -> Seconds:
-        """Time lost before it makes progress that way; none if it just goes on."""
+        """Seconds before it makes progress that way; 0 if it just continues."""
         return 0.0 if task.goes_on(way) else task.restart
 
     def moving(self, i: int) -> float:
-        """Money that stopping or moving a running task costs, its part of the node to be switched on
-        again included."""
+        """Money that stopping or moving a running task costs, including its part of switching a
+        node on again."""
         task = self.tasks[i]
         way = task.ladder.ways[task.ladder.thrifty]
         waste = task.restart * task.ladder.shares[task.ladder.thrifty] / HOUR_S
@@ -118,20 +117,22 @@ class PlanDraft:
         return self.move + waste + task.late_per_s * later
 
     def hold(self, i: int) -> float:
-        """How much more a task is worth where it runs than elsewhere: enough that taking turns wastes
-        less time than it takes."""
+        """The factor by which a task is worth more where it runs than elsewhere: large enough that
+        taking turns never costs more time than it gains."""
         task = self.tasks[i]
         if task.at is None:
             return 1.0
         return KEEP * exp(min(2.0 * task.restart / (URGENCY * max(task.usual, BLINK_S)), MUCH))
 
     def must_go_on(self, i: int) -> bool:
-        """It was started for want of slack and has hardly gained any: stopping it is not worth it."""
+        """Was it started for want of slack, and has it hardly gained any? Then stopping it does not
+        pay."""
         task = self.tasks[i]
         return task.at is not None and self.slack[i] < STAY * task.usual + task.restart
 
     def late(self, i: int, way: int) -> Seconds:
-        """By how much the task would miss its deadline that way, half of the margin used up."""
+        """Seconds by which the task would miss its deadline that way, with half of the margin used
+        up."""
         task = self.tasks[i]
         needs = task.needs(way) * (1.0 + self.margin) / 2 + self.restart(task, way)
         return self.now + needs - task.deadline
@@ -177,29 +178,12 @@ class PlanDraft:
 
     def settled(self) -> dict[int, tuple[int, int]]:
         seats = [self._seat(i, way, n) for i, (way, n) in self.seats.items()]
-        return settled(self.floor.nodes, seats, self._dearer)
+        return settled(self.floor.nodes, seats)
 
     def _seat(self, i: int, way: int, n: int) -> Seat:
         task = self.tasks[i]
         home = task.at[1] if task.at is not None and task.goes_on(way) else -1
         return Seat(i, way, n, task.ladder.ways[way].gpus, home)
-
-    def _dearer(self, near: Seating, far: Seating) -> bool:
-        """Is it dearer to go far, where fewer nodes do, than to stay near?"""
-        moved = [i for i, seat in far.items() if seat != near[i] and self._stays(i, near[i])]
-        hours = sum([self.tasks[i].usual for i in moved]) / max(len(moved), 1) / HOUR_S
-        saved = (self._per_hour(near) - self._per_hour(far)) * hours
-        return sum([self.moving(i) for i in moved]) > max(saved, 0.0)
-
-    def _stays(self, i: int, seat: tuple[int, int]) -> bool:
-        task = self.tasks[i]
-        return task.at is not None and task.at[1] == seat[1] and task.goes_on(seat[0])
-
-    def _per_hour(self, seating: Seating) -> float:
-        nodes, busy = self.floor.nodes, dict[int, int]()
-        for i, (way, n) in seating.items():
-            busy[n] = busy.get(n, nodes[n].taken) + self.tasks[i].ladder.ways[way].gpus
-        return sum([self.rates[nodes[n].pool][gpus] for n, gpus in busy.items()])
 
     def try_to_put(self, i: int, way: int, opening: bool = True) -> bool:
         n = self.room(i, way, opening)

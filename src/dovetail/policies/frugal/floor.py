@@ -1,4 +1,4 @@
-"""The nodes as they are filled while a plan is made."""
+"""The nodes while a plan fills them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, final
 
 
 class Seats(NamedTuple):
-    """A node: its pool, its GPUs, and how many of them are in hands that keep them."""
+    """A node: its pool, its GPUs, and how many of them the plan may not use."""
 
     pool: int
     gpus: int
@@ -16,7 +16,8 @@ class Seats(NamedTuple):
 
 @final
 class Floor:
-    """Who is on which node. Nodes are told by their place in the list; only some may be for use."""
+    """Which tasks are on which node. Nodes are numbered by their place in the list; `only`
+    restricts them."""
 
     def __init__(self, nodes: Sequence[Seats], only: Collection[int] | None = None) -> None:
         self.nodes: Final = nodes
@@ -34,18 +35,18 @@ class Floor:
         self.all_free = sum(self.most.values())
 
     def room(self, pool: int, gpus: int, opening: bool = True, but: int = -1) -> int | None:
-        """The node in use with the fewest sufficient free GPUs, or else one to switch on."""
+        """The used node with the fewest sufficient free GPUs, else one to switch on."""
         found = _first(self._open.get(pool, ()), gpus, but)
         if found is None and opening:
             found = _first(self._shut.get(pool, ()), gpus, but)
         return found
 
     def empty(self, pool: int) -> list[int]:
-        """The nodes of that pool that nobody uses, the largest last."""
+        """The unused nodes of that pool, the largest last."""
         return [n for shelf in self._shut.get(pool, ()) for n in shelf]
 
     def emptiest(self, pool: int, gpus: int) -> int | None:
-        """The node in use with the most free GPUs, of those that have so many at all."""
+        """The used node with the most free GPUs, of those with at least so many in all."""
         for shelf in reversed(self._open.get(pool, ())):
             for n in shelf:
                 if self.nodes[n].gpus - self.nodes[n].taken >= gpus:

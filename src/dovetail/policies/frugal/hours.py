@@ -1,4 +1,4 @@
-"""When it is cheap: the hours in which a job had better run."""
+"""The cheap hours in which a job had better run."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ WEEK_S: Final = 168 * HOUR_S  # nobody looks further ahead
 
 
 class CheapHours(NamedTuple):
-    """For one job: the time until its deadline in which energy is cheap enough, whether it is now,
-    how much dearer now is than the dearest of those hours, as a part of the usual price, and the
-    price then over that now."""
+    """For one job: the time until its deadline in which energy is cheap enough, whether it is dear now,
+    and how much dearer now is than the dearest of those hours, as a part of the usual price."""
 
     window: Seconds
     dear: bool
     excess: float
-    cheaper: float
 
 
 def signal(costs: Costs, per_kg: float) -> Hourly | None:
-    """What a kWh costs from hour to hour, its carbon counted at so much money per kg; None if it is
-    always the same."""
+    """The price of a kWh by the hour, its carbon counted at so much money per kg; None if it never
+    changes."""
     price, carbon = costs.price, costs.carbon
     if not per_kg or carbon.constant:
         return None if price.constant else price
@@ -44,7 +42,7 @@ def signal(costs: Costs, per_kg: float) -> Hourly | None:
 
 @final
 class PriceForecast:
-    """The hours to come, the cheapest first."""
+    """The coming hours, the cheapest first."""
 
     def __init__(self, table: Hourly, now: Seconds) -> None:
         end = min(now + WEEK_S, table.ends)
@@ -58,7 +56,7 @@ class PriceForecast:
         self._hours: Final = sorted(hours)
 
     def outlook(self, deadline: Seconds, needs: Seconds) -> CheapHours:
-        """Which hours a job needs if it takes the cheapest ones before its deadline."""
+        """The hours of a job that takes the cheapest ones before its deadline."""
         window, limit, allowed = 0.0, self._present, inf
         for price, start, end in self._hours:
             if start >= deadline:
@@ -71,5 +69,4 @@ class PriceForecast:
                 if window >= needs:
                     allowed = price + NEARLY_AS_CHEAP * self._usual
         excess = (self._present - limit) / self._usual if self._usual else 0.0
-        cheaper = max(limit / self._present, 0.0) if self._present > 0 else 1.0
-        return CheapHours(window, self._present > allowed, excess, cheaper)
+        return CheapHours(window, self._present > allowed, excess)

@@ -1,4 +1,4 @@
-"""GPUs for those that need them soon: to start at all, or to go faster than is thrifty."""
+"""GPUs for jobs that need them soon: to start at all, or to run faster than is thrifty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def start(draft: PlanDraft, line: Iterable[int]) -> None:
 
 
 class HurryStep(NamedTuple):
-    """Something to give a task GPUs for, ordered by what it is worth: to start, or to go faster."""
+    """A reason to give a task GPUs, ordered by its worth: to start, or to run faster."""
 
     worth: float  # per GPU; negative, so that the best comes first
     gain: float  # money per second, negative
@@ -33,8 +33,8 @@ class HurryStep(NamedTuple):
 
 
 def take_steps(draft: PlanDraft, steps: Iterable[HurryStep]) -> None:
-    """As long as there are GPUs for them; more power takes none. Whoever is late even so may climb
-    on from where it is."""
+    """Take the steps while there are GPUs; more power needs none. A task that is late even so may
+    climb further."""
     heap = list(steps)
     heapify(heap)
     while heap:
@@ -66,7 +66,7 @@ def starts(draft: PlanDraft, line: Iterable[int]) -> Iterator[HurryStep]:
 
 
 def hurries(draft: PlanDraft, risky: Iterable[int]) -> Iterator[HurryStep]:
-    """Faster ways for those that would be late."""
+    """Faster ways for tasks that would be late."""
     for i in risky:
         if i in draft.seats and draft.late(i, draft.seats[i][0]) > BLINK_S:
             yield from _climbs(draft, i)
@@ -115,7 +115,7 @@ def _try_to_climb(draft: PlanDraft, climb: HurryStep) -> bool:
 
 
 def _cleared(draft: PlanDraft, climb: HurryStep) -> int | None:
-    """A node made free for the task by moving others, if they lose less than it gains."""
+    """A node cleared for the task by moving others, if they lose less than it gains."""
     option, floor = draft.tasks[climb.task].ladder.ways[climb.way], draft.floor
     n = floor.emptiest(option.pool, option.gpus)
     if n is None or floor.all_free < option.gpus:
@@ -140,7 +140,7 @@ def _cleared(draft: PlanDraft, climb: HurryStep) -> int | None:
 
 
 def _moved(draft: PlanDraft, guest: int, n: int) -> float:
-    """Moves the guest of a node elsewhere and says what it loses a second; inf if it cannot go."""
+    """Move a task of a node elsewhere and return its loss per second; inf if there is no room."""
     task, current = draft.tasks[guest], draft.seats[guest][0]
     if guest in draft.before:
         return inf
@@ -155,8 +155,7 @@ def _moved(draft: PlanDraft, guest: int, n: int) -> float:
 
 
 def by_worth(draft: PlanDraft, line: Iterable[int]) -> None:
-    """The most lateness avoided per GPU-second first, as in Smith's rule: right when not all can be in
-    time."""
+    """The most lateness avoided per GPU-second first, as in Smith's rule."""
     take_steps(draft, starts(draft, line))
 
 

@@ -19,11 +19,11 @@ AS_GOOD_AS_FULL: Final = 1.01  # rounding in a table of rates is no reason to wa
 
 @dataclass(frozen=True, slots=True)
 class PriceLadder:
-    """A job's ways at given rates. Ways are told by their place in `ways`.
+    """A job's ways at given rates. Ways are numbered by their place in `ways`.
 
-    `thrifty` is the one that costs least when nodes are full; `climbs` has for every pool, the
-    thriftiest first, the ways to run there, slowest first: only those that are no worse than switching
-    between two others.
+    `thrifty` is the way that costs least when nodes are full; `climbs` has for every pool, the
+    thriftiest first, the ways to run there, slowest first: only ways that are no worse than
+    switching between two others.
     """
 
     ways: tuple[Way, ...]
@@ -37,7 +37,7 @@ class PriceLadder:
         return self.ways[self.thrifty].seconds
 
     def alike(self, way: int, other: int) -> bool:
-        """Do they differ in nothing but the power limit, which can be changed as a job runs?"""
+        """Do the ways differ only in the power limit, which can be changed while a job runs?"""
         ways = self.ways
         return way == other or (
             way >= 0 <= other and ways[way][:2] == ways[other][:2]  # the pool and the GPUs
@@ -55,7 +55,7 @@ def ladder(ways: tuple[Way, ...], rates: Rates) -> PriceLadder:
 
 
 def share(rate: Sequence[float], gpus: int) -> float:
-    """Money per hour of a job with so many GPUs on the best filled node of such jobs."""
+    """Money per hour of a job with so many GPUs on the best filled node of equal jobs."""
     return min([rate[busy] * gpus / busy for busy in range(gpus, len(rate), gpus)])
 
 

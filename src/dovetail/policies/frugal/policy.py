@@ -19,25 +19,28 @@ from dovetail.models.power import HASTE
 from dovetail.policies.andreas.drafting import SAME_TIME_S, BooksSpec, ProblemDraft, actions_of
 from dovetail.policies.andreas.problem import Assignment, Demand, NodePool, Spot
 from dovetail.policies.frugal.casting import Cast, is_small
+from dovetail.policies.frugal.deciding import decide
 from dovetail.policies.frugal.draft import BLINK_S, KEEP, PlannedJob
 from dovetail.policies.frugal.floor import Seats
-from dovetail.policies.frugal.foresight import GpusComingBack
+from dovetail.policies.frugal.foresight import AT_STAKE, GpusComingBack
+from dovetail.policies.frugal.guests import Guest
 from dovetail.policies.frugal.hours import PriceForecast, signal
 from dovetail.policies.frugal.ladder import PriceLadder, Rates, ladder
-from dovetail.policies.frugal.plan import decide
 from dovetail.policies.frugal.portfolio import cheaper
-from dovetail.policies.frugal.special import LEAD, Guest, Special, make_room
+from dovetail.policies.frugal.special import make_room
 from dovetail.policies.frugal.tide import Tide
+from dovetail.policies.frugal.urgency import Urgency
 from dovetail.policies.frugal.wide import Wide, spread
 from dovetail.policies.outlook import expected_end
 from dovetail.policies.placement import consolidated
 from dovetail.policies.stints import PAYS_PRESSED, least_stint_s
 from dovetail.predict.duration import Predictor, UserEstimate
 
-NOMINAL: Final = 0.1  # money per kWh, where energy costs nothing: less of it is still better
-DUE: Final = 10.0  # an hour late without a price counts as so many of the job's dearest way
-LAX: Final = 0.1  # an hour of waiting of a job without a deadline, counted likewise
-PATIENCE: Final = 2.0  # a job without a deadline is to end within so many times what it takes
+NOMINAL: Final = 0.1  # money per kWh if energy has no price: less of it is still better
+# an hour late without a price counts as so many hours of the job's most expensive way
+DUE: Final = 10.0
+LAX: Final = 0.1  # the same for an hour of waiting of a job without a deadline
+PATIENCE: Final = 2.0  # a job without a deadline should end within so many times its duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +48,9 @@ class Frugal:
     """Least energy and lateness: jobs with slack wait for company on a node that is on, or for cheap
     hours; those without go as fast as their lateness is worth; value goes first when it is crowded.
 
-    `margin`: part of its time by which a job is begun before its last moment;
-    `carbon`: money that a kg of CO2 is counted as, beside the price of energy;
-    `haste`: what an hour of a job without a deadline is worth when its power limit is chosen, in the
-    energy that its GPUs draw without one.
+    `margin`: part of its time by which a job is begun before its last moment; `carbon`: money that a kg
+    of CO2 is counted as, beside the price of energy; `haste`: what an hour of a job without a deadline
+    is worth when its power limit is chosen, in the energy that its GPUs draw without one.
     """
 
     holds_back: ClassVar[str] = (
@@ -81,45 +83,49 @@ class Frugal:
 
     @cached_property
     def counted(self) -> Costs:
-        """The costs with carbon in the price, and with a price for energy where it has none."""
+        """The costs with carbon in the price, and with a nominal price for energy where it has none."""
         price = self.costs.price if self.hours is None else self.hours
         if price.constant and not price.mean:
             price = Hourly([NOMINAL], "price")
         return self.costs.priced(price)
 
     def decide(self, view: View) -> Sequence[Action]:
-        if not view.tracks:
-            return []
+        notes = self.books.of(view).paces.notes()
+        return [*notes, *self._decide(view)] if view.tracks else notes
+
+    def _decide(self, view: View) -> Sequence[Action]:
         mark = view.room.mark()
-        held: list[Seconds] = []  # until when jobs may not be moved
-        may_go = partial(self._has_settled_in, view, held, cache(partial(self._is_pressed, view)))
+        free_at: list[Seconds] = []  # when jobs that may not be moved now may be moved
+        urgency = self._urgency(view)
+        pressed = cache(partial(self._is_pressed, view, urgency))
+        may_go = partial(self._has_settled_in, view, free_at, pressed)
         books, plan, wake = self.books.of(view), Plan(view, self.place), inf
         draft = ProblemDraft(view, books, True, may_go)
         if draft.about_to_end:
-            return [Wake(view.now + 4 * SAME_TIME_S)]  # it will be out of the way by then
-        strange = self._strange_guests(view, may_go)
+            return [Wake(view.now + 4 * SAME_TIME_S)]  # the job will have ended by then
+        strange = self._strange_guests(view, urgency, may_go)
         decided: set[JobId] = set()
         if draft.others:
-            specials = [self._special(view, track) for track in draft.others]
+            specials = [urgency.of(track) for track in draft.others]
             wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
             decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
-            draft = ProblemDraft(view, books, True, may_go, decided)
+            draft.leave_out(decided)
         apart = spread(plan, self._wide(view, draft), self._rates(view))
         if apart:
             decided |= apart
-            draft = ProblemDraft(view, books, True, may_go, decided)
+            draft.leave_out(apart)
         spots, patient, again = self._spots(view, draft)
         waiting = {i for i, track in enumerate(draft.tracks) if track.placement is None}
         left_out = waiting - spots.keys() - patient if strange else set()
-        if left_out:  # perhaps for want of GPUs that a gang has and could do without
-            urgent = [self._special(view, draft.tracks[i], keeps=False) for i in sorted(left_out)]
+        if left_out:  # perhaps for want of GPUs that a gang could give up
+            urgent = [urgency.of(draft.tracks[i], keeps=False) for i in sorted(left_out)]
             left = [guest for guest in strange if guest.track.job.id not in decided]
-            draft = ProblemDraft(view, books, True, may_go, decided | make_room(plan, urgent, left))
+            draft.leave_out(make_room(plan, urgent, left))
             spots, patient, again = self._spots(view, draft)
         actions = actions_of(draft, spots, plan, patient)
         view.room.rollback_to(mark)
         actions, sooner = self._or_cheaper(view, actions, may_go)
-        wake = min([wake, again, sooner, *held])
+        wake = min([wake, again, sooner, *free_at])
         if self.hours is not None:
             wake = min(wake, self.hours.changes_after(view.now))
         return [*actions, Wake(wake)] if wake < inf else actions
@@ -127,7 +133,7 @@ class Frugal:
     def _or_cheaper(
         self, view: View, own: Sequence[Action], may_go: Callable[[Track], bool]
     ) -> tuple[Sequence[Action], Seconds]:
-        """The plan, or a rival that costs less in the end and when to look at it again."""
+        """The plan or, if a rival costs less in the end, that rival; and when to look again."""
         if not is_small(view):
             return own, inf
         books, rates, move = self.books.of(view), self._rates(view), self.costs.move
@@ -139,7 +145,8 @@ class Frugal:
         return actions, cast.wake_for(seats)
 
     def _spots(self, view: View, draft: ProblemDraft) -> tuple[Assignment, set[int], Seconds]:
-        """Who runs where, who is not to start though there might be room, and when to look again."""
+        """Where each job runs, the jobs that must not start though there might be room, and when to
+        look again."""
         pools, rates = draft.problem.pools, self._rates(view)
         nodes, numbers = _seats(pools), [n for pool in pools for n in pool.nodes]
         tasks = self._tasks(draft, nodes, numbers, rates)
@@ -153,10 +160,10 @@ class Frugal:
             switch_on=self.costs.switch_on,
             inflow=self._tide(view).gpus(view.now),
             quotas=_quotas(view, draft),
-            releases=self._releases(view, draft, numbers),
+            releases=self._releases(view, draft, numbers) if len(nodes) <= AT_STAKE else (),
         )
         spots = {i: Spot(tasks[i].ladder.ways[way], numbers[n]) for i, (way, n) in seats.items()}
-        # As early as it is woken for them: by the margin, or nobody would look at them again.
+        # With the margin, as for the wake-up: otherwise they would be looked at too late.
         soon = view.now + SAME_TIME_S
         patient = {
             i
@@ -168,7 +175,7 @@ class Frugal:
     def _releases(
         self, view: View, draft: ProblemDraft, numbers: Sequence[int]
     ) -> list[GpusComingBack]:
-        """When those that are not for the plan to move should have ended."""
+        """When the jobs that the plan may not move are expected to end."""
         places = {n: place for place, n in enumerate(numbers)}
         movable = {track.job.id for track in draft.tracks}
         return [
@@ -184,29 +191,19 @@ class Frugal:
         seconds = timed[0].seconds if timed else self.predictor.duration_s(track.job, view)
         return max(expected_end(track, seconds), view.now + BLINK_S)
 
-    def _special(self, view: View, track: Track, keeps: bool = True) -> Special:
-        job, shape, room = track.job, track.shape, view.room
-        paces, pools = self.books.of(view).paces, room.eligible(shape)
-        seconds = self.predictor.duration_s(job, view) - track.executed_by(view.now)
-        pace = max([paces.of(job.model, p.kind, shape.gpus > p.width) for p in pools], default=1.0)
-        usual = max(seconds / pace, BLINK_S)
-        rates = self._rates(view)
-        gpus = max(shape.gpus * shape.share / WHOLE_GPU, BLINK_S / HOUR_S)
-        dearest = max([rates[p.index][-1] / max(p.width, 1) for p in pools], default=0.0) * gpus
-        deadline, late_per_s = self._due(track, usual, dearest)
-        slack = deadline - view.now - usual * (1 + self.margin)
-        lead = slack - LEAD * usual if keeps else slack
-        return Special(track, slack, lead, late_per_s / (gpus * usual), keeps)
+    def _urgency(self, view: View) -> Urgency:
+        paces = self.books.of(view).paces
+        return Urgency(view, self.predictor, paces, self._rates(view), self._due, self.margin)
 
     def _wide(self, view: View, draft: ProblemDraft) -> Iterator[Wide]:
-        """Waiting jobs that were never timed on one node alone, and are wider than some."""
+        """Waiting jobs without timings that are wider than some node."""
         if self.hours is not None:
-            return  # they may be waiting for a cheap one
+            return  # they may be waiting for a cheap hour
         rates, paces = self._rates(view), self.books.of(view).paces
         least = min([p.width for p in view.room.pools if p.free > p.width], default=inf)
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
             job, shape, whole_s = track.job, track.shape, demand.menu.reference_s
-            if demand.node >= 0 or job.options or shape.gpus <= least:
+            if demand.node >= 0 or job.options or shape.nodes or shape.gpus <= least:
                 continue
             steps = ladder(demand.menu.ways, rates)
             usual, share = steps.usual, steps.shares[steps.thrifty]
@@ -235,25 +232,30 @@ class Frugal:
             guests.append(Guest(track, {demand.node: demand.gpus}, worth))
         return guests
 
-    def _strange_guests(self, view: View, may_go: Callable[[Track], bool]) -> list[Guest]:
-        """Running jobs that are no matter of a single node, as far as they can be stopped."""
+    def _strange_guests(
+        self, view: View, urgency: Urgency, may_go: Callable[[Track], bool]
+    ) -> list[Guest]:
+        """Running jobs over several nodes, on shares or with CPU needs, if they can be stopped."""
         guests = []
         for track in view.running.values():
             placement = track.placement
-            if placement is None or (track.shape.plain and len(placement.slices) == 1):
+            if placement is None or (track.shape.fits_one and len(placement.slices) == 1):
                 continue
             if track.pinned or track.phase is STARTING or not may_go(track):
                 continue
-            own = self._special(view, track)
+            own = urgency.of(track)
             worth = 0.0 if own.slack > 0 else KEEP * own.worth
             gpus = {n: mask.bit_count() for n, mask in placement.slices}
             guests.append(Guest(track, gpus, worth))
         return guests
 
     def _due(self, track: Track, usual: Seconds, dearest: float) -> tuple[Seconds, float]:
-        """By when it is to end, and what a second after that costs; `dearest`: money for an hour of it
-        in its dearest way."""
+        """The deadline of a job, and the cost of a second after it; `dearest`: money for an hour of
+        the job in its most expensive way. If energy is not known to cost anything, time is all there
+        is: then a second of one job counts as much as a second of another, whatever its GPUs."""
         due, late_per_s = track.job.deadline, self.costs.late_per_s(track.job)
+        if not self._knows_energy:
+            dearest = 1.0
         if due is None:
             due = track.submitted_at + self._patience * usual
             return due, max(late_per_s, LAX * dearest / HOUR_S)
@@ -261,42 +263,47 @@ class Frugal:
 
     @cached_property
     def _patience(self) -> float:
-        """Where energy is not known to cost anything there is nothing to wait for."""
-        return PATIENCE if self.costs.rates or self.costs.power else 1.0
+        """If energy is not known to cost anything there is nothing to wait for."""
+        return PATIENCE if self._knows_energy else 1.0
+
+    @cached_property
+    def _knows_energy(self) -> bool:
+        return bool(self.costs.rates or self.costs.power)
 
     def _has_settled_in(
-        self, view: View, held: list[Seconds], pressed: Callable[[], bool], track: Track
+        self, view: View, free_at: list[Seconds], pressed: Callable[[], bool], track: Track
     ) -> bool:
-        """May it be moved? Only when its stint has been worth its interruption: so it is stopped at
-        most as often as that fits into the time it takes, and always makes progress in between. It
-        is worth it sooner when somebody else pays for every second."""
+        """May the job be moved? Only if its stint has paid for its interruption: so it is stopped
+        at most as often as such stints fit into its time, and always makes progress in between. A
+        stint pays sooner while lateness of a waiting job, or its own, costs money every second."""
         lost_s, worked_s = self._interruption_s(view, track), view.now - track.working_since
         least = least_stint_s(lost_s)
         if worked_s + SAME_TIME_S < least and (pressed() or self._will_be_late(view, track)):
             least = PAYS_PRESSED * lost_s
         if worked_s + SAME_TIME_S >= least:
             return True
-        held.append(track.working_since + least)
+        free_at.append(track.working_since + least)
         return False
 
     def _will_be_late(self, view: View, track: Track) -> bool:
-        """Where it runs now, and at a price?"""
+        """Will it be late where it runs now, at a price?"""
         due = track.job.deadline
         if due is None or not self.costs.late_per_s(track.job):
             return False
         return self._ends_at(view, track) > due
 
-    def _is_pressed(self, view: View) -> bool:
-        """Does a job wait whose lateness has a price, and nothing but that is left to it?"""
+    def _is_pressed(self, view: View, urgency: Urgency) -> bool:
+        """Does a job wait that has no slack left and whose lateness has a price?"""
         return any(
             track.waiting
             and self.costs.late_per_s(track.job) > 0
-            and self._special(view, track).slack <= BLINK_S
+            and urgency.of(track).slack <= BLINK_S
             for track in view.tracks.values()
         )
 
     def _interruption_s(self, view: View, track: Track) -> Seconds:
-        """What stopping it costs, as time of its GPUs; money for a move is so much of their energy."""
+        """The cost of stopping the job, as time of its GPUs; money for a move is converted by their
+        energy."""
         lost_s, placement = track.job.interruption.save_s + track.restore_s, track.placement
         if not self.costs.move or placement is None:
             return lost_s
@@ -313,7 +320,7 @@ class Frugal:
         return tide
 
     def _work(self, track: Track, view: View) -> float:
-        """GPU-seconds in its thriftiest way."""
+        """GPU-seconds of the job in its thriftiest way."""
         menu = self.books.of(view).menu(track)
         if menu is None:
             gpus = track.shape.gpus * track.shape.share / WHOLE_GPU
@@ -323,7 +330,7 @@ class Frugal:
         return thrifty.gpus * thrifty.seconds
 
     def _rates(self, view: View) -> Rates:
-        """At the usual price. Where nothing is known to cost anything, GPU-hours do."""
+        """At the usual price. If nothing is known to cost anything, GPU-hours do."""
         costs, pools = self.counted, view.room.pools
         rates = [
             tuple([costs.per_hour(pool.kind, busy) for busy in range(pool.width + 1)])
@@ -365,14 +372,14 @@ class Frugal:
         if hours is None:
             return task
         view = hours.outlook(deadline, task.usual * (1.0 + self.margin))
-        # Whoever runs goes on through a dear hour if stopping it costs more than the hour.
+        # A running job goes on through a dear hour if stopping it costs more than the hour.
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
-        return replace(task, window=view.window, dear=dear, cheaper=view.cheaper)
+        return replace(task, window=view.window, dear=dear)
 
 
 def _way_now(steps: PriceLadder, demand: Demand, node: Seats) -> int:
-    """Which of its ways the job has now; -1 if it is none of them."""
+    """The index of the job's present way; -1 if it is none of its ways."""
     for k, way in enumerate(steps.ways):
         if (way.pool, way.gpus, way.limit) == (node.pool, demand.gpus, demand.limit):
             return k

@@ -1,8 +1,8 @@
 """The plan and its rivals, each rehearsed to the end: the cheapest is carried out.
 
-A rival is an order (earliest deadline, most worth, …) by which GPUs are given out from now on, with or
-without taking them from those that stand behind. None of them moves when a job just waits, so nobody who
-was displaced displaces back; and whatever is stopped pays for it in the rehearsal, on both sides.
+A rival is an order (earliest deadline, most worth, …) by which GPUs are given out from now on, with
+or without preempting jobs further back. No order changes while a job just waits, so a displaced job
+does not displace back; and every stop is charged in the rehearsal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from math import exp, inf
 from typing import Final
 
 from dovetail.policies.frugal.draft import BLINK_S
-from dovetail.policies.frugal.rehearsal import Order, Part, Rehearsal, RehearsalScene, RehearsalSeat
+from dovetail.policies.frugal.rehearsal import (
+    Order,
+    Rehearsal,
+    RehearsalScene,
+    RehearsalSeat,
+    RehearsedJob,
+)
 
 LATE: Final = 1e-3  # lateness of such a part of what is spent is none
 BETTER: Final = 0.999  # a rival must cost less than so many times what the plan does
@@ -31,7 +37,7 @@ def by_worth(stage: Rehearsal, i: int) -> float:
 
 
 def by_urgent_worth(stage: Rehearsal, i: int) -> float:
-    """The same, the less the more slack there is: apparent tardiness cost."""
+    """The same, reduced by slack: apparent tardiness cost."""
     left_s = stage.left_s(i)
     spare = max(0.0, stage.parts[i].deadline - stage.now - left_s)
     return by_worth(stage, i) * exp(-min(spare / (URGENCY * left_s), MUCH))
@@ -43,7 +49,8 @@ ORDERS: Final[Sequence[Order]] = (by_deadline, by_worth, by_urgent_worth)
 def cheaper(
     scene: RehearsalScene, own: Sequence[RehearsalSeat | None]
 ) -> Sequence[RehearsalSeat | None] | None:
-    """Seats that cost less in the end than our own plan's; None if there are none, or all is well."""
+    """Seats that cost less in the end than our own plan's; None if there are none, or nothing is
+    late."""
     dearly = _stops_dearly(scene, own)
     if not (dearly or None in own) or _is_fluid(scene):
         return None
@@ -64,7 +71,7 @@ def cheaper(
 
 
 def _cost_of(scene: RehearsalScene, own: Sequence[RehearsalSeat | None]) -> tuple[float, bool]:
-    """What our plan costs if we go on by the best order, nobody displaced any more; and is anybody
+    """The cost of our plan if it is continued by the best order without displacing; and is a job
     late?"""
     costs, late = list[float](), list[bool]()
     for order in ORDERS:
@@ -88,21 +95,21 @@ def _stops_dearly(scene: RehearsalScene, own: Sequence[RehearsalSeat | None]) ->
 
 
 def _is_fluid(scene: RehearsalScene) -> bool:
-    """Are there jobs to be made wider and narrower for nothing? Then the plan does so at every event,
-    which no rehearsal does."""
+    """Can jobs be made wider and narrower for nothing? Then the plan does so at every event, which
+    a rehearsal does not."""
     parts = scene.parts
     return not any([scene.move + part.save_s + part.restore_s for part in parts]) and any(
         [len({c.pool for c in part.courses if not c.apart}) < _single(part) for part in parts]
     )
 
 
-def _single(part: Part) -> int:
-    """Its ways to run on one node."""
+def _single(part: RehearsedJob) -> int:
+    """The number of its ways on one node."""
     return sum([not course.apart for course in part.courses])
 
 
 def _patient(stage: Rehearsal, own: Sequence[RehearsalSeat | None]) -> set[int]:
-    """Those that can wait, and that our plan lets wait."""
+    """The jobs that can wait and that our plan lets wait."""
     return {
         i
         for i, part in enumerate(stage.parts)

@@ -1,7 +1,7 @@
-"""What it costs to go on by an order: jobs and nodes in brief, played to the end.
+"""The cost of continuing by an order: jobs and nodes in brief, simulated to the end.
 
-As if nobody else came: whoever stands first is given GPUs, event by event, until all have ended; energy,
-lateness and interruptions are counted. Nothing here knows of a view.
+As if no other job came: the first in order gets GPUs, event by event, until all jobs have ended;
+energy, lateness and interruptions are counted. Nothing here knows of a view.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from dovetail.models.hourly import HOUR_S
 from dovetail.policies.frugal.draft import BLINK_S
 from dovetail.policies.frugal.ladder import Rates
 
-NOTHING: Final = 1e-9  # part of a job that is as good as done
-EVENTS: Final = 60  # nobody looks further ahead
-NEW_NODE: Final = 1 << 30  # a node to be switched on comes after all that are on
+NOTHING: Final = 1e-9  # part of a job that counts as done
+EVENTS: Final = 60  # a rehearsal looks no further ahead
+NEW_NODE: Final = 1 << 30  # nodes to switch on come after nodes that are on
 
 
 class Course(NamedTuple):
-    """A way to run a job: thousandths of GPUs on a node of a pool, or over several (`apart`); how long
-    all of it takes; money per hour on a node full of its like, and beyond the node's rates."""
+    """A way to run a job: thousandths of GPUs on a node of a pool, or over several (`apart`); the
+    duration of the whole job; money per hour on a node full of equal jobs, and beyond the node's
+    rates."""
 
     pool: int
     need: int
@@ -38,9 +39,9 @@ class RehearsalSeat(NamedTuple):
     nodes: tuple[tuple[int, int], ...]  # the node, and thousandths of GPUs there
 
 
-class Part(NamedTuple):
-    """A job as it is rehearsed. `held`: it may not be made to give way; `delay`: so long it makes no
-    progress yet where it is; `begun`: it has to be restored when it starts elsewhere."""
+class RehearsedJob(NamedTuple):
+    """`fixed`: it may not be stopped; `delay`: seconds without progress where it is; `begun`: it
+    has to be restored when it starts elsewhere."""
 
     courses: tuple[Course, ...]  # the cheapest first
     left: float
@@ -49,14 +50,14 @@ class Part(NamedTuple):
     save_s: Seconds = 0.0
     restore_s: Seconds = 0.0
     begun: bool = False
-    held: bool = False
+    fixed: bool = False
     delay: Seconds = 0.0
     seat: RehearsalSeat | None = None
     tenant: str = ""
 
 
-class Stand(NamedTuple):
-    """A node: its pool, its thousandths of GPUs, and how many of them are ours to give."""
+class RehearsedNode(NamedTuple):
+    """Its pool, its thousandths of GPUs, and how many of them the rehearsal may use."""
 
     pool: int
     all: int
@@ -64,30 +65,30 @@ class Stand(NamedTuple):
 
 
 class RehearsalScene(NamedTuple):
-    """All that is the same in every rehearsal. `move`: money for each job that is stopped; `quotas`:
-    by tenant, thousandths of GPUs that its jobs may have; `margin`: as in the policy."""
+    """The data of every rehearsal. `move`: money for each stopped job; `quotas`: by tenant,
+    thousandths of GPUs that its jobs may have; `margin`: as in the policy."""
 
     now: Seconds
-    parts: Sequence[Part]
-    stands: Sequence[Stand]
+    parts: Sequence[RehearsedJob]
+    stands: Sequence[RehearsedNode]
     rates: Rates
     move: float = 0.0
     quotas: Mapping[str, float] = {}
     margin: float = 0.0
 
 
-Order: TypeAlias = Callable[["Rehearsal", int], float]  # the least goes first
+Order: TypeAlias = Callable[["Rehearsal", int], float]  # smaller goes first
 
 
 @final
 class Rehearsal:
-    """Jobs are told by their place among the parts. Who stands first is given GPUs that are free, or
-    if `displacing` those of jobs that stand behind it; if `lazy`, whoever can wait only rides on nodes
-    that are on, or fills one together with others."""
+    """Jobs are numbered by their place among the parts. The first in order gets free GPUs or, if
+    `displacing`, those of jobs behind it; if `lazy`, jobs that can wait only ride on nodes that are
+    on, or fill one together."""
 
     def __init__(self, scene: RehearsalScene, order: Order, displacing: bool, lazy: bool) -> None:
         self.now = scene.now
-        self.spent = 0.0  # on energy and moves
+        self.spent = 0.0  # money, for energy and moves
         self.late = 0.0  # money as well
         self.scene: Final = scene
         self.parts: Final = scene.parts
@@ -112,7 +113,7 @@ class Rehearsal:
                 self._sit(i, part.seat)
 
     def left_s(self, i: int) -> Seconds:
-        """Where it is, or in its thriftiest way."""
+        """Seconds left where it is, or in its thriftiest way."""
         seat = self.seats[i]
         course = self.parts[i].courses[0] if seat is None else seat.course
         return max(self.left[i] * course.seconds, NOTHING)
@@ -144,13 +145,13 @@ class Rehearsal:
         self._begun[i] = True
 
     def _stop(self, i: int) -> Seconds:
-        """How long its GPUs are busy even so."""
+        """Stop the job; the seconds for which its GPUs are still busy."""
         self._leave(i)
         self.spent += self.scene.move
         return self.parts[i].save_s
 
     def take(self, seats: Sequence[RehearsalSeat | None]) -> None:
-        """Let the jobs have these seats from now on."""
+        """Give the jobs these seats from now on."""
         before, saving = list(self.seats), 0.0
         changed = [i for i, seat in enumerate(seats) if seat != before[i]]
         for i in changed:
@@ -167,7 +168,7 @@ class Rehearsal:
     # ------------------------------------------------------------------------------------ filling
 
     def fill(self, but: Collection[int] = ()) -> None:
-        """Give GPUs to those that wait, but for some, who may go on waiting."""
+        """Give GPUs to waiting jobs, except for those in `but`, which may go on waiting."""
         seats = self.seats
         waiting = [i for i in self._alive if seats[i] is None and i not in but]
         if not waiting or not (self._displacing or self._all_free):
@@ -208,8 +209,8 @@ class Rehearsal:
         return course.need <= self._quotas.get(self.parts[i].tenant, inf)
 
     def _room(self, course: Course, opening: bool = True) -> RehearsalSeat | None:
-        """The node in use with the fewest sufficient free GPUs, else one to switch on; or as few nodes
-        as possible."""
+        """The used node with the fewest sufficient free GPUs, else one to switch on; if `apart`, as
+        few nodes as possible."""
         if course.apart:
             return self._over_nodes(course)
         stands, best, least = self.scene.stands, -1, NEW_NODE if not opening else 2 * NEW_NODE
@@ -233,9 +234,9 @@ class Rehearsal:
         return None
 
     def _take_over(self, i: int, courses: Iterable[Course], behind: Sequence[int]) -> None:
-        """GPUs of those that stand behind it, the last first."""
+        """Take GPUs of the jobs behind it, the last first."""
         parts, seats = self.parts, self.seats
-        weak = [j for j in reversed(behind) if seats[j] is not None and not parts[j].held]
+        weak = [j for j in reversed(behind) if seats[j] is not None and not parts[j].fixed]
         for course in courses if weak else ():
             victims = self._victims(course, weak)
             if victims:
@@ -246,7 +247,8 @@ class Rehearsal:
                 return
 
     def _victims(self, course: Course, weak: Sequence[int]) -> list[int]:
-        """Whom to stop for that; none if it would not do. On one node as few GPUs as possible."""
+        """The jobs to stop for that course; none if it would not be enough. On one node, as few
+        GPUs as possible."""
         nodes = self._pools.get(course.pool, [])
         found = [self._freeing(course, group, weak) for group in _groups(nodes, course.apart)]
         return min([some for some in found if some], key=self._gpus, default=[])
@@ -307,8 +309,7 @@ class Rehearsal:
     # --------------------------------------------------------------------------------------- time
 
     def play(self, limit: float = inf) -> float:
-        """What it costs to go on to the end from the seats as they are; inf if that is no less than
-        the limit."""
+        """The cost of going on to the end from the present seats; inf if it is not below the limit."""
         for _ in range(EVENTS):
             if self.spent + self.late + self._at_least() >= limit:
                 return inf
@@ -325,7 +326,8 @@ class Rehearsal:
         return self.spent + self.late
 
     def _at_least(self) -> float:
-        """What those that have not ended cost at best: each at once, its fastest and its cheapest."""
+        """The least cost of the jobs that have not ended: each at once, at its fastest and its
+        cheapest."""
         total = 0.0
         for i in self._alive:
             part, left = self.parts[i], self.left[i]
@@ -362,7 +364,7 @@ class Rehearsal:
         self.late += part.late_per_s * max(0.0, end - part.deadline)
 
     def _count_the_rest(self) -> None:
-        """Those that have not ended yet, as if each began now."""
+        """Charge the jobs that have not ended, as if each began now."""
         for i in self._alive:
             self._count_late(i, self.now + self._ends_in(i))
             self.spent += self._cheapest[i] * self.left[i]
@@ -381,5 +383,5 @@ def _whole(free: int) -> int:
 
 
 def _groups(nodes: list[int], apart: bool) -> list[list[int]]:
-    """The nodes that could be made free together."""
+    """The sets of nodes that could be cleared together."""
     return [nodes] if apart else [[n] for n in nodes]

@@ -1,8 +1,8 @@
-"""Where jobs sit, once it is known who runs and how: as many as possible where they are."""
+"""The nodes of the jobs once it is known which run and how: as many jobs as possible stay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from dovetail.policies.frugal.floor import Floor, Seats
@@ -11,8 +11,8 @@ Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
 
 
 class Seat(NamedTuple):
-    """A task, the way and the node it was given in the draft, its GPUs, and the node where it could
-    just go on (-1 if there is none)."""
+    """A task, the way and the node it has in the draft, its GPUs, and the node where it could just
+    continue (-1: none)."""
 
     task: int
     way: int
@@ -21,40 +21,29 @@ class Seat(NamedTuple):
     home: int
 
 
-def settled(
-    nodes: Sequence[Seats],
-    draft: Iterable[Seat],
-    dearer: Callable[[Seating, Seating], bool],
-) -> Seating:
-    """The draft with the same ways but fewer moves: in no more nodes, or in more where it is dearer to
-    leave them."""
+def settled(nodes: Sequence[Seats], draft: Iterable[Seat]) -> Seating:
+    """The draft with the same ways on no more nodes, but with fewer moves."""
     by_pool: dict[int, list[Seat]] = {}
     for seat in draft:
         by_pool.setdefault(nodes[seat.node].pool, []).append(seat)
     result: Seating = {}
     for seats in by_pool.values():
-        result.update(_settled(nodes, seats, dearer))
+        result.update(_settled(nodes, seats))
     return result
 
 
-def _settled(
-    nodes: Sequence[Seats], seats: Sequence[Seat], dearer: Callable[[Seating, Seating], bool]
-) -> Seating:
+def _settled(nodes: Sequence[Seats], seats: Sequence[Seat]) -> Seating:
     drafted = {seat.task: (seat.way, seat.node) for seat in seats}
     kept = _kept(seats)
     if not kept:
         return drafted
     used = {seat.node for seat in seats}
     order = sorted(kept.keys() | used, key=lambda n: (not nodes[n].taken, -kept.get(n, 0), n))
-    far = _seating(nodes, seats, order[: len(used)]) or drafted
-    if len(kept) <= len(used):
-        return far
-    near = _seating(nodes, seats, order)
-    return near if near and dearer(near, far) else far
+    return _seating(nodes, seats, order[: len(used)]) or drafted
 
 
 def _kept(seats: Iterable[Seat]) -> dict[int, int]:
-    """By node, the GPUs that could stay with whom they are."""
+    """By node, the GPUs of tasks that could stay there."""
     kept: dict[int, int] = {}
     for seat in seats:
         if seat.home >= 0:
@@ -65,7 +54,7 @@ def _kept(seats: Iterable[Seat]) -> dict[int, int]:
 def _seating(
     nodes: Sequence[Seats], seats: Sequence[Seat], homes: Collection[int]
 ) -> Seating | None:
-    """On these nodes alone, whoever can at home; None if it cannot be done."""
+    """On these nodes alone, as many tasks as possible at home; None if they do not fit."""
     floor, allowed = Floor(nodes, only=homes), set(homes)
     result: Seating = {}
     others = []

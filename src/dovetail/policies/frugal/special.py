@@ -1,20 +1,22 @@
-"""Jobs that are no matter of whole GPUs on one node: gangs over several, shares, those with a host's
+"""Jobs that are not whole GPUs on one node: gangs over several nodes, shares, jobs with needs of
 CPUs or memory.
 
-They are not planned with the others. Whoever of them has no slack to lose goes first: to what is free,
-else to GPUs of jobs that can wait or are worth less, else nodes are kept free for it.
+They are not planned with the others. Those without slack go first: to free GPUs, else to GPUs of
+jobs that can wait or are worth less, else nodes are kept free for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from dovetail.core.inventory import Pool
 from dovetail.core.model import JobId, Placement, Seconds, joined
 from dovetail.core.plan import Plan
-from dovetail.core.room import Pool
+from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.policies.frugal.draft import BLINK_S
+from dovetail.policies.frugal.guests import Guest, Guests, counts
 
 LEAD: Final = 1.0  # part of its time by which room is made for such a job before its last moment
 
@@ -31,89 +33,77 @@ class Special(NamedTuple):
 
     @property
     def patience(self) -> Seconds:
-        """How long nobody has to make room for it; 0 if that is too short to matter."""
+        """Seconds for which no room is made for it; 0 if that is too short to matter."""
         return self.lead if self.lead > BLINK_S else 0.0
 
 
-class Guest(NamedTuple):
-    """A running job that could be stopped, its GPUs by node, and what it is worth where it is; none if
-    it can wait."""
-
-    track: Track
-    gpus: Mapping[int, int]
-    worth: float
-
-
-def make_room(plan: Plan, specials: Iterable[Special], guests: Iterable[Guest]) -> set[JobId]:
-    """Starts those that have no patience left, the most worth first. Who was started or stopped."""
+def make_room(plan: Plan, specials: Iterable[Special], running: Iterable[Guest]) -> set[JobId]:
+    """Start the jobs without patience, the most worth first. Returns the jobs started or stopped."""
     decided: set[JobId] = set()
-    for special in sorted(specials, key=lambda own: (-own.worth, own.track.sequence)):
-        if not special.patience:
-            left = [guest for guest in guests if guest.track.job.id not in decided]
-            decided |= _let_in(plan, special, left)
+    pressing = [special for special in specials if not special.patience]
+    if not pressing:
+        return decided
+    guests = Guests(plan.room, running)
+    for special in sorted(pressing, key=lambda own: (-own.worth, own.track.sequence)):
+        guests.spare(special.worth)
+        decided |= _let_in(plan, special, guests)
     return decided
 
 
-def _let_in(plan: Plan, special: Special, guests: Iterable[Guest]) -> set[JobId]:
-    victims = [] if plan.place(special.track) else _victims(plan, special, guests)
+def _let_in(plan: Plan, special: Special, guests: Guests) -> set[JobId]:
+    track, placement = special.track, plan.place(special.track)
+    victims = [] if placement is not None else _victims(plan, special, guests)
     for guest in victims:
         plan.stop(guest.track)
-    if plan.start(special.track):
-        return {special.track.job.id, *[guest.track.job.id for guest in victims]}
+    if victims:
+        placement = plan.place(track)
+    if placement is not None:
+        plan.start_at(track, placement)
+        guests.stopped(victims)
+        guests.recount([piece.node for piece in placement.slices])
+        return {track.job.id, *[guest.track.job.id for guest in victims]}
     for guest in victims:  # it was not GPUs that were missing
         plan.keep(guest.track)
     if special.keeps:
-        _keep_free(plan, special)
+        guests.recount(_keep_free(plan, special))
     return set()
 
 
-def _victims(plan: Plan, special: Special, guests: Iterable[Guest]) -> list[Guest]:
-    """The guests to send away so that there is room; none if that is not worth it."""
-    room, shape = plan.room, special.track.shape
-    if not (shape.gpus and room.within_quota(shape)):
+def _victims(plan: Plan, special: Special, guests: Guests) -> list[Guest]:
+    """The guests to stop so that there is room; none if that does not pay."""
+    shape = special.track.shape
+    if not (shape.gpus and plan.room.within_quota(shape)):
         return []
-    weak = sorted([guest for guest in guests if guest.worth < special.worth], key=_worth)
-    found = [_in_pool(plan, pool, shape.gpus, weak) for pool in room.eligible(shape)]
-    return min([some for some in found if some], key=len, default=[])
+    return guests.to_stop_for(shape)
 
 
-def _worth(guest: Guest) -> float:
-    return guest.worth
-
-
-def _in_pool(plan: Plan, pool: Pool, gpus: int, guests: Sequence[Guest]) -> list[Guest]:
-    """The least worth on the nodes that they leave the emptiest; none if that would not do."""
-    free = {n: plan.room.count[n] for n in pool.members if plan.room.open[n]}
-    could = {n: free[n] + sum([guest.gpus.get(n, 0) for guest in guests]) for n in free}
-    needed, victims = gpus, list[Guest]()
-    for n in sorted(could, key=lambda n: (-could[n], n)):
-        for guest in guests:
-            if free[n] < needed and n in guest.gpus and guest not in victims:
-                victims.append(guest)
-                for other, more in guest.gpus.items():
-                    free[other] = free.get(other, 0) + more
-        needed -= free[n]
-        if needed <= 0:
-            return victims
-    return []
-
-
-def _keep_free(plan: Plan, special: Special) -> None:
-    """Nobody else is to start on the nodes that it will have first."""
+def _keep_free(plan: Plan, special: Special) -> list[int]:
+    """Keep other jobs from starting on the nodes that it will have first; on which GPUs were kept."""
     room, shape = plan.room, special.track.shape
     if not room.within_quota(shape):
-        return
+        return []
     for pool in room.eligible(shape) if shape.gpus else ():
-        nodes = sorted([n for n in pool.members if room.open[n]], key=lambda n: (-room.count[n], n))
         chosen, gpus = list[Placement](), shape.gpus
-        for n in nodes:
+        for n in _emptiest_first(room, pool):
             if gpus <= 0:
                 break
-            gpus -= room.nodes[n].gpus
+            gpus -= counts(shape, room.nodes[n].gpus)
             if room.count[n]:
                 chosen.append(room.first_gpus(n, room.count[n]))
         if gpus <= 0:
             # Where it has to wait for CPUs or memory as well, GPUs kept free would help nobody.
-            if chosen and room.allows(joined(chosen), shape):
-                plan.reserve(joined(chosen), special.track)
-            return
+            if not chosen or not room.allows(joined(chosen), shape):
+                return []
+            plan.reserve(joined(chosen), special.track)
+            return [piece.node for placement in chosen for piece in placement.slices]
+    return []
+
+
+def _emptiest_first(room: Room, pool: Pool) -> Iterator[int]:
+    """The open nodes of the pool."""
+    for nodes in [*pool.by_count[:0:-1]]:  # as they are now: they change when GPUs are kept free
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            yield low.bit_length() - 1
+    yield from [n for n in pool.members if room.open[n] and not room.count[n]]

@@ -1,4 +1,4 @@
-"""How much work keeps coming, as far as the last jobs tell."""
+"""The rate at which work arrives, from the last submissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.model import Seconds
 from dovetail.core.track import Track
-from dovetail.core.view import WAITS, View
+from dovetail.core.view import RECALLS, WAITS, View
 
 Work: TypeAlias = Callable[[Track, View], float]  # GPU-seconds that a job is believed to take
 FEW: Final = 8  # so many jobs say nothing yet
@@ -20,7 +20,7 @@ class Tide:
     """The last submissions: when, and how much work each was."""
 
     def __init__(self, work: Work, view: View) -> None:
-        self.watches = WAITS
+        self.watches = WAITS | RECALLS
         self._work: Final = work
         self._view: Final = view
         self._last = -1  # the order of submission of the latest
@@ -32,17 +32,24 @@ class Tide:
             self._last = track.sequence
             self._new.append(track)
 
+    def recall(self, track: Track) -> None:
+        """Those that came before this index was made: the last of them, in their order."""
+        known = {own.sequence: own for own in (*self._new, track)}
+        self._new.clear()
+        self._new.extend([known[sequence] for sequence in sorted(known)])
+        self._last = max(self._last, track.sequence)
+
     def runs(self, track: Track) -> None:
-        """It came before."""
+        """Nothing to do: only submissions count."""
 
     def ends(self, track: Track) -> None:
-        """It came before."""
+        """Nothing to do: only submissions count."""
 
     def settle(self) -> None:
-        """Nothing is ever tried out."""
+        """Nothing to do: drafts submit nothing."""
 
     def gpus(self, now: Seconds) -> float:
-        """GPUs that it would take to do the work as fast as it comes."""
+        """GPUs that would do the work as fast as it arrives."""
         came = self._came
         while self._new:
             track = self._new.popleft()

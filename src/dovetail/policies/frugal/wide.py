@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dovetail.core.inventory import Pool
 from dovetail.core.model import JobId, Placement, Seconds, joined
 from dovetail.core.plan import Plan
-from dovetail.core.room import Pool
 from dovetail.core.track import Track
 from dovetail.policies.frugal.ladder import AS_GOOD_AS_FULL, Rates
 
 
 class Wide(NamedTuple):
-    """A waiting job; `money`: what it costs in its thriftiest way; `seconds`: by pool that it is too
-    wide for a single node of, how long it is believed to take there, if that is soon enough."""
+    """A waiting job; `money`: its cost in its thriftiest way; `seconds`: by pool whose nodes are
+    too small for it, the duration believed there, if that is soon enough."""
 
     track: Track
     slack: Seconds
@@ -23,7 +23,8 @@ class Wide(NamedTuple):
 
 
 def spread(plan: Plan, jobs: Iterable[Wide], rates: Rates) -> set[JobId]:
-    """Starts those for which there is room at less than their price, the least slack first."""
+    """Start the jobs for which several smaller nodes cost less than their price, the least slack
+    first."""
     return {
         wide.track.job.id
         for wide in sorted(jobs, key=lambda own: (own.slack, own.track.sequence))
@@ -44,7 +45,7 @@ def _started(plan: Plan, wide: Wide, rates: Rates) -> bool:
 
 
 def _over_nodes(plan: Plan, pool: Pool, gpus: int) -> Placement | None:
-    """As few of its nodes as possible."""
+    """As few of the pool's nodes as possible."""
     room, pieces = plan.room, list[Placement]()
     nodes = [n for n in pool.members if room.open[n] and room.count[n]]
     for n in sorted(nodes, key=lambda n: (-room.count[n], n)):
@@ -57,7 +58,7 @@ def _over_nodes(plan: Plan, pool: Pool, gpus: int) -> Placement | None:
 
 
 def _per_hour(plan: Plan, placement: Placement, rate: tuple[float, ...]) -> float:
-    """All of a node that nobody else uses, and its part of the others."""
+    """All of a node that no other job uses, and its part of the others."""
     total = 0.0
     for n, mask in placement.slices:
         gpus, all_of_it = mask.bit_count(), plan.room.nodes[n].gpus

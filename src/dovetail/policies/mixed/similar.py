@@ -16,17 +16,18 @@ from math import inf
 from typing import Final, NamedTuple, final
 
 from dovetail.core.entries import Action, Wake
+from dovetail.core.inventory import Pool
 from dovetail.core.model import Placement, Seconds, Shape
 from dovetail.core.plan import Place, Plan
-from dovetail.core.room import Pool
 from dovetail.core.track import STARTING, Track
-from dovetail.core.view import View
+from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
+from dovetail.policies.backfill.backlog import Backlog
 from dovetail.policies.backfill.free_over_time import FreeOverTime
 from dovetail.policies.backfill.reservations import free_in
 from dovetail.policies.keys import BySubmission
 from dovetail.policies.listing import ListScheduler
-from dovetail.policies.mixed.expected_ends import Hopes, HopesBy
-from dovetail.policies.outlook import pool_of
+from dovetail.policies.narrowing import Narrowed
+from dovetail.policies.outlook import pool_of, time_left
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SameEverywhere, SpeedPredictor
@@ -165,7 +166,8 @@ class _Turn:
             placement = self._place(room, self._hopes.narrowed.to(room, track, pool))
             if placement is not None and pool_of(room, placement) is not pool:
                 placement = None
-        nodes = len(placement.slices) if placement else -(-shape.gpus // max(pool.width, 1))
+        fewest = shape.nodes or -(-shape.gpus // max(pool.width, 1))
+        nodes = len(placement.slices) if placement else fewest
         left_s = self._hopes.backlog.left_s[track.sequence]
         length_s = left_s / self._speeds.speed(track.job, pool.kind, nodes)
         start = now if placement else self._later(pool, shape.gpus * shape.share, length_s)
@@ -240,4 +242,66 @@ class _Turn:
 
 
 def _may_move(track: Track) -> bool:
-    return not track.pinned and track.phase is not STARTING and track.shape.plain
+    return not track.pinned and track.phase is not STARTING and track.shape.bare
+
+
+_LEAST_S: Final = 1.0  # what a running job is expected to need yet, whatever was predicted
+
+
+@final
+class Hopes:
+    """How long each job was expected to run when it began to wait, at speed 1."""
+
+    def __init__(self, view: View, predictor: Predictor) -> None:
+        self.watches = WAITS | RUNS | ENDS | PARKS
+        self._view: Final = view
+        self._predictor: Final = predictor
+        self.backlog: Final = Backlog()
+        self.narrowed: Final = Narrowed()
+        self._duration_s: Final[dict[int, Seconds]] = {}  # by sequence
+
+    def waits(self, track: Track) -> None:
+        self.backlog.add(track, time_left(track, self._expect(track)))
+
+    def runs(self, track: Track) -> None:
+        self.backlog.remove(track.sequence)
+        if track.sequence not in self._duration_s:
+            self._expect(track)
+
+    def ends(self, track: Track) -> None:
+        self.backlog.remove(track.sequence)
+        self._duration_s.pop(track.sequence, None)
+
+    def parks(self, track: Track) -> None:
+        self.ends(track)
+
+    def settle(self) -> None:
+        """Nothing is ever tried out."""
+
+    def _expect(self, track: Track) -> Seconds:
+        found = self._predictor.duration_s(track.job, self._view)
+        self._duration_s[track.sequence] = found
+        return found
+
+    def left_s(self, track: Track) -> Seconds:
+        """What the running job has yet to do, at speed 1. One that has outlived its estimate is given
+        as long again as it has had, since long jobs tend to be very long."""
+        done = track.executed_by(self._view.now)
+        left = self._duration_s[track.sequence] - done
+        return max(left if left > 0 else done, _LEAST_S)
+
+
+@final
+class HopesBy:
+    """The spec of the index."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor: Final = predictor
+
+    def build(self, view: View) -> Hopes:
+        return Hopes(view, self._predictor)
+
+    def of(self, view: View) -> Hopes:
+        hopes = view.index(self)
+        assert isinstance(hopes, Hopes)
+        return hopes

@@ -46,8 +46,7 @@ class PairScheduler:
         partners = view.index(self._spec)
         assert isinstance(partners, Partners)
         actions = self._decide(view, partners)
-        notes = partners.notes()
-        return [*notes, *actions] if notes else actions
+        return [*partners.notes(actions, view), *actions]
 
     def _decide(self, view: View, partners: Partners) -> Sequence[Action]:
         if partners.changed:
@@ -70,8 +69,8 @@ class PairScheduler:
     def _unpack(self, view: View, partners: Partners) -> list[Action]:
         """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
         actions: list[Action] = []
-        for packed in list(partners.changed.values()):
-            mates = list(packed.mates.values())
+        for packed in sorted(partners.changed.values(), key=lambda packed: min(packed.mates)):
+            mates = packed.host_first()
             if len(mates) == 1 and _may_grow(view.room, mates[0]):
                 actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
             elif len(mates) == 2 and all([track.phase is Phase.RUNNING for track in mates]):
@@ -86,20 +85,24 @@ class PairScheduler:
         """Put waiting jobs on the GPUs of running ones of the same size, chosen by chance."""
         actions: list[Action] = []
         chance: Random | None = None
-        for lane, guests in partners.guests.items():
-            candidates = partners.hosts.get(lane)
-            if not guests or not candidates:
-                continue
+        lanes = [
+            lane for lane, guests in partners.guests.items() if guests and partners.hosts.get(lane)
+        ]
+        for lane in sorted(lanes, key=lambda lane: min(partners.guests[lane])):
+            guests, candidates = partners.guests[lane].values(), partners.hosts[lane]
             if chance is None:
                 chance = Random(f"{self._seed}/{view.now!r}")
-            hosts = [track for track in candidates.values() if _may_host(view.room, track)]
-            for guest in guests.values():
+            hosts = [
+                candidates[s] for s in sorted(candidates) if _may_host(view.room, candidates[s])
+            ]
+            for guest in sorted(guests, key=lambda track: track.ticket):
                 if not hosts:
                     break
                 host = hosts.pop(chance.randrange(len(hosts)))
                 assert host.placement is not None
                 shared = Placement(host.placement.slices, _HALF)
-                actions += [Resize(host.job.id, shared), Start(guest.job.id, shared)]
+                actions += [partners.pairing(host, guest), Resize(host.job.id, shared)]
+                actions.append(Start(guest.job.id, shared))
         return actions
 
     # ----------------------------------------------------------------------------------- migration
@@ -107,7 +110,7 @@ class PairScheduler:
     def _migration(self, view: View, partners: Partners) -> Sequence[Action]:
         """Move one job that is spread over more nodes than it needs, if it fits on fewer now."""
         widest = max([pool.width for pool in view.room.pools], default=0)
-        for track in partners.spread.values():
+        for track in [partners.spread[sequence] for sequence in sorted(partners.spread)]:
             assert track.placement is not None
             nodes = len(track.placement.slices)
             if (nodes - 1) * widest < track.placement.gpus or track.pinned:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Note, Preempt, Start
-from dovetail.core.model import Slice
+from dovetail.core.model import JobId, Slice
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 
 _ROUNDING = 1e-9
 _IN_VAIN: Final = "gandiva: pairs in vain"  # of a job, as it is noted
+_ALONE: Final = "gandiva: alone"  # of one that is to share its GPUs: its speed, and with whom
 
 BySequence: TypeAlias = dict[int, Track]
 
@@ -20,10 +21,9 @@ BySequence: TypeAlias = dict[int, Track]
 class Packed:
     """The GPUs that were one job's and are now shared."""
 
-    def __init__(self, slices: tuple[Slice, ...], alone: float) -> None:
+    def __init__(self, slices: tuple[Slice, ...]) -> None:
         self.slices: Final = slices
         self.mates: Final[BySequence] = {}
-        self._alone: Final = alone  # the speed of the one that was there first, before
         self._speeds: Final[dict[int, float]] = {}  # as last seen there
 
     def add(self, track: Track) -> None:
@@ -33,10 +33,21 @@ class Packed:
     def remove(self, track: Track) -> None:
         del self.mates[track.sequence], self._speeds[track.sequence]
 
+    def host_first(self) -> list[Track]:
+        """Who was there before the other, then that one."""
+        ids = {track.job.id for track in self.mates.values()}
+        return sorted(
+            self.mates.values(),
+            key=lambda track: (track.notes.get(_ALONE, (0, ""))[1] not in ids, track.sequence),
+        )
+
     @property
     def gain(self) -> float:
         """What they do together, as a multiple of what the first did alone."""
-        return sum(self._speeds.values()) / self._alone
+        ids = {track.job.id for track in self.mates.values()}
+        noted = [track.notes[_ALONE] for track in self.mates.values() if _ALONE in track.notes]
+        alone = [float(speed) for speed, guest in noted if guest in ids] or [1.0]
+        return sum([self._speeds[sequence] for sequence in sorted(self._speeds)]) / alone[0]
 
 
 @final
@@ -54,15 +65,10 @@ class Partners:
         self._packed: Final[dict[tuple[Slice, ...], Packed]] = {}
         self._packed_with: Final[dict[int, Packed]] = {}  # by sequence
         self._stands_in: Final[dict[int, BySequence]] = {}  # by sequence: its row above
-        self._in_vain: Final[dict[int, int]] = {}  # by sequence: trials
-        self._learned: Final[BySequence] = {}  # in vain once more, and not noted yet
 
     # ------------------------------------------------------------------------- kept by the state
 
     def waits(self, track: Track) -> None:
-        packed = self._packed_with.get(track.sequence)
-        if packed is not None:
-            self._judge(packed)
         self._leave(track)
         self._stand(track, self.guests)
 
@@ -81,8 +87,6 @@ class Partners:
     def ends(self, track: Track) -> None:
         self._leave(track)
         self._stand(track, None)
-        self._in_vain.pop(track.sequence, None)
-        self._learned.pop(track.sequence, None)
 
     def parks(self, track: Track) -> None:
         self._leave(track)
@@ -104,12 +108,12 @@ class Partners:
             self._stands_in[track.sequence] = lane
 
     def _may_be_tried(self, track: Track) -> bool:
-        return track.shape.plain and self._in_vain.get(track.sequence, 0) < self._trials
+        return track.shape.bare and track.notes.get(_IN_VAIN, 0) < self._trials
 
     def _join(self, track: Track, slices: tuple[Slice, ...]) -> None:
         packed = self._packed.get(slices)
         if packed is None:
-            packed = self._packed[slices] = Packed(slices, track.speed)
+            packed = self._packed[slices] = Packed(slices)
         if self._packed_with.get(track.sequence) is not packed:
             self._leave(track)
             self._packed_with[track.sequence] = packed
@@ -128,29 +132,23 @@ class Partners:
             del self._packed[packed.slices]
             self.changed.pop(packed.slices, None)
 
-    def _judge(self, packed: Packed) -> None:
-        """One of them makes way: was it because they hindered each other?"""
-        if len(packed.mates) > 1 and not self.pay(packed):
-            for sequence, track in packed.mates.items():
-                self._in_vain[sequence] = self._in_vain.get(sequence, 0) + 1
-                self._learned[sequence] = track
+    def notes(self, actions: Sequence[Action], view: View) -> list[Action]:
+        """What is to be known after a restart, of those that are to make way: was it because they
+        hindered each other?"""
+        found: dict[JobId, Action] = {}
+        for action in actions:
+            track = view.tracks[action.job_id] if isinstance(action, Preempt) else None
+            packed = None if track is None else self._packed_with.get(track.sequence)
+            if packed is not None and len(packed.mates) > 1 and not self.pay(packed):
+                for mate in packed.mates.values():
+                    times = mate.notes.get(_IN_VAIN, 0) + 1
+                    found.setdefault(mate.job.id, Note(_IN_VAIN, times, mate.job.id))
+        return list(found.values())
 
-    def remember(self, tracks: Iterable[Track]) -> None:
-        """What was noted before there was this index."""
-        for track in tracks:
-            if _IN_VAIN in track.notes:
-                self._in_vain[track.sequence] = track.notes[_IN_VAIN]
-
-    def notes(self) -> list[Action]:
-        """What is to be known after a restart."""
-        found: list[Action] = []
-        for sequence, track in list(self._learned.items()):
-            times = self._in_vain[sequence]
-            if track.notes.get(_IN_VAIN) == times:
-                del self._learned[sequence]
-            else:
-                found.append(Note(_IN_VAIN, times, track.job.id))
-        return found
+    @staticmethod
+    def pairing(host: Track, guest: Track) -> Action:
+        """To be known of a pair as long as it lasts."""
+        return Note(_ALONE, [host.speed, guest.job.id], host.job.id)
 
     # ------------------------------------------------------------------------------- what there is
 
@@ -173,7 +171,8 @@ class Partners:
                     more[lane] = more.get(lane, 0) - 1
                 else:
                     more[lane] = more.get(lane, 0) + 1
-        waiting = [lane for lane in self.guests if len(self.guests[lane]) + more.get(lane, 0) > 0]
+        lanes = {*self.guests, *more}
+        waiting = [n for n in lanes if len(self.guests.get(n, ())) + more.get(n, 0) > 0]
         return any([lane in started or bool(self.hosts.get(lane)) for lane in waiting])
 
 
@@ -186,6 +185,4 @@ class PartnersBy:
         self.trials: Final = trials
 
     def build(self, view: View) -> Partners:
-        partners = Partners(self.threshold, self.trials)
-        partners.remember(view.tracks.values())
-        return partners
+        return Partners(self.threshold, self.trials)

@@ -108,7 +108,7 @@ def _nodes(source: str, groups: list[NodeGroup]) -> tuple[Node, ...]:
 
 
 def _numbered(groups: list[NodeGroup]) -> Iterator[Node]:
-    """Numbers go on from group to group of one name, and racks over all groups."""
+    """Numbers continue from group to group of one name, and racks over all groups."""
     next_number: dict[str, int] = {}
     racks = 0
     for group in groups:

@@ -1,4 +1,4 @@
-"""What things cost, from a TOML file: money and carbon per kWh, watts or money of a node by kind."""
+"""Costs from a TOML file: money and carbon per kWh, watts or money of a node by kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TABLE = "the number for 1 busy GPU, for 2, and so on, such as H100 = [700, 1300
 
 @dataclass(frozen=True, slots=True)
 class CostFile:
-    """What a file says; what it does not say is known of the nodes, or free."""
+    """The contents of the file; values it does not give come from the nodes, or are 0."""
 
     price: Hourly = FREE
     carbon: Hourly = FREE
@@ -43,7 +43,7 @@ class CostFile:
 
 
 def told_without_watts(costs: Costs, kinds: Iterable[str], way_out: str = NAME_WATTS) -> str:
-    """One line for the GPU kinds whose energy counts as 0 for want of watts; empty if none does."""
+    """One line that names the GPU kinds whose energy counts as 0 because no watts are known."""
     unknown = ", ".join(costs.without_watts(dict.fromkeys(kinds)))
     return f"no watts are known of {unknown}: its energy counts as 0; {way_out}" if unknown else ""
 

@@ -1,4 +1,4 @@
-"""What happens to nodes during a run: read from a file, or drawn by chance."""
+"""Failures and changes of nodes during a run: read from a file, or drawn at random."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
 from dovetail.models.failures import NodeFailures
 from dovetail.traces.clusters.cluster_text import MOST_GPUS
-from dovetail.traces.readers.cells import (
-    CellError,
-    Header,
-    Read,
-    Row,
-    column,
-    given,
-    label,
-    seconds,
-    shown,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import each
 
 NodeEvent = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
@@ -53,26 +42,26 @@ def read_node_events(path: str, nodes: Sequence[Node]) -> list[NodeEvent]:
     return [event for _, event in events]
 
 
-def _maker(header: Header) -> Read[NodeEvent]:
+def _maker(header: cells.Header) -> cells.Read[NodeEvent]:
     if not all(name in header for name in _COLUMNS):
         raise BadInput(
             f"{header.source}: node events have the columns {','.join(_COLUMNS)}, "
-            f"not {shown(header.names)}"
+            f"not {cells.shown(header.names)}"
         )
-    at = column(header, "at_s", seconds)
-    node_id = column(header, "node", given)
-    what = column(header, "event", _event)
-    gpus = column(header, "gpus", whole) if "gpus" in header else None
-    kind = column(header, "kind", label) if "kind" in header else None
+    at = cells.column(header, "at_s", cells.seconds)
+    node_id = cells.column(header, "node", cells.given)
+    what = cells.column(header, "event", _event)
+    gpus = cells.column(header, "gpus", cells.whole) if "gpus" in header else None
+    kind = cells.column(header, "kind", cells.label) if "kind" in header else None
 
-    def event(row: Row) -> NodeEvent:
+    def event(row: cells.Row) -> NodeEvent:
         happens = _KINDS.get(what(row))
         if happens is not None:
             return happens(at(row), node_id(row))
         if gpus is None:
-            raise CellError("a node that joins needs a column 'gpus'")
+            raise cells.CellError("a node that joins needs a column 'gpus'")
         if (count := gpus(row)) > MOST_GPUS:
-            raise CellError(f"{count} GPUs in one node; give at most {MOST_GPUS}")
+            raise cells.CellError(f"{count} GPUs in one node; give at most {MOST_GPUS}")
         return NodeJoined(at(row), Node(node_id(row), count, (kind and kind(row)) or "gpu"))
 
     return event

@@ -1,4 +1,4 @@
-"""Clusters from a CSV with one node a line: our columns, or those of Alibaba's node list."""
+"""Clusters from a CSV with one node per line: our columns, or those of Alibaba's node list."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ from typing import Any, NamedTuple
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node
-from dovetail.traces.readers.cells import (
-    Header,
-    Read,
-    Row,
-    amount,
-    column,
-    given,
-    label,
-    shown,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import each
 
 
@@ -29,27 +19,27 @@ class Spelling(NamedTuple):
 
 
 def _thousandths(text: str) -> float:
-    return amount(text) / 1000.0
+    return cells.amount(text) / 1000.0
 
 
 def _mebibytes(text: str) -> float:
-    return amount(text) / 1024.0
+    return cells.amount(text) / 1024.0
 
 
 SPELLINGS: Mapping[str, Spelling] = {
-    **dict.fromkeys(("node", "id", "node_id", "sn", "name"), Spelling("id", given)),
-    **dict.fromkeys(("gpus", "gpu", "num_gpus"), Spelling("gpus", whole)),
-    **dict.fromkeys(("kind", "model", "gpu_type"), Spelling("kind", label)),
-    "gpu_memory_gb": Spelling("gpu_memory_gb", amount),
-    "cpus": Spelling("cpus", amount),
+    **dict.fromkeys(("node", "id", "node_id", "sn", "name"), Spelling("id", cells.given)),
+    **dict.fromkeys(("gpus", "gpu", "num_gpus"), Spelling("gpus", cells.whole)),
+    **dict.fromkeys(("kind", "model", "gpu_type"), Spelling("kind", cells.label)),
+    "gpu_memory_gb": Spelling("gpu_memory_gb", cells.amount),
+    "cpus": Spelling("cpus", cells.amount),
     "cpu_milli": Spelling("cpus", _thousandths),
-    "memory_gb": Spelling("memory_gb", amount),
+    "memory_gb": Spelling("memory_gb", cells.amount),
     "memory_mib": Spelling("memory_gb", _mebibytes),
-    "rack": Spelling("rack", label),
-    "island": Spelling("island", whole),
-    "tenant": Spelling("tenant", label),
-    "idle_watts": Spelling("idle_watts", amount),
-    "gpu_watts": Spelling("gpu_watts", amount),
+    "rack": Spelling("rack", cells.label),
+    "island": Spelling("island", cells.whole),
+    "tenant": Spelling("tenant", cells.label),
+    "idle_watts": Spelling("idle_watts", cells.amount),
+    "gpu_watts": Spelling("gpu_watts", cells.amount),
 }
 
 
@@ -64,18 +54,19 @@ def read_node_list(source: str) -> tuple[Node, ...]:
     return tuple(nodes.values())
 
 
-def _maker(header: Header) -> Read[Node]:
+def _maker(header: cells.Header) -> cells.Read[Node]:
     columns = {
-        spelling.field: column(header, name, spelling.parse)
+        spelling.field: cells.column(header, name, spelling.parse)
         for name, spelling in SPELLINGS.items()
         if name in header
     }
     if not columns.keys() >= {"id", "gpus"}:
         raise BadInput(
-            f"{header.source}: a list of nodes has the columns node,gpus, not {shown(header.names)}"
+            f"{header.source}: a list of nodes has the columns node,gpus, "
+            f"not {cells.shown(header.names)}"
         )
 
-    def node(row: Row) -> Node:
+    def node(row: cells.Row) -> Node:
         return Node(**{field: read(row) for field, read in columns.items()})
 
     return node

@@ -1,7 +1,7 @@
-"""Power tables: what jobs of a model take and draw under each power limit, measured per GPU kind.
+"""Power tables: time and watts of a model under each power limit, measured per GPU kind.
 
-One row for each model and limit. Our own columns are `model,power_limit,time,watts` and, where one file
-is for several kinds of GPU, `kind`; those of Zeus are understood as they are.
+One row for each model and limit. Our own columns are `model,power_limit,time,watts` and, if one
+file is for several kinds of GPU, `kind`; the tables of Zeus are understood as they are.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _reader(header: Header, kind: str) -> Read[_Measured]:
 
 
 def _model(header: Header) -> Read[str]:
-    """Its name, or what names it in the tables of Zeus: `cifar100/shufflenetv2/1024/adam`."""
+    """The model's name, or its columns in the tables of Zeus: `cifar100/shufflenetv2/1024/adam`."""
     if "model" in header:
         return column(header, "model", given)
     parts = [column(header, name, given) for name in ZEUS if name in header]
@@ -102,7 +102,7 @@ def _more_than_0(parse: Callable[[str], Number]) -> Callable[[str], Number]:
 
 
 def _steps(rows: Sequence[_Measured]) -> list[Limited]:
-    """By their limits; the highest is as good as none."""
+    """Ordered by their limits; the highest limit counts as none."""
     highest = max(rows, key=lambda row: row.limit)
     return [
         Limited(0 if row is highest else row.limit, row.time / highest.time, row.watts)

@@ -28,7 +28,7 @@ from dovetail.traces.readers.cells import (
 from dovetail.traces.readers.rows import each
 from dovetail.traces.readers.text_files import opened
 
-_APART = "_unconsolidated"  # Gavel's word for a gang that is spread over nodes
+_APART = "_unconsolidated"  # Gavel's suffix for a gang that is spread over nodes
 _GAVEL_KEY = re.compile(r"\('(?P<model>.*)', (?P<gpus>\d+)\)")
 _OWN = "model,kind,gpus,steps_per_s"
 
@@ -36,8 +36,8 @@ Measured = tuple[ModelType, Hardware, float]
 
 
 def read_speed_table(path: str | PathLike[str], reference: str = "") -> SpeedTable:
-    """`FILE` or, of a file that holds several tables, `FILE#NAME`. Several measurements of one thing
-    are averaged, but in our own CSV are a mistake; 0 stands for what was not measured."""
+    """`FILE` or, if a file holds several tables, `FILE#NAME`. Repeated measurements are averaged,
+    except in our own CSV, where they are a mistake; 0 means not measured."""
     source = fspath(path)
     file, part = _file_and_part(source)
     sums: dict[ModelType, dict[Hardware, list[float]]] = {}
@@ -123,7 +123,7 @@ def _own(header: Header) -> Read[Measured | None]:
 
 
 def _gavel_flat(header: Header, part: str) -> Read[Measured | None]:
-    """Jobs alone on their GPUs; rows with a second job are left to policies that pair."""
+    """Jobs alone on their GPUs; rows with a second job are for policies that pair."""
     model, kind = column(header, "job_type", _type), column(header, "gpu", label)
     gpus, speed = column(header, "scale_factor", _some), column(header, "steps_per_s", amount)
     other = column(header, "co_job_type", label) if "co_job_type" in header else _no_text
@@ -171,7 +171,7 @@ def _is_speed(value: object) -> TypeGuard[float]:
 def _as_gavel(model: ModelType, kind: str, gpus: int, speed: float) -> Measured | None:
     apart = kind.endswith(_APART)
     if gpus < 1 or (apart and gpus == 1):
-        return None  # one GPU is not spread, whatever the table says of it
+        return None  # one GPU cannot be spread, whatever the table says
     return model, Hardware(plain(kind.removesuffix(_APART)), gpus, 2 if apart else 1), speed
 
 

@@ -19,7 +19,7 @@ COUNTS = ("nodes", "node_num", "num_nodes", "count")
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A tenant and how many nodes are its own; one [[tenants]] of a TOML file."""
+    """A tenant and the number of its own nodes; one [[tenants]] of a TOML file."""
 
     name: str
     nodes: int = 0
@@ -51,7 +51,7 @@ def split_by_tenants(nodes: Sequence[Node], path: str | PathLike[str]) -> tuple[
 
 
 def tenants_of_cluster(source: str) -> tuple[Tenant, ...]:
-    """Those of a cluster file, which need not have any."""
+    """The tenants of a cluster file, which need not have any."""
     return read_tenants(source) if "tenants" in tables(source) else ()
 
 

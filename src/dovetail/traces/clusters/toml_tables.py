@@ -1,4 +1,4 @@
-"""Tables of a TOML file as frozen dataclasses, with unknown and ill-typed keys named."""
+"""Tables of a TOML file as frozen dataclasses; unknown and ill-typed keys are named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.core.errors import BadInput
 from dovetail.traces.readers.text_files import opened
 
 T = TypeVar("T")
-# Annotations are texts here; a whole number is fine where a float is wanted.
+# Annotations are strings here; an integer is fine where a float is wanted.
 ACCEPTED: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
@@ -32,7 +32,7 @@ def read_toml(path: str) -> dict[str, Any]:
 
 
 def tables(path: str) -> dict[str, Any]:
-    """The `nodes` and `tenants` of a file; anything else in it would be silently lost."""
+    """The `nodes` and `tenants` of a file; anything else is an error, not silently ignored."""
     found = read_toml(path)
     for key in found:
         if key not in TABLES:
@@ -40,7 +40,7 @@ def tables(path: str) -> dict[str, Any]:
     return found
 
 
-_LARGEST = 10**18  # of whole numbers: more is a slip
+_LARGEST = 10**18  # of integers: more is a slip
 
 
 def settings(kind: type[T], table: object, where: str) -> T:
@@ -55,7 +55,7 @@ def settings(kind: type[T], table: object, where: str) -> T:
     for name, field in known.items():
         if name not in table and field.default is MISSING and field.default_factory is MISSING:
             raise BadInput(f"{where}: {name!r} is missing")
-    # A whole number where any may stand is one like the others: journals of both cores say the same.
+    # An integer where a float may stand becomes a float: journals of both cores are equal.
     return kind(
         **{
             key: float(value) if known[key].type == "float" and isinstance(value, int) else value

@@ -1,1 +1,1 @@
-"""Readers of traces: our own format and those of others."""
+"""Readers of traces: our own format and third-party formats."""

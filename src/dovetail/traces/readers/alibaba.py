@@ -8,20 +8,7 @@ from typing import ClassVar
 
 from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.readers.cells import (
-    CellError,
-    Header,
-    Read,
-    Row,
-    amount,
-    blank_or,
-    column,
-    distinct_column,
-    given,
-    labels,
-    seconds,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import Context, MakeArrival
 
 COLUMNS = ("name", "num_gpu", "gpu_milli", "creation_time", "deletion_time")
@@ -35,19 +22,19 @@ class AlibabaTrace:
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
-    def read(self, header: Header, context: Context) -> MakeArrival:
-        """How a pod ended (`pod_phase`) is left out: most were stopped from outside."""
+    def read(self, header: cells.Header, context: Context) -> MakeArrival:
+        """The end of a pod (`pod_phase`) is not read: most were stopped from outside."""
         del context  # its times are plain seconds
-        job_id = distinct_column(header, "name", given)
-        gpus = column(header, "num_gpu", whole)
-        share = column(header, "gpu_milli", blank_or(whole))
-        kinds = column(header, "gpu_spec", labels) if "gpu_spec" in header else None
+        job_id = cells.distinct_column(header, "name", cells.given)
+        gpus = cells.column(header, "num_gpu", cells.whole)
+        share = cells.column(header, "gpu_milli", cells.blank_or(cells.whole))
+        kinds = cells.column(header, "gpu_spec", cells.labels) if "gpu_spec" in header else None
         cpus = _optional(header, "cpu_milli")
         memory = _optional(header, "memory_mib")
-        created = distinct_column(header, "creation_time", seconds)
+        created = cells.distinct_column(header, "creation_time", cells.seconds)
         duration = _duration(header, created)
 
-        def arrival(row: Row, _: int) -> Arrival:
+        def arrival(row: cells.Row, _: int) -> Arrival:
             count = gpus(row)
             job = Job(
                 JobId(job_id(row)),
@@ -63,23 +50,23 @@ class AlibabaTrace:
 
 
 def _optional(
-    header: Header, column_name: str, parse: Callable[[str], float] = amount
-) -> Read[float | None]:
+    header: cells.Header, column_name: str, parse: Callable[[str], float] = cells.amount
+) -> cells.Read[float | None]:
     if column_name not in header:
         return lambda _: None
-    return column(header, column_name, blank_or(parse))
+    return cells.column(header, column_name, cells.blank_or(parse))
 
 
-def _duration(header: Header, created: Read[Seconds]) -> Read[Seconds]:
-    """From when it was scheduled, or created where that is missing, until it was deleted."""
-    scheduled = _optional(header, "scheduled_time", seconds)
-    deleted = distinct_column(header, "deletion_time", seconds)
+def _duration(header: cells.Header, created: cells.Read[Seconds]) -> cells.Read[Seconds]:
+    """From its scheduling, or its creation if that is missing, to its deletion."""
+    scheduled = _optional(header, "scheduled_time", cells.seconds)
+    deleted = cells.distinct_column(header, "deletion_time", cells.seconds)
 
-    def lasting(row: Row) -> Seconds:
+    def lasting(row: cells.Row) -> Seconds:
         start = scheduled(row)
         duration = deleted(row) - (created(row) if start is None else start)
         if duration < 0:
-            raise CellError(
+            raise cells.CellError(
                 f"column 'deletion_time': the pod is deleted {-duration:g} s before it starts"
             )
         return duration

@@ -1,4 +1,4 @@
-"""An instance folder as ANDREAS has it: jobs, their times, nodes and costs in four CSV files."""
+"""An instance folder of ANDREAS: jobs, their times, nodes and costs in four CSV files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = JOBS, TIMES, NODES, RATES = (
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A trace, the cluster that it runs on, and what everything costs."""
+    """A trace, the cluster that it runs on, and all costs."""
 
     trace: Trace
     nodes: tuple[Node, ...]
@@ -83,7 +83,7 @@ def _number(header: Header, name: str, least: float = 0.0) -> Read[float]:
 
 
 def _of(what: str, name: Read[str], read: Read[T]) -> Read[tuple[str, T]]:
-    """The name in a row, and what else it says; a mistake is told with the name."""
+    """The name in a row, and the parsed rest; a mistake is reported with the name."""
 
     def named(row: Row) -> tuple[str, T]:
         own = name(row)
@@ -111,7 +111,7 @@ def _whole(value: float) -> int:
 
 
 def _read_rates(path: str) -> tuple[dict[str, NodeRates], float, float]:
-    """Rates by kind, the price per kWh and the PUE; without power there are only the former."""
+    """Rates by kind, the price per kWh and the PUE; without power only the rates."""
 
     def reader(header: Header) -> Read[tuple[str, int, float, float, float, float]]:
         kind, gpus, cost = (
@@ -242,7 +242,7 @@ def timed_job(
     late_cost_per_s: float | None,
     priority: float = 0.0,
 ) -> Job:
-    """A job with options. A policy that does not choose gives it the fewest GPUs that it can have."""
+    """A job with options. A policy that does not choose gives it the fewest GPUs it may have."""
     gpus = min(option.gpus for option in usable)
     kinds = sorted({option.kind for option in usable if option.gpus == gpus})
     ranked = sorted(
@@ -263,7 +263,7 @@ def timed_job(
 
 
 def write_instance(path: str | PathLike[str], instance: Instance) -> None:
-    """The four files, in a folder that is made if it is not there."""
+    """Write the four files into a folder, which is created if needed."""
     folder = fspath(path)
     makedirs(folder, exist_ok=True)
     costs, arrivals = instance.costs, instance.trace.arrivals

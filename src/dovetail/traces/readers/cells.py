@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -15,10 +16,10 @@ T = TypeVar("T")
 Row = list[str]
 Read = Callable[[Row], T]
 
-REMEMBERED = 10_000  # distinct texts of a column; bounds the memory spent on columns of names
+REMEMBERED = 10_000  # distinct texts of a column; bounds the memory used for columns of names
 LARGEST_WHOLE = 10**9
-LARGEST_AMOUNT = 1e12  # of money, watts, anything: beyond, products of them overflow
-LONGEST_S = 1e12  # 31,000 years; beyond, sums and squares of times are numbers no longer
+LARGEST_AMOUNT = 1e12  # of money, watts, anything: products of larger values overflow
+LONGEST_S = 1e12  # 31,000 years; sums and squares of longer times are not finite
 SPACES = str.maketrans("-_()[]", " " * 6)
 SHOWN = 60  # characters of a value or a list of columns in a message
 
@@ -78,12 +79,12 @@ class Repeats(dict[str, T]):
 
 
 def column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
-    """How to read one column whose values repeat."""
+    """A parser for a column whose values repeat."""
     return distinct_column(header, name, Repeats(parse).__getitem__)
 
 
 def distinct_column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
-    """How to read one column in which nearly every value is another."""
+    """A parser for a column in which nearly every value is different."""
     if name not in header:
         raise BadInput(f"{header.source}: there is no column {name!r} ({shown(header.names)})")
     index = header.index[name]
@@ -100,7 +101,7 @@ def distinct_column(header: Header, name: str, parse: Callable[[str], T]) -> Rea
 
 
 def blank_or(parse: Callable[[str], T]) -> Callable[[str], T | None]:
-    """The same for cells that may be left empty."""
+    """The same parser for cells that may be empty."""
 
     def cell(text: str) -> T | None:
         return parse(text) if text and not text.isspace() else None
@@ -113,12 +114,12 @@ def label(text: str) -> str:
 
 
 def own_text(text: str) -> str:
-    """As its user wrote it."""
+    """The text as its user wrote it."""
     return unescaped(text.strip())
 
 
 def given(text: str) -> str:
-    """A text that must be there."""
+    """A text that must not be empty."""
     stripped = text.strip()
     if not stripped:
         raise ValueError("is empty")
@@ -165,8 +166,6 @@ def duration(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        from dovetail.traces.readers.spelled_durations import spelled
-
         value = spelled(text)
     if 0.0 <= value <= LONGEST_S:
         return value
@@ -174,13 +173,13 @@ def duration(text: str) -> float:
 
 
 def counted_in(times: float, per: float = 1.0) -> Callable[[str], float]:
-    """How to read a duration in minutes (60) or milliseconds (1, 1000)."""
+    """A parser for a duration in minutes (60) or milliseconds (1, 1000)."""
 
     def in_unit(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
-            return duration(text)  # spelled out: it brings its own unit
+            return duration(text)  # with a unit: it needs no other
         in_seconds = value * times / per
         return in_seconds if 0.0 <= in_seconds <= LONGEST_S else duration(repr(in_seconds))
 
@@ -196,7 +195,7 @@ def _no_seconds(value: float) -> ValueError:
 
 
 def whole(text: str) -> int:
-    """A count. `8.0` is one too: tables with gaps often come out of other tools that way."""
+    """A count. `8.0` is one, too: tables with gaps often come out of other tools that way."""
     try:
         value = int(text)
     except ValueError:
@@ -223,3 +222,34 @@ def labels(text: str) -> tuple[str, ...]:
 
 def durations(text: str) -> tuple[float, ...]:
     return tuple(duration(part) for part in text.split("|"))
+
+
+# ------------------------------------------------------------------- durations with units and colons
+
+DAY_S, HOUR_S, MINUTE_S = 86_400.0, 3600.0, 60.0
+NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+WORDS = re.compile(
+    rf"(?:{NUMBER} ?(?:d|days?) ?)?(?:{NUMBER} ?(?:h|hrs?|hours?) ?)?"
+    rf"(?:{NUMBER} ?(?:m|mins?|minutes?) ?)?(?:{NUMBER} ?(?:s|secs?|seconds?))?"
+)
+COLONS = re.compile(r"(?:(\d+)(?:-| days?,? ))?(\d+):([0-5]\d):([0-5]\d(?:\.\d*)?)")
+SLURM_MINUTES = re.compile(r"(\d+)-(\d+):([0-5]\d)()")  # days, hours, minutes, nothing
+TWO_PARTS = re.compile(r"\d+:\d\d")
+IN_SECONDS = (DAY_S, HOUR_S, MINUTE_S, 1.0)
+
+
+def spelled(text: str) -> float:
+    """Seconds of `0:30:00`, `1-02:30:00` (as Slurm writes), `1 day 2:30:00`, `30m` or `1h 30min`."""
+    plain = text.strip().lower()
+    match = COLONS.fullmatch(plain) or SLURM_MINUTES.fullmatch(plain)
+    if match is not None and match[1] and int(match[2][:9]) >= 24:
+        match = None  # Slurm never writes 1-30:00:00
+    elif match is None:
+        match = WORDS.fullmatch(plain) if plain else None
+    if match is not None:
+        return sum(float(part or 0) * unit for part, unit in zip(match.groups(), IN_SECONDS))  # noqa: B905
+    if TWO_PARTS.fullmatch(plain):
+        raise ValueError(
+            f"could be minutes:seconds or hours:minutes; write 0:{plain} or {plain}:00"
+        )
+    raise ValueError("is not a number of seconds, nor a duration such as 30m, 2h or 1:30:00")

@@ -1,4 +1,4 @@
-"""The columns of our own format, what else people call them, and typos told from other columns."""
+"""The columns of our own format, their other common names, and typos told from other columns."""
 
 from __future__ import annotations
 
@@ -8,26 +8,15 @@ from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU, Option
-from dovetail.traces.readers.cells import (
-    Header,
-    amount,
-    counted_in,
-    duration,
-    label,
-    labels,
-    number,
-    plain,
-    shown,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.spreadsheets import unescaped
 
 REQUIRED = ("submit_s", "duration_s")
 
 
 def _share(text: str) -> int:
-    """A part of a GPU (`0.5`; `1` is a whole one), or more than one thousandth of it (`500`)."""
-    value = amount(text)
+    """A part of a GPU (`0.5`; `1` is a whole one), or, above 1, thousandths of it (`500`)."""
+    value = cells.amount(text)
     if value <= 1.0:
         return round(value * WHOLE_GPU)
     if not value.is_integer() or value > WHOLE_GPU:
@@ -36,12 +25,12 @@ def _share(text: str) -> int:
 
 
 def _limit(text: str) -> float | None:
-    """None where there is none; Slurm and others write 0 for that."""
-    return duration(text) or None
+    """None if there is no limit; Slurm and others write 0 for that."""
+    return cells.duration(text) or None
 
 
 def options(text: str) -> tuple[Option, ...]:
-    """`V100:1=7200|V100:2=70m`: GPU kind, number, and how long all of the job takes there."""
+    """`V100:1=7200|V100:2=70m`: GPU kind, number, and the duration of the whole job there."""
     return tuple([_option(part.strip()) for part in unescaped(text.strip()).split("|")])
 
 
@@ -50,28 +39,29 @@ def _option(text: str) -> Option:
     kind, colon, gpus = way.rpartition(":")
     if not (equals and colon and kind.strip()):
         raise ValueError("is no option: give kind, GPUs and time, such as V100:1=7200|V100:2=70m")
-    return Option(intern(kind.strip()), whole(gpus), duration(time))
+    return Option(intern(kind.strip()), cells.whole(gpus), cells.duration(time))
 
 
 # Columns that become the field of `Job` with the same name.
 ASKED: Mapping[str, Callable[[str], Any]] = {
-    "gpus": whole,
+    "gpus": cells.whole,
     "share": _share,
-    "kinds": labels,
-    "cpus": amount,
-    "memory_gb": amount,
-    "user": label,
-    "tenant": label,
-    "name": label,
-    "group": label,
-    "model": label,
-    "priority": number,
-    "weight": amount,
-    "min_gpus": whole,
-    "max_gpus": whole,
-    "retries": whole,
+    "kinds": cells.labels,
+    "cpus": cells.amount,
+    "memory_gb": cells.amount,
+    "nodes": cells.whole,
+    "user": cells.label,
+    "tenant": cells.label,
+    "name": cells.label,
+    "group": cells.label,
+    "model": cells.label,
+    "priority": cells.number,
+    "weight": cells.amount,
+    "min_gpus": cells.whole,
+    "max_gpus": cells.whole,
+    "retries": cells.whole,
     "time_limit_s": _limit,
-    "late_cost_per_s": amount,
+    "late_cost_per_s": cells.amount,
     "options": options,
 }
 ESTIMATE = ("estimate_s", "estimate_low_s", "estimate_high_s")
@@ -83,13 +73,13 @@ COLUMNS = (
     *INTERRUPTION,
     *("deadline_s", "cancel_s", "cancel_after_s", "failures"),
 )
-ENDS = ("start_s", "end_s")  # only where there is no duration_s
+ENDS = ("start_s", "end_s")  # only if there is no duration_s
 
-# Names that tell a unit, and how such cells become the numbers of our own column.
+# Names that include a unit, and how such cells become the numbers of our own column.
 UNITS: Mapping[str, tuple[str, Callable[[str], float]]] = {
-    "gpu_milli": ("share", lambda text: whole(text) / WHOLE_GPU),
+    "gpu_milli": ("share", lambda text: cells.whole(text) / WHOLE_GPU),
     **{
-        f"{stem}_{unit}": (own, counted_in(*size))
+        f"{stem}_{unit}": (own, cells.counted_in(*size))
         for own, stems in {
             "duration_s": ("duration", "runtime", "run_time", "elapsed", "elapsed_time"),
             "estimate_s": ("estimate",),
@@ -106,7 +96,7 @@ UNITS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     },
 }
 
-# What people call these columns in files of their own.
+# Other common names of these columns.
 ALIASES: Mapping[str, str] = {
     **{alias: own for alias, (own, _) in UNITS.items()},
     **{
@@ -127,6 +117,7 @@ ALIASES: Mapping[str, str] = {
             "kinds": "kind gpu_kind gpu_kinds gpu_type gpu_types gpu_spec",
             "cpus": "cpu num_cpu num_cpus n_cpus cpu_count",
             "memory_gb": "mem_gb ram_gb",
+            "nodes": "num_nodes n_nodes nnodes node_count",
             "user": "users username user_name user_id owner",
             "tenant": "vc virtual_cluster team project account",
             "name": "job_name",
@@ -141,8 +132,8 @@ ALIASES: Mapping[str, str] = {
 }
 
 
-def resolved(header: Header) -> Header:
-    """The same header under our names. Unknown columns are passed over, likely typos are not."""
+def resolved(header: cells.Header) -> cells.Header:
+    """The same header under our names. Unknown columns are skipped, likely typos are refused."""
     index: dict[str, int] = {}
     for own in (*COLUMNS, *ENDS):
         spellings = [name for name in header.index if ALIASES.get(name) == own]
@@ -156,10 +147,10 @@ def resolved(header: Header) -> Header:
                 f"{header.source}: {both} could each be {own!r}; rename the one you mean"
             )
     _refuse_typos(header, index)
-    return Header(header.source, header.names, index)
+    return cells.Header(header.source, header.names, index)
 
 
-def _refuse_typos(header: Header, found: Mapping[str, int]) -> None:
+def _refuse_typos(header: cells.Header, found: Mapping[str, int]) -> None:
     """A `dealine_s` that is silently ignored would cost its owner more than this message."""
     known = {*COLUMNS, *ENDS, *ALIASES}
     strange = [name for name in header.index if name not in known]
@@ -175,41 +166,41 @@ def _refuse_typos(header: Header, found: Mapping[str, int]) -> None:
             )
 
 
-def in_own_unit(header: Header, own: str) -> Callable[[str], float] | None:
-    """How to read a column whose name tells another unit than ours."""
-    found = UNITS.get(plain(header.names[header.index[own]]))
+def in_own_unit(header: cells.Header, own: str) -> Callable[[str], float] | None:
+    """A parser for a column whose name includes another unit than ours."""
+    found = UNITS.get(cells.plain(header.names[header.index[own]]))
     return found[1] if found else None
 
 
-def missing(header: Header) -> list[str]:
-    """The needed columns that are there under no name; an end stands in for a duration."""
+def missing(header: cells.Header) -> list[str]:
+    """The required columns that exist under no name; an end replaces a duration."""
     spelled = {ALIASES.get(name, name) for name in header.index}
     if "end_s" in spelled or "options" in spelled:
         spelled.add("duration_s")
     return [own for own in REQUIRED if own not in spelled]
 
 
-def refusal(header: Header) -> str:
-    """Which needed column is missing, and which were found instead."""
+def refusal(header: cells.Header) -> str:
+    """The message that names the missing required column and the columns found."""
     return (
         f"{header.source}: there is no column {' and none '.join(map(repr, missing(header)))} "
-        f"(found: {shown(header.names)})"
+        f"(found: {cells.shown(header.names)})"
     )
 
 
-def notes(header: Header, found: Header) -> list[str]:
-    """What the owner of a file may not expect: columns passed over, and what follows from it."""
+def notes(header: cells.Header, found: cells.Header) -> list[str]:
+    """Notes for the owner of the file: skipped columns, and the consequences."""
     said = []
     for own, place in found.index.items():
         rivals = [name for name in header.index if ALIASES.get(name) == own]
         if own in header and rivals:
-            said.append(f"column {header.names[place]} is taken, not {shown(rivals)}")
+            said.append(f"column {header.names[place]} is taken, not {cells.shown(rivals)}")
     if "duration_s" not in found and "end_s" in found:
         since = "start_s" if "start_s" in found else "submit_s"
         waiting = "" if since == "start_s" else ", so they include any waiting"
         said.append(f"durations are end_s less {since}{waiting}")
     known = {*COLUMNS, *ENDS, *ALIASES}
-    return said + unused((n for n in header.names if plain(n) not in known), "gpus" in found)
+    return said + unused((n for n in header.names if cells.plain(n) not in known), "gpus" in found)
 
 
 def unused(names: Iterable[str], gpus_known: bool) -> list[str]:
@@ -217,4 +208,4 @@ def unused(names: Iterable[str], gpus_known: bool) -> list[str]:
     if not strange:
         return []
     guess = "" if gpus_known else "; every job is taken to ask for 1 GPU"
-    return [f"columns not used: {shown(strange)}{guess}"]
+    return [f"columns not used: {cells.shown(strange)}{guess}"]

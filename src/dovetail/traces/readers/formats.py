@@ -1,4 +1,4 @@
-"""Reading a trace in whichever known format it comes."""
+"""Reading a trace in any known format."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from os import PathLike, fspath
 from os.path import exists
 from typing import TextIO
 
+from dovetail.catalogue import Catalogue
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Seconds
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers import columns, gavel
 from dovetail.traces.readers.cells import Header, Read, Row, column, duration, label
-from dovetail.traces.readers.registry import READERS, make
 from dovetail.traces.readers.rows import (
     Complaints,
     Context,
@@ -31,6 +31,26 @@ from dovetail.traces.readers.text_files import STDIN, opened
 from dovetail.traces.trace import Trace, count_from_first, put_in_order, steps_back
 
 _OWN = "dovetail"
+_HERE = "dovetail.traces.readers"
+# The first whose columns are all there is taken, so the more particular come first.
+BUILTIN: Mapping[str, tuple[str, str]] = {
+    "muri": (f"{_HERE}.tiresias", "MuriTrace"),
+    "tiresias": (f"{_HERE}.tiresias", "TiresiasTrace"),
+    "philly": (f"{_HERE}.philly", "PhillyTrace"),
+    "gavel": (f"{_HERE}.gavel", "GavelTrace"),
+    "pollux": (f"{_HERE}.pollux", "PolluxTrace"),
+    "alibaba-2023": (f"{_HERE}.alibaba", "AlibabaTrace"),
+    "dovetail": (f"{_HERE}.native", "NativeTrace"),
+}
+READERS = Catalogue(
+    "trace format", "dovetail catalogue readers", "dovetail.readers", BUILTIN, "read"
+)
+
+
+def make(text: str) -> TraceReader:
+    """The reader that the text describes: its name, then `field=value` parts joined by colons."""
+    reader: TraceReader = READERS.make(text)
+    return reader
 
 
 def read(
@@ -43,9 +63,9 @@ def read(
 ) -> Trace:
     """The jobs of a file (or of `-`, standard input), in order of submission.
 
-    `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application. `speeds`
-    turn the steps of a Gavel trace into seconds. Needed columns named in `lacking` are not looked at:
-    they are 0 for every job.
+    `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application.
+    `speeds` turn the steps of a Gavel trace into seconds. Required columns named in `lacking` are
+    not read: they are 0 for every job.
     """
     source = fspath(path)
     file, part = _file_and_part(source)
@@ -91,8 +111,8 @@ def read_durations(path: str | PathLike[str]) -> dict[str, Seconds]:
 
 
 def recognised(header: Header) -> str:
-    """The name of the format that has these columns. Added ones come last: a package changes nothing
-    about files that could be read without it."""
+    """The name of the format that has these columns. Third-party formats come last: a package does
+    not change how files are read that could be read without it."""
     for name in READERS.builtin:
         if _has(header, READERS.find(name).columns):
             return name
@@ -101,7 +121,7 @@ def recognised(header: Header) -> str:
     for name in READERS.added():
         try:
             known = tuple(getattr(READERS.find(name), "columns", ()))
-        except BadInput:  # it is told by `dovetail catalogue readers`
+        except BadInput:  # `dovetail catalogue readers` shows the error
             continue
         if known and _has(header, known):
             return name
@@ -116,7 +136,8 @@ def _has(header: Header, columns: tuple[str, ...]) -> bool:
 
 
 def _rows_of(reader: TraceReader, format: str, header: Header, context: Context) -> MakeArrival:
-    """How it makes arrivals of rows. If it is somebody else's and breaks, that is told in one line."""
+    """The function that makes arrivals of rows. If a third-party reader raises, that is reported in
+    one line."""
     if format.partition(":")[0] in READERS.builtin:
         return reader.read(header, context)
     with _blaming(format, header.source):
@@ -133,7 +154,7 @@ def _rows_of(reader: TraceReader, format: str, header: Header, context: Context)
 def _blaming(format: str, source: str) -> Iterator[None]:
     try:
         yield
-    except (DovetailError, ValueError):  # of the file, of a row
+    except (DovetailError, ValueError):  # errors of the file, of a row
         raise
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,4 +1,4 @@
-"""The traces of Gavel: lines of ten cells between tabs, no header, and steps instead of durations."""
+"""The traces of Gavel: lines of ten tab-separated cells, no header, and steps instead of durations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def without_header(first: str) -> bool:
-    """Is this line one of a file as Gavel writes it?"""
+    """Does this line belong to a file of Gavel?"""
     cells = first.rstrip("\r\n").split("\t")
     return len(cells) == len(COLUMNS) and cells[5].isdecimal() and cells[6].isdecimal()
 

@@ -1,4 +1,4 @@
-"""JSON lines as a table: one object a line, with the same names as the columns of our CSV."""
+"""JSON lines as a table: one object per line, with the same names as the columns of our CSV."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class JsonTable:
             if not line.isspace():
                 try:
                     row = self._row(line)
-                except ValueError as error:  # what the json module raises is one, too
+                except ValueError as error:  # the errors of the json module are ValueErrors, too
                     complaints.add(self.line, str(error))
                 else:
                     yield row
@@ -48,7 +48,7 @@ class JsonTable:
         return row
 
     def _place(self, key: str) -> int | None:
-        """Where the value of a key belongs; None for keys that mean nothing to us."""
+        """The column of a key; None for unknown keys."""
         if key not in self._position:
             found = resolved(header_of(self.header.source, [key])).index
             self._position[key] = ALL.index(next(iter(found))) if found else None

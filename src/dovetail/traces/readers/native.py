@@ -69,7 +69,7 @@ class NativeTrace:
                 raise CellError(f"job {clipped(own_id)!r}: {error}") from None
 
         def made(row: Row, own_id: str) -> Arrival:
-            at = submitted(row)  # first, so that it decides whether the file has dates
+            at = submitted(row)  # first, since it decides whether the file has dates
             wishes = {field: value for field, read in asked if (value := read(row)) is not None}
             if "options" in wishes:
                 wishes = _with_usual_option(wishes)
@@ -85,7 +85,7 @@ class NativeTrace:
 
 
 def _times(header: Header, context: Context) -> tuple[Read[Seconds], Read[Seconds]]:
-    """When a job was submitted and how long it ran; 0 where that is let pass."""
+    """The submission time and the duration of a job; 0 if the column may be absent."""
     submitted: Read[Seconds] = _zero
     lasting: Read[Seconds] = _zero
     if "submit_s" not in context.lacking:
@@ -100,7 +100,7 @@ def _zero(_: Row) -> Seconds:
 
 
 def _asked(header: Header, context: Context) -> Fields:
-    """How to read each field of `Job` that the file has; nothing is spent on absent columns."""
+    """A parser for each field of `Job` that the file has; absent columns cost nothing."""
     fields: list[tuple[str, Read[Any]]] = [
         (field, column(header, field, blank_or(_converted(header, field, parse))))
         for field, parse in ASKED.items()
@@ -116,7 +116,7 @@ def _asked(header: Header, context: Context) -> Fields:
 
 
 def _with_usual_option(wishes: dict[str, Any]) -> dict[str, Any]:
-    """What policies that do not choose give it: the fewest GPUs that the row and its options allow."""
+    """The GPUs for policies that do not choose: the fewest that the row and its options allow."""
     options, asked = wishes["options"], wishes.get("kinds")
     known = [option for option in options if not asked or option.kind in asked]
     gpus = wishes.get("gpus") or min([option.gpus for option in known], default=1)
@@ -141,7 +141,7 @@ def _converted(header: Header, own: str, parse: Callable[[str], Any]) -> Callabl
 
 
 def _lasting(header: Header, context: Context, submitted: Read[Seconds]) -> Read[Seconds]:
-    """The duration or, where it is not told, the time until the job ended, or of its first option."""
+    """The duration or, if it is not given, the time until the end, or that of the first option."""
     if "options" not in header:
         return _told(header, context, submitted)
     first = column(header, "options", blank_or(parse_options))
@@ -195,7 +195,7 @@ def _optional_duration(header: Header, own: str) -> Read[float | None]:
 
 
 def _estimate(header: Header) -> Read[Estimate | None]:
-    """Where nobody estimates, a time limit is what its user expects at most."""
+    """Without an estimate, the time limit is the longest duration that the user expects."""
     told = "estimate_s" if "estimate_s" in header else "time_limit_s"
     middle, low, high = (_optional_duration(header, own) for own in (told, *ESTIMATE[1:]))
 

@@ -7,15 +7,7 @@ from typing import ClassVar
 
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
-from dovetail.traces.readers.cells import (
-    Header,
-    Row,
-    column,
-    distinct_column,
-    duration,
-    label,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import Context, MakeArrival
 
 COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
@@ -27,13 +19,13 @@ class PhillyTrace:
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
-    def read(self, header: Header, context: Context) -> MakeArrival:
-        submitted = distinct_column(header, "timestamp", context.clock)
-        lasting = column(header, "duration", duration)
-        gpus = column(header, "num_gpus", whole)
-        tenant = column(header, "cluster", label)
+    def read(self, header: cells.Header, context: Context) -> MakeArrival:
+        submitted = cells.distinct_column(header, "timestamp", context.clock)
+        lasting = cells.column(header, "duration", cells.duration)
+        gpus = cells.column(header, "num_gpus", cells.whole)
+        tenant = cells.column(header, "cluster", cells.label)
 
-        def arrival(row: Row, number: int) -> Arrival:
+        def arrival(row: cells.Row, number: int) -> Arrival:
             job = Job(JobId(str(number)), gpus(row), tenant=tenant(row))
             return Arrival(submitted(row), job, lasting(row))
 

@@ -1,4 +1,4 @@
-"""The workloads of Pollux: which application, when and on how many GPUs, but not for how long."""
+"""The workloads of Pollux: application, submission time and GPUs, but no duration."""
 
 from __future__ import annotations
 
@@ -9,17 +9,7 @@ from typing import ClassVar
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.readers.cells import (
-    Header,
-    Read,
-    Row,
-    column,
-    distinct_column,
-    duration,
-    given,
-    label,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import Context, MakeArrival
 
 COLUMNS = ("name", "time", "application", "num_replicas")
@@ -32,15 +22,15 @@ class PolluxTrace:
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     has_parts: ClassVar[bool] = True
 
-    def read(self, header: Header, context: Context) -> MakeArrival:
+    def read(self, header: cells.Header, context: Context) -> MakeArrival:
         wanted = _of_part(header, context.part)
-        submitted = distinct_column(header, "time", context.clock)
-        job_id = distinct_column(header, "name", given)
-        gpus = column(header, "num_replicas", whole)
-        model = column(header, "application", label)
+        submitted = cells.distinct_column(header, "time", context.clock)
+        job_id = cells.distinct_column(header, "name", cells.given)
+        gpus = cells.column(header, "num_replicas", cells.whole)
+        model = cells.column(header, "application", cells.label)
         lasting = _duration(header, context.durations)
 
-        def arrival(row: Row, _: int) -> Arrival | None:
+        def arrival(row: cells.Row, _: int) -> Arrival | None:
             if not wanted(row):
                 return None
             job = Job(JobId(job_id(row)), gpus(row), model=model(row))
@@ -49,16 +39,16 @@ class PolluxTrace:
         return arrival
 
 
-def _of_part(header: Header, part: str | None) -> Callable[[Row], bool]:
-    """Whether a row belongs to the workload asked for. Two workloads in one run make no sense."""
+def _of_part(header: cells.Header, part: str | None) -> Callable[[cells.Row], bool]:
+    """Does a row belong to the workload asked for? Two workloads in one run make no sense."""
     if "workload" not in header:
         return lambda _: True
-    workload = column(header, "workload", label)
+    workload = cells.column(header, "workload", cells.label)
     if part is not None:
         return lambda row: workload(row) == part
     found: set[str] = set()
 
-    def only(row: Row) -> bool:
+    def only(row: cells.Row) -> bool:
         found.add(workload(row))
         if len(found) > 1:
             example = f"{header.source}#{min(found)}"
@@ -68,10 +58,10 @@ def _of_part(header: Header, part: str | None) -> Callable[[Row], bool]:
     return only
 
 
-def _duration(header: Header, durations: Mapping[str, Seconds] | None) -> Read[Seconds]:
+def _duration(header: cells.Header, durations: Mapping[str, Seconds] | None) -> cells.Read[Seconds]:
     for told in ("duration_s", "duration"):
         if told in header:
-            return distinct_column(header, told, duration)
+            return cells.distinct_column(header, told, cells.duration)
     if durations is None:
         raise BadInput(
             f"{header.source}: a Pollux workload does not say how long its jobs run; add a column "
@@ -84,4 +74,4 @@ def _duration(header: Header, durations: Mapping[str, Seconds] | None) -> Read[S
         except KeyError:
             raise ValueError("is not among the durations given") from None
 
-    return column(header, "application", seconds)
+    return cells.column(header, "application", seconds)

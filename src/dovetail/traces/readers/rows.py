@@ -1,4 +1,4 @@
-"""From the lines of a file to arrivals, with every bad row named or, if asked for, skipped."""
+"""From the lines of a file to arrivals; every bad row is reported or, on request, skipped."""
 
 from __future__ import annotations
 
@@ -13,19 +13,57 @@ from dovetail.core.model import Seconds
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers.cells import CellError, Header, Read, Row, clipped, header_of
+from dovetail.traces.readers.cells import seconds as plain_seconds
 from dovetail.traces.readers.text_files import opened
-from dovetail.traces.readers.times import TimeReader
 
 T = TypeVar("T")
-LONGEST_HEADER = 1_000_000  # characters; what has a longer first line is no table
+LONGEST_HEADER = 1_000_000  # characters; a file with a longer first line is no table
 DELIMITERS = ",;\t"
+
+
+class TimeReader:
+    """Parses the times of one file. The first one decides for all whether they are dates."""
+
+    def __init__(self) -> None:
+        self.dated = False
+        self.seconds: Callable[[str], Seconds] = self._first
+
+    def __call__(self, text: str) -> Seconds:
+        return self.seconds(text)
+
+    def _first(self, text: str) -> Seconds:
+        try:
+            float(text)
+        except ValueError:
+            since_epoch = dates()
+            value = since_epoch(text)  # may refuse: then the next one decides
+            self.dated, self.seconds = True, since_epoch
+            return value
+        value = plain_seconds(text)
+        self.seconds = plain_seconds
+        return value
+
+
+def dates() -> Callable[[str], Seconds]:
+    """Seconds since 1970 of `2017-10-09 07:01:55`; local times are read without a time zone."""
+    from datetime import UTC, datetime
+
+    local_epoch, epoch = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
+
+    def seconds(text: str) -> Seconds:
+        try:
+            when = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError("is not a time: give seconds, or 2024-05-31 18:30:00") from None
+        return (when - (epoch if when.tzinfo else local_epoch)).total_seconds()
+
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a format may need besides the header: `durations` and `part` matter to Pollux only,
-    `speeds` to Gavel, `lacking` (needed columns that may be absent or useless, and are then 0) to
-    our own."""
+    """The input of a format besides the header: `durations` and `part` matter to Pollux only, `speeds`
+    to Gavel, `lacking` (required columns that may be absent or useless, and are then 0) to our own."""
 
     clock: TimeReader = field(default_factory=TimeReader)
     durations: Mapping[str, Seconds] | None = None
@@ -41,22 +79,22 @@ MakeArrival = Callable[[Row, int], Arrival | None]  # None: a row of another par
 class TraceReader(Protocol):
     """A trace format: a frozen dataclass whose fields are its parameters.
 
-    It may have `has_parts` (`file.csv#2` names a part of a file) and `tells_of_columns` (what the
-    table says of keys that it cannot make sense of is told).
+    It may have `has_parts` (`file.csv#2` names a part of a file) and `tells_of_columns` (remarks of
+    the table about unknown keys are reported).
     """
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those by which it is recognised."""
+        """The columns by which the format is recognised."""
 
     def read(self, header: Header, context: Context) -> MakeArrival:
-        """What makes an arrival of a row (its cells, its number from 1). It raises ValueError for a
-        bad row, and BadInput for a file that it cannot read at all."""
+        """The function that makes an arrival of a row (its cells, its number from 1). It raises
+        ValueError for a bad row, and BadInput for a file that it cannot read at all."""
 
 
 @dataclass(slots=True)
 class Complaints:
-    """What is wrong with the rows: raised at once, or kept when bad rows are to be skipped."""
+    """Errors of rows: raised at once, or kept if bad rows are to be skipped."""
 
     source: str
     skip: bool
@@ -84,7 +122,7 @@ class Table(Protocol):
 
 
 class CsvTable:
-    """Comma-, semicolon- or tab-separated. Blank and # lines before the header are passed over."""
+    """Comma-, semicolon- or tab-separated. Blank and # lines before the header are skipped."""
 
     def __init__(self, source: str, first: str, skipped: int, rest: Iterable[str]) -> None:
         delimiter = max(DELIMITERS, key=first.count)
@@ -109,11 +147,11 @@ class CsvTable:
                 complaints.add(self.line, str(error))
 
     def notes(self) -> list[str]:
-        return []  # its header has said everything
+        return []  # its header has all there is to say
 
 
 def first_line(source: str, text: TextIO) -> tuple[str, int]:
-    """The first line that is not blank and no comment, and how many lines came before it."""
+    """The first line that is neither blank nor a comment, and the number of lines before it."""
     skipped = 0
     while line := text.readline(LONGEST_HEADER):
         if len(line) == LONGEST_HEADER:
@@ -148,7 +186,7 @@ def collect(table: Table, make: MakeArrival, complaints: Complaints) -> list[Arr
 
 
 def each(source: str, reader: Callable[[Header], Read[T]]) -> Iterator[tuple[int, T]]:
-    """Every row of a small CSV as a value, with its line; the first bad row is raised."""
+    """Every row of a small CSV as a value, with its line; the first bad row raises."""
     complaints = Complaints(source, skip=False)
     with opened(source) as text:
         table = CsvTable(source, *first_line(source, text), text)
@@ -164,7 +202,7 @@ def each(source: str, reader: Callable[[Header], Read[T]]) -> Iterator[tuple[int
 
 
 def fitted(row: Row, width: int) -> Row:
-    """Without the empty cells beyond the header; any other difference is a bad row."""
+    """The row without empty cells beyond the header; any other difference is a bad row."""
     if len(row) < width or any(map(str.strip, row[width:])):
         raise CellError(f"the row has {len(row)} cells, the header {width}")
     return row[:width]

@@ -1,4 +1,4 @@
-"""Opening text files: plain or gzip, a file or standard input, every failure as one clear line."""
+"""Text files: plain or gzip, a file or standard input; every failure is one clear line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 @contextmanager
 def opened(path: str) -> Iterator[TextIO]:
-    """The text of a file. Whatever goes wrong while it is read is raised as `BadInput`."""
+    """The text of a file. Any failure while it is read is raised as `BadInput`."""
     try:
         with _bytes(path) as raw:
             # "utf-8-sig" drops the mark that spreadsheets put in front; newlines are left to csv
@@ -24,7 +24,7 @@ def opened(path: str) -> Iterator[TextIO]:
             try:
                 yield text
             finally:
-                text.detach()  # or standard input would be closed with it
+                text.detach()  # otherwise standard input would be closed with it
     except FileNotFoundError:
         raise BadInput(f"cannot read {path!r}: there is no such file") from None
     except IsADirectoryError:

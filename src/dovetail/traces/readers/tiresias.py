@@ -7,17 +7,7 @@ from typing import ClassVar
 
 from dovetail.core.model import Job, JobId
 from dovetail.models.workload import Arrival
-from dovetail.traces.readers.cells import (
-    Header,
-    Row,
-    column,
-    counted_in,
-    distinct_column,
-    duration,
-    given,
-    label,
-    whole,
-)
+from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import Context, MakeArrival
 
 COLUMNS = ("job_id", "num_gpu", "submit_time", "duration", "iterations")
@@ -30,17 +20,17 @@ class TiresiasTrace:
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
-    def read(self, header: Header, context: Context) -> MakeArrival:
-        """Muri's `priority` is left alone: it marks AntMan's two classes, not an order."""
+    def read(self, header: cells.Header, context: Context) -> MakeArrival:
+        """Muri's `priority` is not read: it marks AntMan's two classes, not an order."""
         del context  # its times are plain seconds
-        read = counted_in(1.0, 1000.0) if "iteration_time" in header else duration
-        job_id = distinct_column(header, "job_id", given)
-        gpus = column(header, "num_gpu", whole)
-        submitted = distinct_column(header, "submit_time", read)
-        lasting = distinct_column(header, "duration", read)
-        model = column(header, "model_name", label) if "model_name" in header else None
+        read = cells.counted_in(1.0, 1000.0) if "iteration_time" in header else cells.duration
+        job_id = cells.distinct_column(header, "job_id", cells.given)
+        gpus = cells.column(header, "num_gpu", cells.whole)
+        submitted = cells.distinct_column(header, "submit_time", read)
+        lasting = cells.distinct_column(header, "duration", read)
+        model = cells.column(header, "model_name", cells.label) if "model_name" in header else None
 
-        def arrival(row: Row, _: int) -> Arrival:
+        def arrival(row: cells.Row, _: int) -> Arrival:
             job = Job(JobId(job_id(row)), gpus(row), model=model(row) if model else "")
             return Arrival(submitted(row), job, lasting(row))
 

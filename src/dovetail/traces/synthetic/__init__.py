@@ -1,1 +1,1 @@
-"""Traces made by chance."""
+"""Traces drawn at random."""

@@ -1,4 +1,4 @@
-"""Instances drawn by chance as the authors of ANDREAS draw theirs."""
+"""Instances drawn at random as the authors of ANDREAS draw theirs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dovetail.traces.readers.andreas_folder import Instance, timed_job
 from dovetail.traces.synthetic.andreas_sites import SITES, Site
 from dovetail.traces.trace import Trace
 
-IN_A_CLUSTER: Final = 10  # jobs that come at one rate
-HIGH, LOW = 2.5, 10.0  # by how much arrivals are slower than the nodes could bear at best
+IN_A_CLUSTER: Final = 10  # jobs that arrive at one rate
+HIGH, LOW = 2.5, 10.0  # how many times slower jobs arrive than the nodes could serve them at best
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """How many nodes and jobs (besides one at the very start), how fast they come: high, mixed, low,
-    or exponential:5000, which is one job every 5000 seconds for each node; and at which site."""
+    """The number of nodes and of jobs (besides one at the very start), the load (high, mixed, low,
+    or exponential:5000, which is one job every 5000 seconds for each node), and the site."""
 
     nodes: int = 10
     jobs: int = 100
@@ -44,7 +44,7 @@ class Scenario:
 
     @property
     def mean_gap_s(self) -> Seconds:
-        """Of an exponential load; 0 for any other."""
+        """The mean gap of an exponential load; 0 for any other."""
         name, _, mean = self.load.partition(":")
         try:
             return float(mean) / self.nodes if name == "exponential" else 0.0
@@ -53,7 +53,7 @@ class Scenario:
 
 
 def draw(scenario: Scenario) -> Instance:
-    """The same scenario gives the same instance everywhere: job for job that of the authors."""
+    """The same scenario gives the same instance everywhere, equal to the authors' job for job."""
     site = SITES[scenario.site]
     chance = seeded(scenario.seed)
     options = [site.types[_below(len(site.types), chance)] for _ in range(scenario.jobs + 1)]
@@ -80,7 +80,7 @@ def _arrival(
 def _submissions(
     scenario: Scenario, options: Sequence[Sequence[Option]], chance: Random
 ) -> list[Seconds]:
-    """By job. The first comes at once, the others after exponential gaps."""
+    """By job. The first is submitted at once, the others after exponential gaps."""
     comes_at, at, first = [0.0] * len(options), 0.0, True
     for number, members in enumerate(_clusters(scenario, len(options))):
         gap_s = scenario.mean_gap_s or _cluster_gap_s(
@@ -93,7 +93,7 @@ def _submissions(
 
 
 def _clusters(scenario: Scenario, jobs: int) -> list[list[int]]:
-    """About ten jobs each, which come one after the other at one rate: every n-th by its name."""
+    """Groups of about ten jobs that arrive one after the other at one rate: every n-th by its name."""
     if scenario.mean_gap_s:
         return [list(range(jobs))]
     by_name = sorted(range(jobs), key=lambda i: str(i + 1))
@@ -102,7 +102,7 @@ def _clusters(scenario: Scenario, jobs: int) -> list[list[int]]:
 
 
 def _cluster_gap_s(scenario: Scenario, number: int, options: Sequence[Sequence[Option]]) -> Seconds:
-    """The mean time between its jobs: so many times longer than the nodes could bear at best."""
+    """The mean time between a group's jobs: so many times longer than the nodes could bear at best."""
     alone = [min(option.seconds for option in own if option.gpus == 1) for own in options]
     gpus = scenario.nodes * SITES[scenario.site].most_gpus
     borne = sum(gpus / seconds for seconds in alone) / len(alone)
@@ -111,7 +111,7 @@ def _cluster_gap_s(scenario: Scenario, number: int, options: Sequence[Sequence[O
 
 
 def seeded(seed: int) -> Random:
-    """The Mersenne Twister begun as its inventors (and the authors' tool) do it, by one number."""
+    """The Mersenne Twister seeded by one number as its inventors (and the authors' tool) do it."""
     words = [seed]
     for i in range(1, 624):
         words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + i) % 2**32)
@@ -121,7 +121,7 @@ def seeded(seed: int) -> Random:
 
 
 def _below(limit: int, chance: Random) -> int:
-    """A whole number: as many bits as it needs, again until it is small enough."""
+    """An integer below the bound: enough random bits, drawn again until it is small enough."""
     mask = (1 << (limit - 1).bit_length()) - 1
     while (number := chance.getrandbits(32) & mask) >= limit:
         pass

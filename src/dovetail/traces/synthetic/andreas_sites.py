@@ -1,7 +1,7 @@
-"""Where the authors of ANDREAS draw their instances: the cluster they measured, and a datacenter.
+"""The sites of ANDREAS' instances: the cluster that the authors measured, and a datacenter.
 
-The numbers are measurements of theirs (data_server.csv of their repository; the tables that come with
-their datacenter instances).
+The numbers are the authors' measurements (data_server.csv of their repository; the tables that come
+with their datacenter instances).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dovetail.models.hourly import Hourly
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Kinds of nodes, which take turns, types of jobs, which are equally likely, and prices."""
+    """Kinds of nodes, which alternate, types of jobs, which are equally likely, and prices."""
 
     rates: Mapping[str, NodeRates]  # by kind of node
     types: Sequence[Sequence[Option]]
@@ -35,7 +35,7 @@ class Site:
 
     @property
     def most_gpus(self) -> int:
-        """That a job was timed with."""
+        """The most GPUs that a job was timed with."""
         return max(option.gpus for options in self.types for option in options)
 
 

@@ -1,6 +1,6 @@
-"""Chance with a given mean and spread, by our own transforms of uniform numbers.
+"""Random numbers with a given mean and spread, by our own transforms of uniform numbers.
 
-Only `random()` of the standard library is used: its stream is promised never to change.
+Only `random()` of the standard library is used: its stream is guaranteed never to change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dovetail.core.errors import BadInput
 
 Draw = Callable[[], float]
 
-LEAST_C2 = 0.01  # below, a draw would add up more than a hundred stages
+LEAST_C2 = 0.01  # a smaller value would need more than a hundred stages per draw
 
 
 def spread(uniform: Draw, c2: float) -> Draw:
@@ -56,7 +56,7 @@ def _erlang(uniform: Draw, c2: float) -> Draw:
 
 
 def pick(uniform: Draw, weights: Sequence[float]) -> Callable[[], int]:
-    """An index, each as likely as its weight says."""
+    """An index, drawn with probability proportional to its weight."""
     limits = list(accumulate(weights))
     total, last = limits[-1], len(limits) - 1
 

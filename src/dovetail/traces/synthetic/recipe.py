@@ -21,19 +21,21 @@ USUAL_GANGS = ((1, 0.6), (2, 0.15), (4, 0.12), (8, 0.1), (16, 0.03))
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a synthetic trace is like. Every part of chance has its own stream of the seed, so
-    that two recipes which differ in durations still have the same arrivals and gangs."""
+    """The properties of a synthetic trace. Every random part has its own stream of the seed, so
+    that two recipes which differ in durations have the same arrivals and gangs."""
 
     jobs: int = 1000
     gpus: int = 64  # of the cluster that `load` refers to
     load: float = 0.8  # GPU-seconds asked for per second, over `gpus`
     mean_duration_s: Seconds = 3600.0
     c2: float = 10.0  # squared coefficient of variation of durations; 1 is exponential, 0 all equal
-    gangs: tuple[tuple[int, float], ...] = USUAL_GANGS  # (GPUs, how likely); scaled to 1 in all
-    burstiness: float = 1.0  # the same of the times between arrivals; 1 is Poisson
+    # (GPUs, weight); the weights are scaled to sum to 1
+    gangs: tuple[tuple[int, float], ...] = USUAL_GANGS
+    burstiness: float = 1.0  # the same for the times between arrivals; 1 is Poisson
     daily_cycle: float = 0.0  # 0 to 1: how far the rate of arrivals swings over a day
     users: int = 20  # the k-th is 1/k as active as the first; 0 leaves users out
-    user_spread: float = 0.0  # how much users differ in length; the overall c2 stays as given
+    # how much users differ in the length of their jobs; the overall c2 stays as given
+    user_spread: float = 0.0
     deadline_factor: float | None = None  # a deadline at submission + factor * duration
     seed: int = 0
 
@@ -96,7 +98,7 @@ def _submissions(recipe: Recipe) -> Iterator[Seconds]:
 
 
 def _daily(swing: float) -> Callable[[Seconds], Seconds]:
-    """Stretch time by night and press it together by day, so that each day keeps its jobs.
+    """Stretch time by night and compress it by day, so that each day keeps its jobs.
 
     The rate is 1 + swing * sin(time of day), constant within a minute.
     """
@@ -118,7 +120,7 @@ def _daily(swing: float) -> Callable[[Seconds], Seconds]:
 
 
 def _users(recipe: Recipe) -> tuple[Sequence[str], Sequence[float]]:
-    """Their names, and how long their jobs are against the mean of all jobs, which stays 1."""
+    """Their names, and the mean length of their jobs relative to that of all jobs, which stays 1."""
     if not recipe.users:
         return [""], [1.0]
     names = [f"u{number}" for number in range(1, recipe.users + 1)]
@@ -134,7 +136,8 @@ def _activity(users: int) -> list[float]:
 
 
 def _durations(recipe: Recipe, scales: Sequence[float]) -> Callable[[int], Seconds]:
-    """Of a user's jobs. What users differ in is taken out of `c2`: the factors multiply."""
+    """The durations of a user's jobs. The spread between users is taken out of `c2`: factors
+    multiply."""
     activity = _activity(len(scales))
     square = sum(a * s * s for a, s in zip(activity, scales, strict=True)) / sum(activity)
     own_c2 = (1.0 + recipe.c2) / square - 1.0 if recipe.user_spread else recipe.c2

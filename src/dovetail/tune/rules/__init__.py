@@ -1,7 +1,7 @@
-"""Study rules: who of a study's trials has the next turn, and who is given up.
+"""Study rules: which trial of a study gets a slot next, and which trial is given up.
 
 A rule is a frozen dataclass whose fields are its parameters. It decides from the study alone:
-whatever it keeps in a cache it could compute again from the curves. Chance comes from `study.seed`.
+whatever it caches it could compute again from the curves. Randomness comes from `study.seed`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from dovetail.catalogue import Catalogue
 from dovetail.tune.study import Setting, Study, Trial
 
 
@@ -30,7 +31,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Cull:
-    """End these trials for good: they wait, or are the one that was asked about."""
+    """End these trials for good: trials that wait, or the trial that was judged."""
 
     trials: tuple[Trial, ...]
     reason: str
@@ -40,11 +41,44 @@ Verdict: TypeAlias = GiveUp | Cull | Copy | None  # None: it goes on, now or lat
 
 
 class Rule(Protocol):
-    """One that answers with `Copy` says so by `copies = True`: its studies must save checkpoints."""
+    """A rule that answers with `Copy` says so by `copies = True`: its studies must save checkpoints."""
+
+    __slots__ = ()
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
         """Asked once after every step of a trial that is not done, before `pick`."""
+        return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        """Who has this slot next: `leaving`, which has just made a step in it (it still counts as
-        running), or one that waits; None leaves the slot empty until something else happens."""
+        """The trial that gets this slot next: `leaving`, which has just made a step in it (it still
+        counts as running), or one that waits; None leaves the slot empty until something else
+        happens."""
+
+
+_RULES = "dovetail.tune.rules"
+BUILTIN: Mapping[str, tuple[str, str]] = {
+    "default": (f"{_RULES}.default", "Default"),
+    "fifo": (f"{_RULES}.turns", "FifoRule"),
+    "round-robin": (f"{_RULES}.turns", "RoundRobinRule"),
+    "slaq": (f"{_RULES}.convergence", "Slaq"),
+    "hermes": (f"{_RULES}.convergence", "Hermes"),
+    "median-stop": (f"{_RULES}.median_stop", "MedianStop"),
+    "successive-halving": (f"{_RULES}.halving", "SuccessiveHalving"),
+    "hyperband": (f"{_RULES}.hyperband", "Hyperband"),
+    "asha-stop": (f"{_RULES}.asha", "AshaStop"),
+    "asha-promote": (f"{_RULES}.asha", "AshaPromote"),
+    "pasha": (f"{_RULES}.pasha", "Pasha"),
+    "pop": (f"{_RULES}.pop", "Pop"),
+    "hypersched": (f"{_RULES}.hypersched", "HyperSched"),
+    "pbt": (f"{_RULES}.pbt", "Pbt"),
+    "freeze-thaw": (f"{_RULES}.freeze_thaw", "FreezeThaw"),
+}
+CATALOGUE = Catalogue(
+    "study policy", "dovetail study policies", "dovetail.study_rules", BUILTIN, "pick"
+)
+
+
+def make(text: str) -> Rule:
+    """The rule that the text describes: its name, then `field=value` parts joined by colons."""
+    rule: Rule = CATALOGUE.build(text, CATALOGUE.values(text, {}))
+    return rule

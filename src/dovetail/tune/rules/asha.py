@@ -9,9 +9,9 @@ from math import inf
 from dovetail.quantiles import quantile
 from dovetail.tune.rules import GiveUp, Verdict
 from dovetail.tune.rules.rungs import (
+    GeometricRungs,
     arrived,
     candidates,
-    check,
     geometric,
     last_rung,
     lowest,
@@ -20,37 +20,36 @@ from dovetail.tune.rules.rungs import (
 from dovetail.tune.study import NEW, Study, Trial
 
 
-def rungs_of(rungs: Sequence[float], first: int, eta: int, steps: int) -> tuple[int, ...]:
-    return tuple(int(rung) for rung in rungs) or geometric(first, eta, steps)
-
-
 @dataclass(frozen=True, slots=True)
-class AshaPromote:
-    """A free slot goes to a trial among the best 1/`eta` of its rung, the highest rung first; else to a
-    new trial. All others wait there; when there is nobody to promote and none is new, the lowest loss
-    goes on. Rungs at `first` steps, `first` * `eta`, … unless `rungs` names them.
-    """
+class _Asha(GeometricRungs):
+    """The parameters of both forms; `rungs` replaces the geometric ones."""
 
-    eta: int = 3
-    first: int = 1
     rungs: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self.first, self.eta)
+        GeometricRungs.__post_init__(self)
         whole(self.rungs)
 
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
+    def rungs_below(self, steps: int) -> tuple[int, ...]:
+        return tuple(int(rung) for rung in self.rungs) or geometric(self.first, self.eta, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class AshaPromote(_Asha):
+    """A free slot goes to a trial among the best 1/`eta` of its rung, the highest rung first; else to a
+    new trial. All others wait there; when there is nobody to promote and none is new, the lowest loss
+    goes on. Rungs at `first` steps, `first` * `eta`, … unless `rungs` names them."""
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
-        rungs = rungs_of(self.rungs, self.first, self.eta, study.steps)
+        rungs = self.rungs_below(study.steps)
         return promoted(study, leaving, rungs, self.eta)
 
 
 def promoted(
     study: Study, leaving: Trial | None, rungs: Sequence[int], eta: int, upto: float = inf
 ) -> Trial | None:
-    """Who goes on after `leaving` has made a step; nobody is promoted from `upto` steps on."""
+    """The trial that gets the slot after `leaving` has made a step; no promotion from `upto` steps
+    on."""
     if leaving is not None and len(leaving.losses) not in rungs:
         return leaving
     waiting = candidates(study, leaving)
@@ -65,21 +64,12 @@ def promoted(
 
 
 @dataclass(frozen=True, slots=True)
-class AshaStop:
-    """Trials run in order; at each rung a trial is given up unless it is among the best 1/`eta` of those
-    recorded there so far (the form that Ray Tune has). It never comes back.
-    """
-
-    eta: int = 3
-    first: int = 1
-    rungs: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        check(self.first, self.eta)
-        whole(self.rungs)
+class AshaStop(_Asha):
+    """Trials run in order; at each rung a trial is given up unless it is among the best 1/`eta` of
+    those recorded there so far (the form that Ray Tune has). It never comes back."""
 
     def verdict(self, study: Study, trial: Trial) -> Verdict:
-        rungs = rungs_of(self.rungs, self.first, self.eta, study.steps)
+        rungs = self.rungs_below(study.steps)
         rung = len(trial.losses)
         if rung not in rungs:
             return None

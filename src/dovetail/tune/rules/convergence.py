@@ -1,7 +1,7 @@
 """Rules that follow how fast trials converge: SLAQ, and our reading of Hermes.
 
-Hermes (Son and others, Electronics 2021) does not publish its formula, so there are three readings; the
-plain slope is the one that does not work: a good trial that has fallen stops falling.
+Hermes (Son and others, Electronics 2021) does not publish its formula, so there are three readings;
+the plain slope is the one that does not work: a good trial whose loss has fallen stops falling.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 
-from dovetail.tune.rules import Verdict
+from dovetail.tune.rules import Rule
 from dovetail.tune.study import Study, Trial
 
 
 def _highest(
     study: Study, leaving: Trial | None, worth: Callable[[Trial], float], gain: float = 0.0
 ) -> Trial | None:
-    """The trial that is worth most; one that has the slot keeps it unless another gains enough."""
+    """The trial of the highest value; the trial in the slot keeps it unless another gains enough."""
     best, most = leaving, -inf
     if leaving is not None:
         most = worth(leaving)
@@ -32,7 +32,7 @@ def _highest(
 
 
 class _Kept(dict[int, tuple[Trial, int, float]]):
-    """What trials are worth, until their next step: only those that ran are looked at again."""
+    """The values of trials, each kept until its next step: only trials that ran are valued again."""
 
     def worth(self, trial: Trial, reckon: Callable[[Trial], float]) -> float:
         known = self.get(trial.number)
@@ -42,7 +42,7 @@ class _Kept(dict[int, tuple[Trial, int, float]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Slaq:
+class Slaq(Rule):
     """The trial whose last step brought most, in parts of its own largest step (SLAQ, SoCC 2017).
 
     Trials with fewer than two steps come first. Made for jobs that all have to end well: it prefers
@@ -56,9 +56,6 @@ class Slaq:
         if self.quantum < 1:
             raise ValueError(f"quantum={self.quantum}; give at least 1 step")
 
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
-
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         if leaving is not None and leaving.turn < self.quantum:
             return leaving
@@ -67,7 +64,7 @@ class Slaq:
 
 
 def last_normalised_drop(trial: Trial) -> float:
-    """Of the last step, in parts of the largest so far; infinite while there is none."""
+    """The drop of the last step, relative to the largest so far; infinite before there is one."""
     losses = trial.losses
     if len(losses) < 2:
         return inf
@@ -83,7 +80,7 @@ def _drop(before: float, after: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Hermes:
+class Hermes(Rule):
     """The trial that converges fastest in its early phase: our reading of Hermes.
 
     reading=cumulative: how far it has come down, relative to its first loss. reading=early: how low it
@@ -105,16 +102,13 @@ class Hermes:
         if self.early < 1 or self.window < 1 or not 0 <= self.smoothing < 1 or self.gain < 0:
             raise ValueError("early and window are 1 or more steps, smoothing in [0, 1), gain >= 0")
 
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
-
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         worth, reckon = self._kept.worth, partial(_READINGS[self.reading], self)
         return _highest(study, leaving, lambda trial: worth(trial, reckon), self.gain)
 
 
 def _cumulative(rule: Hermes, trial: Trial) -> float:
-    """How far it has come down, relative to its first loss; there is no telling after one step."""
+    """How far the loss has fallen, relative to the first loss; unknown after one step."""
     if len(trial.losses) < 2:
         return inf
     first = trial.losses[0]

@@ -10,43 +10,45 @@ from math import ceil, inf, log1p
 import numpy as np
 
 from dovetail.tune.extrapolation import LENGTH, promise
-from dovetail.tune.rules import Verdict
+from dovetail.tune.rules import Rule
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial
 
-_MANY = 8  # trials for each slot
+_MANY = 8  # trials per slot
 _TELLING = 8  # steps: in fewer, half of a trial's life is not more than its youth
 
 
 @dataclass(frozen=True, slots=True)
-class Default:
+class Default(Rule):
     """Runs whoever is most likely to become the best, the young a little sooner than that; the
     others wait with their progress kept, and come back if those disappoint."""
 
-    # A trial makes a second step at once, unless in this study the first losses have been found to
-    # rank the trials (Kendall's tau): often they are those of an untrained model.
+    # A trial makes a second step at once, unless the first losses of this study have been found to
+    # rank the trials (Kendall's tau): often they are the losses of an untrained model.
     telling: float = 0.5
-    # Below this tau from one step to the next, noise alone tells the trials apart: then a trial that
-    # has a slot keeps it.
+    # Below this tau from one step to the next, only noise tells the trials apart: then a trial
+    # keeps its slot.
     steady: float = 0.35
-    # The young are looked at sooner than their odds alone say, since a step of theirs tells more:
-    # what the odds lose with the logarithm of the age.
+    # Young trials run sooner than their odds alone say, since a step of theirs tells more: the odds
+    # lost per unit of the logarithm of age.
     curiosity: float = 0.3
-    # By how much (in the logarithm of odds) another must be better before a slot changes hands, and
-    # by how much more for each step that a change costs; 1 at most.
+    # By how much (in the logarithm of odds) another trial must be better before a slot changes
+    # hands, and by how much more for each step that a switch costs; 1 at most.
     patience: float = 0.1
     dearness: float = 0.4
-    # A turn is at least this share of the trial's age: an old one is not moved for a step or two.
+    # A turn is at least this share of the trial's age: an old trial is not replaced for a step or
+    # two.
     turn: float = 0.25
-    # Of the time of a whole study, what may be lost in switching.
+    # The share of the time of a whole study that switching may use.
     lost: float = 0.03
-    # After this share of the time of a whole study, this share of the slots runs the trials in order
-    # of creation, each to its end: whatever the curves do, the best is then found in a time that can
-    # be told. And those tell whether early losses mislead. Sooner where slots have few trials each,
+    # After this share of the time of a whole study, this share of the slots runs the trials in
+    # order of creation, each to its end: whatever the curves do, the best is found in bounded time,
+    # and these trials show whether early losses mislead. Sooner if there are few trials per slot,
     # since there is little to gain over first come, first served.
     trusted: float = 0.125
     in_order: float = 0.5
-    # Below this constancy the study's own trials have shown that early losses mislead (-1: the last
-    # become the first): then nobody gives way any more, and those that look worst come first.
+    # Below this constancy the study's own trials have shown that early losses mislead (-1: the
+    # order is reversed): then no trial gives way any more, and the trials that look worst come
+    # first.
     misled: float = 0.15
 
     def __post_init__(self) -> None:
@@ -55,9 +57,6 @@ class Default:
                 raise ValueError(f"{name}={getattr(self, name)}; give a number from 0 on")
         if not 0 <= self.in_order <= 1:
             raise ValueError(f"in_order={self.in_order}; give a share of the slots, 0 to 1")
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         misled = promise(study).constancy < self.misled
@@ -70,8 +69,8 @@ class Default:
         return _worst(study, study.waiting()) if misled else self._most_promising(study, leaving)
 
     def _due(self, study: Study, leaving: Trial | None) -> Trial | None:
-        """Who of the first that are not done has this slot, so that as many of them run as should;
-        until a few are done the one that looks worst is put before them."""
+        """The trial that gets this slot in order of creation, so that as many such trials run as
+        should; until a few are done, the trial that looks worst comes before them."""
         wanted = self._wanted_in_order(study)
         if not wanted:
             return None
@@ -84,7 +83,8 @@ class Default:
         return None
 
     def _wanted_in_order(self, study: Study) -> int:
-        """Slots, now: of a share that is no whole number, more and fewer by turns."""
+        """Slots for trials in order of creation, now: a fraction of a slot is alternately one more
+        and one less."""
         waves = max(study.planned, len(study.trials)) / study.slots
         if study.now < self.trusted * min(1.0, waves / _MANY) * waves * study.steps:
             return 0
@@ -105,7 +105,7 @@ class Default:
         return chosen
 
     def may_leave(self, study: Study, trial: Trial) -> bool:
-        """Its turn was long enough to tell something, and the study can afford the change."""
+        """Was its turn long enough to be informative, and can the study afford the switch?"""
         age = len(trial.losses)
         if trial.turn < max(ceil(study.steps / LENGTH), self.turn * age):
             return False
@@ -117,9 +117,9 @@ class Default:
         return known.curves.steadiness >= self.steady and not known.curves.all_alike
 
     def _pauses_left(self, study: Study) -> float:
-        """First starts, which every rule has to pay for, count among what may be lost as long as one
-        pause for each trial remains. Where switching is so dear that not even those would do, half as
-        many pauses as there are trials: without any, nothing would be found out."""
+        """First starts, which every rule pays for, count as switching as long as one pause per
+        trial remains. If switching is so expensive that not even those fit, half as many pauses as
+        trials are allowed: without any, nothing would be learnt."""
         if study.switch_cost <= 0:
             return inf
         trials = max(study.planned, len(study.trials))
@@ -133,7 +133,7 @@ class Default:
 
 
 def _probe(study: Study) -> list[Trial]:
-    """Nobody tells sooner whether early losses mislead than the one that looks worst."""
+    """The trial that looks worst shows soonest whether early losses mislead."""
     done = sum(trial.standing is DONE for trial in study.trials)
     if done >= study.slots or study.steps < _TELLING:
         return []
@@ -143,8 +143,8 @@ def _probe(study: Study) -> list[Trial]:
 
 
 def _worst(study: Study, among: Sequence[Trial]) -> Trial | None:
-    """By how many of those that have come as far were lower then; who was never seen is of the
-    middle, and who diverged comes last."""
+    """Ranked by how many trials of the same age were lower then; an unseen trial is in the middle,
+    and a diverged trial comes last."""
     curves = promise(study).curves
     ages = curves.ages
     others = len(ages) - 1 - np.searchsorted(np.sort(ages), ages)

@@ -61,13 +61,13 @@ class SuccessiveHalving:
 def cut(
     trials: Sequence[Trial], planned: int, rungs: Sequence[int], eta: int, trial: Trial
 ) -> Cull | None:
-    """When the last of those left has reached a rung: those that do not go beyond it."""
+    """The trials that do not go beyond a rung, once the last remaining trial has reached it."""
     rung = len(trial.losses)
     if len(trials) < planned or rung not in rungs:
         return None
     if any(len(one.losses) < rung for one in left_of(trials)):
         return None
-    ranked = arrived(trials, rung)  # with those that were given up here a moment ago
+    ranked = arrived(trials, rung)  # including trials that were given up here at this moment
     kept = max(len(ranked) // eta, 1)
     gone = tuple(left_of(ranked[kept:]))
     if not gone:
@@ -82,7 +82,7 @@ def left_of(trials: Sequence[Trial]) -> list[Trial]:
 def next_of_round(
     trials: Sequence[Trial], planned: int, rungs: Sequence[int], leaving: Trial | None
 ) -> Trial | None:
-    """Whoever has not reached the rung that the round leads to; nobody waits there without need."""
+    """A trial that has not reached the rung of this round; no trial waits there without need."""
     left = left_of(trials)
     slowest = min([len(trial.losses) for trial in left], default=0)
     if len(trials) < planned:  # the others are still to be created

@@ -13,12 +13,12 @@ from dovetail.tune.study import Study, Trial
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    trials: int  # that it begins with
+    trials: int  # at its start
     rungs: tuple[int, ...]  # the first of them, and so on up to all steps
 
 
 def brackets(steps: int, eta: int) -> list[Bracket]:
-    """From many trials judged early to few that run to the end. Slots do not matter."""
+    """From many trials judged early to few that run to the end, whatever the number of slots."""
     most = 0
     while eta ** (most + 1) <= steps:
         most += 1
@@ -34,8 +34,7 @@ def brackets(steps: int, eta: int) -> list[Bracket]:
 @dataclass(frozen=True, slots=True)
 class Hyperband:
     """Trials belong to brackets by their number; in each, successive halving gives up all but 1/`eta`
-    at every rung. A slot that one bracket does not need now serves the next.
-    """
+    at every rung. A slot that one bracket does not need now serves the next."""
 
     eta: int = 3
 
@@ -63,7 +62,7 @@ class Hyperband:
         return None
 
     def _members(self, study: Study) -> list[tuple[Sequence[Trial], int, Bracket]]:
-        """The trials of each bracket so far, and how many it will have; then it all begins again."""
+        """The trials of each bracket so far, and how many it will have; then the brackets repeat."""
         found: list[tuple[Sequence[Trial], int, Bracket]] = []
         in_all = max(study.planned, len(study.trials))
         begin = 0

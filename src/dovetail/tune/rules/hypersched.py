@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import inf
 
 from dovetail.quantiles import quantile
-from dovetail.tune.rules import Verdict
-from dovetail.tune.rules.rungs import candidates, check, geometric, lowest
+from dovetail.tune.rules.rungs import GeometricRungs, candidates, geometric, lowest
 from dovetail.tune.study import NEW, Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class HyperSched:
+class HyperSched(GeometricRungs):
     """ASHA whose cut is made again with every record, and no starts that come too late.
 
     A trial pauses as soon as, at any rung it has passed, it is no longer among the best 1/`eta` there,
@@ -22,15 +21,6 @@ class HyperSched:
     as far as the leader. Nobody is given up: without a deadline those that wait go on at last, the
     lowest loss first. A trial has one slot, so freed slots do not make the leaders faster.
     """
-
-    eta: int = 3
-    first: int = 1
-
-    def __post_init__(self) -> None:
-        check(self.first, self.eta)
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         left = inf if study.deadline is None else study.deadline - study.now
@@ -61,7 +51,7 @@ class HyperSched:
         return next((trial for trial in study.trials if trial.standing is NEW), None)
 
     def _in_time(self, study: Study, leaving: Trial | None, left: float) -> list[Trial]:
-        """Those that have begun and can still come as far as the leader."""
+        """Trials that have begun and can still come as far as the leader."""
         leader = lowest(study.trials)
         far = 0 if leader is None else leader.steps
         return [
@@ -72,6 +62,6 @@ class HyperSched:
 
 
 def passes(trial: Trial, cutoffs: Sequence[tuple[int, float]]) -> bool:
-    """Is it among the best at every rung that it has passed?"""
+    """Is the trial among the best at every rung that it has passed?"""
     made = len(trial.losses)
     return all(rung > made or trial.best[rung - 1] <= cutoff for rung, cutoff in cutoffs)

@@ -12,8 +12,7 @@ from dovetail.tune.study import Study, Trial
 @dataclass(frozen=True, slots=True)
 class MedianStop:
     """Trials run in order; one is given up when its lowest loss is above the median of what the others
-    had on average up to that step. Not before `grace` steps, nor before `others` have come as far.
-    """
+    had on average up to that step. Not before `grace` steps, nor before `others` have come as far."""
 
     grace: int = 3
     others: int = 5

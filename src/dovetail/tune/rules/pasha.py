@@ -7,27 +7,16 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 from dovetail.quantiles import quantile
-from dovetail.tune.rules import Verdict
 from dovetail.tune.rules.asha import promoted
-from dovetail.tune.rules.rungs import arrived, check, geometric
+from dovetail.tune.rules.rungs import GeometricRungs, arrived, geometric
 from dovetail.tune.study import Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Pasha:
+class Pasha(GeometricRungs):
     """ASHA that promotes, at first with two rungs. The next rung is unlocked when the two highest rank
     their trials differently, beyond what criss-crossing curves explain. Nobody is given up: when there
-    is no more to promote, the lowest loss goes on.
-    """
-
-    eta: int = 3
-    first: int = 1
-
-    def __post_init__(self) -> None:
-        check(self.first, self.eta)
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
+    is no more to promote, the lowest loss goes on."""
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         rungs = geometric(self.first, self.eta, study.steps)
@@ -38,7 +27,7 @@ class Pasha:
 
 
 def unlocked(trials: Sequence[Trial], rungs: Sequence[int]) -> int:
-    """How many rungs are open: two, and one more for every one whose ranking was not settled."""
+    """The number of open rungs: two, and one more for every rung whose ranking was not settled."""
     number = min(2, len(rungs))
     while number < len(rungs):
         higher, lower = rungs[number - 1], rungs[number - 2]
@@ -50,7 +39,7 @@ def unlocked(trials: Sequence[Trial], rungs: Sequence[int]) -> int:
 
 
 def is_settled(trials: Sequence[Trial], lower: int, higher: int) -> bool:
-    """Do both rungs rank the trials alike, but for pairs that are closer than noise?"""
+    """Do both rungs rank the trials alike, except for pairs that are closer than noise?"""
     furthest = 0.0
     for one, other in combinations(trials, 2):
         before = one.best[lower - 1] - other.best[lower - 1]

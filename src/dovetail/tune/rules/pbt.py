@@ -16,8 +16,7 @@ from dovetail.tune.study import Setting, Study, Trial
 class Pbt:
     """Every `every` steps a trial in the worst `part` takes over the weights and settings of one in the
     best `part`; each setting is then drawn anew with probability `anew`, else made larger or smaller by
-    a fifth. The population takes turns of `every` steps. Trials must save checkpoints.
-    """
+    a fifth. The population takes turns of `every` steps. Trials must save checkpoints."""
 
     copies: ClassVar[bool] = True
     every: int = 5
@@ -55,7 +54,7 @@ class Pbt:
 def explored(
     source: Trial, population: Sequence[Trial], anew: float, chance: Random
 ) -> Mapping[str, Setting]:
-    """The settings of the source, changed; never beyond what the population has."""
+    """The settings of the source, changed; never outside the range of the population."""
     return {
         name: _changed(
             value, [t.settings[name] for t in population if name in t.settings], anew, chance

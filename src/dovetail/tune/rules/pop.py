@@ -12,11 +12,10 @@ from dovetail.tune.study import PAUSED, RUNNING, Study, Trial
 
 
 def threshold(chances: Sequence[float], slots: int) -> tuple[float, int]:
-    """From which chance on a trial is promising, and how many slots such trials have for themselves.
+    """The chance from which a trial is promising, and the number of slots that promising trials get.
 
-    With a threshold p, the promising desire one slot each, and deserve the share p of the slots: the
-    surer they are, the more is staked on them. The best threshold is where the lesser of both is
-    largest.
+    With a threshold p, the promising trials want one slot each, and deserve the share p of the slots:
+    the surer they are, the more slots. The best threshold is where the smaller of both is largest.
     """
     best, dedicated = inf, 0.0
     for desired, chance in enumerate(sorted(chances, reverse=True), 1):
@@ -34,7 +33,7 @@ class Pop:
     as for freeze-thaw; HyperDrive uses eleven families of curves and Monte Carlo.
     """
 
-    check: int = 4  # steps after which, again and again, a trial is judged
+    check: int = 4  # a trial is judged every so many steps
     poor: float = 0.05  # below this chance it is killed
     turn: int = 2  # of an opportunistic trial, in steps
 
@@ -66,7 +65,7 @@ class Pop:
         return min(there, key=lambda trial: (len(trial.losses), trial is leaving), default=None)
 
     def _promising(self, study: Study) -> list[Trial]:
-        """Those with a slot of their own, the likeliest first; judged once they have been checked."""
+        """Trials with a slot of their own, the most likely first; judged once they have been checked."""
         alive = [
             trial
             for trial in study.trials
@@ -79,7 +78,7 @@ class Pop:
 
 
 def _chance(study: Study, trial: Trial) -> float:
-    """Of reaching the target in the time that is left."""
+    """The chance of reaching the target in the time that is left."""
     target = study.target
     if target is None:
         target = min((other.loss for other in study.trials if other is not trial), default=inf)

@@ -1,19 +1,16 @@
-"""Rules that give turns without judging: one after another, or round and round."""
+"""Rules that judge no trial: one after another, or in turns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.tune.rules import Verdict
+from dovetail.tune.rules import Rule
 from dovetail.tune.study import NEW, PAUSED, Study, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class FifoRule:
+class FifoRule(Rule):
     """Each trial runs to its end, in order of creation."""
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         if leaving is not None:
@@ -25,7 +22,7 @@ class FifoRule:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundRobinRule:
+class RoundRobinRule(Rule):
     """Every trial gets `quantum` steps in turn: the next is the one that has made the fewest."""
 
     quantum: int = 1
@@ -33,9 +30,6 @@ class RoundRobinRule:
     def __post_init__(self) -> None:
         if self.quantum < 1:
             raise ValueError(f"quantum={self.quantum}; give at least 1 step")
-
-    def verdict(self, study: Study, trial: Trial) -> Verdict:
-        return None
 
     def pick(self, study: Study, leaving: Trial | None) -> Trial | None:
         if leaving is not None and leaving.turn < self.quantum:

@@ -1,7 +1,7 @@
 """How the settings of a study's trials are chosen: `suggest(space, number, past) -> settings`.
 
-A suggestion follows from the seed, the trial's number and what is known of the trials before it, so
-asking again after a restart gives the same one. Nothing else is kept.
+A suggestion follows from the seed, the trial's number and the trials before it, so asking again
+after a restart gives the same one. Nothing else is kept.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SAMPLERS = Catalogue(
 
 
 class Sampler(Protocol):
-    """A frozen dataclass whose fields are its parameters; `seed` and `trials`, how many the study may
-    have, are filled in. It may have `learns` (it looks at the trials so far; all others can name
-    every trial at once) and `planned(space)`, how many trials there will be (None: for ever)."""
+    """A frozen dataclass whose fields are its parameters; `seed` and `trials`, the most trials of the
+    study, are filled in. It may have `learns` (it uses the trials so far; other samplers can name every
+    trial at once) and `planned(space)`, the number of trials there will be (None: no limit)."""
 
     def suggest(self, space: Space, number: int, past: Sequence[Trial]) -> Settings: ...
 
@@ -49,17 +49,17 @@ def make(text: str, seed: int = 0, trials: int | None = None) -> Sampler:
 
 
 def check(text: str) -> None:
-    """Is there such a sampler, with such parameters? Not: is all installed that it needs?"""
+    """Is there such a sampler, with such parameters? Its packages are not checked."""
     SAMPLERS.values(text, {})
 
 
 def learns(text: str) -> bool:
-    """Does it look at the trials so far?"""
+    """Does the sampler use the trials so far?"""
     return bool(getattr(SAMPLERS.find(text.partition(":")[0]), "learns", False))
 
 
 def planned(text: str, space: Space, trials: int | None) -> int:
-    """How many trials a study has, or what is wrong with this sampler for this space."""
+    """The number of trials of a study; an error if the sampler does not suit the space."""
     found = trials
     if hasattr(SAMPLERS.find(text.partition(":")[0]), "planned"):
         sampler: Any = make(text, trials=trials)

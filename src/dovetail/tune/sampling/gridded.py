@@ -24,7 +24,7 @@ class Gridded:
         return found
 
     def planned(self, space: Space) -> int:
-        """How many trials the grid has, at most as many as were asked for."""
+        """The number of trials of the grid, at most as many as were asked for."""
         found = space.grid_size(_values_each(space, self.trials))
         if found > LARGEST_GRID and self.trials is None:
             raise BadInput(
@@ -34,7 +34,7 @@ class Gridded:
 
 
 def _values_each(space: Space, trials: int | None) -> int:
-    """The most values of every range that the number of trials has room for."""
+    """The most values per uncountable range for which the number of trials suffices."""
     if is_countable(space):
         return 0
     if trials is None:

@@ -1,8 +1,8 @@
-"""Settings chosen by what earlier trials have shown: the samplers of Optuna.
+"""Settings chosen from the results of earlier trials: the samplers of Optuna.
 
-Optuna's own study lives for one suggestion. It is made from our trials: those that are done with
-their lowest loss, those on their way with all they have reported, those without a report as running,
-so that nobody tries the same again.
+Optuna's own study lives for one suggestion. It is made from our trials: finished trials with their
+lowest loss, running trials with all their reports, trials without a report as running, so that no
+setting is tried twice.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def suggest(kind: str, seed: int, space: Space, number: int, past: Sequence[Tria
 
         def choose(name: str, parameter: Parameter) -> Setting:
             if kind != "tpe" and space.conditions[name]:
-                return parameter.at(chance.random())  # these models know whole points only
+                return parameter.at(chance.random())  # these models need complete points
             return _asked(trial, name, parameter)
 
         return space.build(choose)
@@ -120,7 +120,7 @@ def _one_thread(kind: str) -> Iterator[None]:
 
 
 def _told(space: Space, past: Iterable[Trial], is_gp: bool) -> Any:
-    """All of it at once."""
+    """All trials at once."""
     import optuna
 
     study = optuna.create_study()
@@ -131,7 +131,7 @@ def _told(space: Space, past: Iterable[Trial], is_gp: bool) -> Any:
 
 
 def _frozen(space: Space, trial: Trial, is_gp: bool) -> Any:
-    """The Gaussian process looks at values only: for it a trial has the lowest loss so far."""
+    """The Gaussian process uses values only: there a trial has its lowest loss so far."""
     from optuna.trial import TrialState, create_trial
 
     names = [name for name in space.parameters if name in trial.settings]
@@ -162,7 +162,7 @@ def _evolved(sampler: Any, space: Space, past: Iterable[Trial]) -> Any:
             told = {name: _coded(trial.settings[name], space.parameters[name]) for name in names}
             study.enqueue_trial(told)
             asked = study.ask()
-            _ = asked.relative_params  # made when first looked at, and with them the generation
+            _ = asked.relative_params  # made at the first access, and with them the generation
             for name in names:
                 _asked(asked, name, space.parameters[name])
             study.tell(asked, trial.loss)
@@ -170,7 +170,7 @@ def _evolved(sampler: Any, space: Space, past: Iterable[Trial]) -> Any:
 
 
 def _is_of(space: Space, trial: Trial) -> bool:
-    """Whether its settings lie in the space: population-based training may leave it."""
+    """Do the trial's settings lie in the space? Population-based training may leave it."""
     names = {name for name in space.parameters if space.counts(name, trial.settings)}
     return names == set(trial.settings) and all(
         _is_among(trial.settings[name], space.parameters[name]) for name in names
@@ -193,7 +193,7 @@ def _distribution(parameter: Parameter) -> Any:
             return known.FloatDistribution(parameter.low, parameter.high, log=True)
         case Float(step=None):
             return known.FloatDistribution(parameter.low, parameter.high)
-        case Float():  # told by their place: Optuna judges by the last bit what is a step
+        case Float():  # given by its index: Optuna compares steps to the last bit
             return known.IntDistribution(0, (parameter.count or 1) - 1)
         case Integer(log=True):  # Optuna has no steps on a log scale
             return known.IntDistribution(parameter.low, parameter.high, log=True)
@@ -203,7 +203,7 @@ def _distribution(parameter: Parameter) -> Any:
 
 
 def _coded(value: Setting, parameter: Parameter) -> Setting:
-    """As the distribution has it."""
+    """The setting as the distribution represents it."""
     if isinstance(parameter, Float) and parameter.step is not None and not isinstance(value, str):
         return round((value - parameter.low) / parameter.step)
     return value

@@ -1,4 +1,4 @@
-"""Settings drawn at random. Trial by trial, so that each depends on the seed and its number only."""
+"""Settings drawn at random, trial by trial: each depends on the seed and the trial's number only."""
 
 from __future__ import annotations
 

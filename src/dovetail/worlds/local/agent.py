@@ -8,20 +8,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from time import sleep
 from typing import Final
 
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import JobId, Node
-from dovetail.worlds.agent import Errand, FactLog, RunId, Work, WorkOutcome
-from dovetail.worlds.local import ladder
+from dovetail.core.model import JobId, Node, Placement
+from dovetail.worlds.agent import Done, Errand, FactLog, Run, RunId, Tells, Used, Work, WorkOutcome
+from dovetail.worlds.local import machine
 from dovetail.worlds.local.checkpoints import begin_from
+from dovetail.worlds.local.containers.command import before_the_first, in_image, remove
+from dovetail.worlds.local.containers.engine import find_engine
 from dovetail.worlds.local.folders import Folders, LogFile
-from dovetail.worlds.local.ladder import JobSeat, Used
-from dovetail.worlds.local.launching import as_user, launch, launch_of
-from dovetail.worlds.local.runs import ProcessRun
-from dovetail.worlds.local.watcher import Tells, Watcher
+from dovetail.worlds.local.runs import ladder, processes
+from dovetail.worlds.local.runs.ladder import JobSeat
+from dovetail.worlds.local.runs.launching import as_user, launch, launch_of
+from dovetail.worlds.local.runs.run import ProcessRun
+from dovetail.worlds.local.watching.watcher import Watcher
 from dovetail.worlds.shortage import Short, is_short, patiently
 from dovetail.worlds.world import Ground, Order
 
@@ -30,18 +33,8 @@ _TRY_SHORT_S = 0.5
 log = logging.getLogger("dovetail.local")
 
 
-class CalledOff(DovetailError):
-    """It could not be started yet, and need not be any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The work of somebody on the processes of a job is over."""
-
-    job_id: JobId
-    outcome: WorkOutcome
-    used: Used | None = None  # None: started afresh, or ended
-    trouble: str = ""
+class LaunchCalledOff(DovetailError):
+    """The job could not be started yet, and is not wanted any more."""
 
 
 _SUCCESS: Final = {
@@ -79,19 +72,35 @@ class LocalAgent:
         has_gpus = any(node.labels for node in nodes)
         self.watcher: Final = Watcher(self.post, probe, restless=has_gpus)
 
-    def inventory(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[Node]:
         return self._nodes
 
     def log(self, job_id: str) -> LogFile:
         return self.folders.log(job_id)
 
-    def watch(self, run: RunId, tells: Tells, upto: int, step: float) -> None:
-        self.watcher.watch(run.job_id, self._run(run), tells, upto, step)
+    def watch(self, run: Run, tells: Tells, upto: int, step: float) -> None:
+        self.watcher.watch(run.id.job_id, run, tells, upto, step)
 
-    def _run(self, run: RunId) -> ProcessRun:
+    def run(self, run: RunId) -> ProcessRun:
         return self.folders.run(run.job_id, run.number)
 
+    def gpus_of(self, placement: Placement) -> tuple[str, ...]:
+        return machine.uuids_of(placement, self._ground.view.room.nodes)
+
+    def drop(self, job_id: JobId) -> None:
+        self.folders.note(job_id).unlink(missing_ok=True)
+
+    def kill(self, run: RunId) -> None:
+        ladder.end(self.run(run), 0.0)
+
+    def clean_up_after(self, run: RunId) -> None:
+        processes.kill_leftovers(run.job_id, self.folders.runs)
+        with suppress(OSError, ValueError):
+            remove(self.run(run).launched(), self._ground.account_of(run.job_id))
+
     def seat(self, order: Order, gpus: tuple[str, ...], room_bytes: int) -> JobSeat:
+        if gpus:
+            room_bytes = min(room_bytes, machine.host_memory_available_bytes())
         reports = self.folders.reports(order.job_id)
         return JobSeat(gpus, reports, self.folders.checkpoints(order), room_bytes)
 
@@ -138,7 +147,7 @@ class LocalAgent:
         self.post(Done(errand.run.job_id, outcome, used, trouble))
 
     def _done(self, errand: Errand) -> Used | None:
-        run, order = self._run(errand.run), errand.order
+        run, order = self.run(errand.run), errand.order
         seat = self.seat(order, errand.gpus, errand.room_bytes)
         if errand.work is Work.BRING_UP:
             return self._start_when_it_can(errand, run, seat)
@@ -148,7 +157,7 @@ class LocalAgent:
         return None
 
     def _start_when_it_can(self, errand: Errand, run: ProcessRun, seat: JobSeat) -> Used | None:
-        """Where the system is short of something it is tried again, as long as it is wanted."""
+        """Tried again while the system is short of something and the job is wanted."""
         while True:
             try:
                 return self._start(errand, run, seat)
@@ -156,7 +165,7 @@ class LocalAgent:
                 if not is_short(error):
                     raise
                 if errand.run in self._called_off:
-                    raise CalledOff(str(error)) from None
+                    raise LaunchCalledOff(str(error)) from None
                 log.warning("job %s waits to be started: %s", errand.run.job_id, error)
             sleep(_TRY_SHORT_S)
 
@@ -181,10 +190,15 @@ class LocalAgent:
         note = self.folders.note(order.job_id)
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(run.folder.name)
+        if order.image:
+            folders = [self.folders.folder(own) for own in {order.job_id, order.kept_under}]
+            envs, engine = ground.environment_of(order.kept_under), find_engine()
+            before_the_first(engine, account)
+            what = in_image(what, order.image, engine, folders, envs, seat.gpus, account)
         launch(run, as_user(what, account))
 
 
 def _failed(work: Work, error: Exception) -> WorkOutcome:
     if isinstance(error, ladder.NotNow):
         return WorkOutcome.NO_ROOM
-    return WorkOutcome.CALLED_OFF if isinstance(error, CalledOff) else _FAILURE[work]
+    return WorkOutcome.CALLED_OFF if isinstance(error, LaunchCalledOff) else _FAILURE[work]

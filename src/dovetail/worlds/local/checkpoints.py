@@ -29,7 +29,7 @@ def begin_from(source: Path, target: Path, owner: UserAccount | None) -> None:
 
 
 def _check_ours(folder: Path) -> None:
-    """What is renamed and removed there is done by us, perhaps as root: its names must be ours."""
+    """We rename and remove files there, perhaps as root: the folder must be ours."""
     if folder.stat().st_uid != os.geteuid():
         raise DovetailError(f"{folder} is another user's: no checkpoint is copied there")
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dovetail.worlds.local.cuda import can_suspend, driver_version
+from dovetail.worlds.local.containers.engine import NoEngine, find_engine
+from dovetail.worlds.local.gpus.cuda import can_suspend, driver_version
 from dovetail.worlds.local.machine import find_gpus, gpu_trouble
 from dovetail.worlds.world import BAD, GOOD, NOTE, Finding
 
@@ -14,6 +15,7 @@ from dovetail.worlds.world import BAD, GOOD, NOTE, Finding
 def of_this_machine() -> Iterator[Finding]:
     yield from _gpus()
     yield _freezer()
+    yield _images()
 
 
 def _gpus() -> Iterator[Finding]:
@@ -33,6 +35,16 @@ def _gpus() -> Iterator[Finding]:
         yield Finding("suspend", NOTE, told)
     else:
         yield Finding("suspend", GOOD, "GPU jobs can be suspended where they are")
+
+
+def _images() -> Finding:
+    try:
+        engine = find_engine()
+    except NoEngine as error:
+        return Finding("images", NOTE, f"{error}: jobs with an image are refused")
+    trouble = engine.gpu_trouble() if find_gpus() else ""
+    told = f"jobs with an image are run by {engine.name}"
+    return Finding("images", NOTE if trouble else GOOD, f"{told}; {trouble}" if trouble else told)
 
 
 def _freezer() -> Finding:

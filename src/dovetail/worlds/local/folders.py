@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from dovetail.core.model import JobId
-from dovetail.worlds.local import checkpoints, keeper, output
-from dovetail.worlds.local.runs import Launch, ProcessRun
-from dovetail.worlds.local.slurm_tools import TOOLS, lay_out_tools
+from dovetail.worlds.local import checkpoints, keeper
+from dovetail.worlds.local.keeper import feed
+from dovetail.worlds.local.runs.run import Launch, ProcessRun
+from dovetail.worlds.local.slurm.tools import TOOLS, lay_out_tools
+from dovetail.worlds.local.watching import output
 from dovetail.worlds.world import Order, UserAccount
 
 LOG = "log"
@@ -37,7 +39,7 @@ _JOB: Final = re.compile(r"\d+(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """See `keeper.Log`: of a long one the beginning and the end are kept."""
+    """A job's log (see `keeper.pages`): of a long one the beginning and the end are kept."""
 
     path: Path
 
@@ -54,7 +56,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class StdinRing:
-    """See `keeper.Feed`, which reads it."""
+    """A job's standard input; `keeper.feed` reads it."""
 
     path: Path
 
@@ -64,30 +66,30 @@ class StdinRing:
 
     @property
     def room_bytes(self) -> int:
-        return keeper.STDIN_BYTES
+        return feed.STDIN_BYTES
 
     def put(self) -> tuple[int, bool]:
-        return keeper.what_is_put(str(self.path))[1:]
+        return feed.what_is_put(str(self.path))[1:]
 
     def got(self) -> int:
-        return keeper.what_is_got(str(self.path))
+        return feed.what_is_got(str(self.path))
 
     def is_there(self) -> bool:
         return self.path.exists()
 
     def add(self, put: int, piece: bytes, is_all: bool) -> int:
-        """Also without data: the time of it is a sign of life."""
+        """It may have no data: then its time alone says that the sender is alive."""
         upto = put + len(piece)
-        keeper.note_put(str(self.path), upto, put, False)
-        place = put % keeper.STDIN_BYTES
-        first = keeper.STDIN_BYTES - place
+        feed.note_put(str(self.path), upto, put, False)
+        place = put % feed.STDIN_BYTES
+        first = feed.STDIN_BYTES - place
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             _write(fd, piece[:first], place)
             _write(fd, piece[first:], 0)
         finally:
             os.close(fd)
-        keeper.note_put(str(self.path), upto, upto, is_all)
+        feed.note_put(str(self.path), upto, upto, is_all)
         return upto
 
 
@@ -99,6 +101,8 @@ def _write(fd: int, data: bytes, place: int) -> None:
 
 class Folders:
     """`shared`: jobs of other users run here, so theirs is what they write."""
+
+    is_of_this_machine = True
 
     def __init__(self, runs: Path, environments: Path, socket: Path, shared: bool) -> None:
         self.runs: Final = runs
@@ -124,17 +128,20 @@ class Folders:
         return self.folder(order.job_id) / CHECKPOINTS
 
     def environment(self, order: Order) -> Path:
-        """Written by the daemon, on the same disk: its secrets are nowhere else."""
+        """The file of its variables, which the daemon writes. Secrets are nowhere else."""
         return self._environments / f"{order.kept_under}.json"
 
     def log(self, job_id: str, stream: str = "") -> LogFile:
-        return LogFile(self.folder(job_id) / _STREAMS[stream])
+        return LogFile(self.log_path(job_id, stream))
+
+    def log_path(self, job_id: str, stream: str = "") -> Path:
+        return self.folder(job_id) / _STREAMS[stream]
 
     def stdin(self, job_id: str) -> StdinRing:
         return StdinRing(self._environments / f"{job_id}.stdin")
 
     def note(self, job_id: str) -> Path:
-        """There while the job has processes."""
+        """The file that exists while the job has processes."""
         return self.runs / _LIVE / job_id
 
     def notes(self) -> list[Path]:
@@ -158,7 +165,7 @@ class Folders:
         self._fill(folder, order, owner)
 
     def _mark(self, folder: Path) -> None:
-        """Until the journal knows of it."""
+        """Marks a job that the journal does not know yet."""
         (folder / _UNSETTLED).touch(mode=0o600)
         self._unsettled.append(folder / _UNSETTLED)
 
@@ -176,7 +183,7 @@ class Folders:
         self._give_to(owner, folder)
 
     def _write_scripts(self, folder: Path, order: Order, owner: UserAccount | None) -> None:
-        """Once for an array, whose folder also keeps its number from being given again."""
+        """Written once for an array. Its folder also reserves the array's number."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for name, text in order.scripts.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -215,7 +222,7 @@ class Folders:
         return never
 
     def leave_alone(self, job_id: str) -> str:
-        """What stands among the live ones would be ended as left behind by a job that is over."""
+        """Removed from the live jobs: the daemon would end its processes as leftovers."""
         note = self.note(job_id)
         if note.exists():
             aside = self.runs / _LOST
@@ -249,7 +256,7 @@ class Folders:
 
     def ended(self, job_id: str) -> None:
         stdin = str(self.stdin(job_id).path)
-        for path in (stdin, *keeper.beside_stdin(stdin)):
+        for path in (stdin, *feed.beside_stdin(stdin)):
             with suppress(OSError):  # looked for again at the next start
                 os.unlink(path)
 
@@ -321,7 +328,7 @@ def _as_it_was(job_id: str, launch: Launch) -> Order:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """But its runs, and the tools that we may write anew: those stay ours."""
+    """A job's files that become its owner's: not its runs, and not the tools, which we write anew."""
     own = (path for path in folder.iterdir() if path.name != TOOLS)
     yield from (path for path in own if not path.name.isdigit())
 

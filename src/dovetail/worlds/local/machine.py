@@ -218,7 +218,7 @@ def nodes_of(
 
 
 def uuids_of(placement: Placement, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Of its GPUs; none where they are processor slots."""
+    """The UUIDs of its GPUs; none where they are processor slots."""
     return tuple(
         uuid
         for piece in placement.slices
@@ -247,7 +247,12 @@ def host_memory_bytes() -> int:
 
 def host_memory_available_bytes() -> int:
     """What can still be filled without swapping or a kill, within the limits of our control group."""
-    return min([_meminfo()["MemAvailable"], *_control_group_room()])
+    return min([memory_available_bytes(), *_control_group_room()])
+
+
+def memory_available_bytes() -> int:
+    """Of the whole machine, whatever our own limits are."""
+    return _meminfo()["MemAvailable"]
 
 
 def _meminfo() -> dict[str, int]:
@@ -267,11 +272,12 @@ def _control_group_room(
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):
-            found += _rooms_upwards(root / controllers, path.strip("/"))
+            found += rooms_upwards(root / controllers, path.strip("/"))
     return found
 
 
-def _rooms_upwards(mount: Path, path: str) -> Iterator[int]:
+def rooms_upwards(mount: Path, path: str) -> Iterator[int]:
+    """What the limits of a control group, and of those that hold it, leave free."""
     group = mount / path
     for folder in (group, *group.parents):
         if not folder.is_relative_to(mount):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dovetail.home import Home
 from dovetail.worlds.local.folders import Folders
+from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.machine import host_memory_bytes, machine_nodes
-from dovetail.worlds.local.power import PowerLimits
 from dovetail.worlds.local.world import LocalMachine
 from dovetail.worlds.world import World
 

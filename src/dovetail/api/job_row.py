@@ -1,0 +1,141 @@
+"""A job as the daemon tells it. Times are seconds since 1970, null where it has not happened."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal, TypeAlias
+
+from dovetail.api.wire import about, row
+
+Phase: TypeAlias = Literal[
+    "queued", "starting", "running", "suspended", "finished", "failed", "cancelled"
+]
+LIVE: tuple[Phase, ...] = ("queued", "starting", "running", "suspended")
+ENDED: tuple[Phase, ...] = ("finished", "failed", "cancelled")
+JOB_ID = r"^[0-9]{1,18}(\.[0-9]{1,10})?$"
+
+
+@row
+class GpusHeld:
+    """GPUs of one node."""
+
+    node: int
+    gpus: list[int]
+    power_limit_watts: int | None = field(
+        default=None, metadata=about("That each may draw; null: no limit is set.")
+    )
+
+
+@row
+class Report:
+    """The last report of a job."""
+
+    at: float
+    step: float | None
+    metrics: dict[str, float | str]
+    left_out: int = field(default=0, metadata=about("Reports that were merged with others."))
+
+
+@row
+class GivingWay:
+    """How it was last preempted, and what that took."""
+
+    rung: str
+    save_s: float
+    restore_s: float | None
+    parked_bytes: int
+
+
+@row
+class JobRow:
+    """A job in a list."""
+
+    id: str = field(metadata={"pattern": JOB_ID})
+    name: str
+    user: str
+    tenant: str
+    phase: Phase
+    exit_code: int | None
+    gpus: int
+    share: float
+    kinds: list[str]
+    priority: float
+    preemptions: int
+    attempts: int
+    failures: list[float] = field(
+        default_factory=list,
+        metadata=about("Seconds after which each attempt failed, once it has ended."),
+    )
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    run_s: float
+    lost_gpu_s: float
+    placement: list[GpusHeld]
+    last_report: Report | None
+    preemption: GivingWay | None
+    reason: str
+    time_limit_s: float | None
+    deadline: float | None
+    after: list[str]
+    group: str
+    model: str = field(default="", metadata=about("What it trains, if its user said."))
+    trial: int | None = field(
+        default=None, metadata=about("Its number in the study that `group` names.")
+    )
+    alike: list[str] = field(
+        default_factory=list,
+        metadata=about("Digests of what it runs, from the exact command to its script."),
+    )
+    amount: float | None = field(
+        default=None, metadata=about("Epochs or steps that its command names.")
+    )
+
+
+@row
+class JobDetails(JobRow):
+    """A job with its description."""
+
+    spec: dict[str, object] | None = field(
+        metadata=about("As submitted, without its variables; null if it is another user's."),
+    )
+    workdir: str | None
+    log: str | None
+
+
+@row
+class Jobs:
+    """The jobs that have not ended."""
+
+    policy: str
+    trouble: str = field(metadata=about("Why the policy asked for does not decide, if so."))
+    jobs: list[JobRow]
+    notices: int = field(metadata=about("How many nobody has acknowledged; see /v1/health."))
+    total: int
+    running: int
+    waiting: int
+
+
+@row
+class Past:
+    """Jobs that have ended."""
+
+    jobs: list[JobRow]
+
+
+@row
+class Ids:
+    """The jobs that were submitted or changed."""
+
+    ids: list[str]
+    problems: list[str] = field(
+        default_factory=list, metadata=about("What could not be done, and why.")
+    )
+
+
+@row
+class StdinTaken:
+    """How much of the standard input has arrived."""
+
+    taken: int = field(metadata=about("Bytes in all; send what follows them."))
+    open: bool = field(metadata=about("False: the job will read no more."))

@@ -1,0 +1,145 @@
+"""The daemon and its nodes, as the daemon tells them."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from dovetail.api.wire import about, row
+
+
+@row
+class ProblemTold:
+    """An error."""
+
+    error: str = field(metadata=about("One line: what could not be done, why, and the way out."))
+
+
+@row
+class PolicyTold:
+    """The policy that decides."""
+
+    policy: str
+    trouble: str = field(
+        metadata=about("Why the policy that was asked for does not decide, if so.")
+    )
+
+
+@row
+class Counts:
+    """Jobs that have not ended."""
+
+    running: int
+    waiting: int
+
+
+@row
+class Health(PolicyTold):
+    """The state of the daemon."""
+
+    version: str
+    uptime_s: float
+    pid: int
+    jobs: Counts
+    full: bool = field(metadata=about("Is the disk full, so that no job is accepted?"))
+    keep: str = field(metadata=about("How long ended jobs are kept."))
+    notices: list[str] = field(
+        metadata=about("Those that nobody has acknowledged; as a rule none.")
+    )
+    system: bool = field(metadata=about("Is it for everybody on this machine?"))
+    power: list[str] = field(
+        metadata=about("Why GPUs run without power limits; as a rule nothing.")
+    )
+    costs: str = field(metadata=about("What is counted as 0 for want of watts; as a rule nothing."))
+    threads: str = field(metadata=about("What keeps the daemon from its work; as a rule nothing."))
+    seq: int = field(metadata=about("Of the last entry of the journal."))
+
+
+@row
+class Acknowledged:
+    """Notices that an administrator has seen."""
+
+    notices: list[str] = field(metadata=about("Those that are no longer shown."))
+
+
+@row
+class Stopping:
+    """The daemon stops."""
+
+    stopping: bool
+
+
+@row
+class Occupant:
+    """A job on a GPU."""
+
+    job: str
+    name: str
+    user: str
+    share: float
+
+
+@row
+class Gpu:
+    """A GPU or processor slot."""
+
+    index: int
+    uuid: str | None = field(metadata=about("null for a processor slot."))
+    jobs: list[Occupant]
+    strangers: bool = field(metadata=about("Do processes use it that are not ours?"))
+
+
+@row
+class NodeRow:
+    """A node of the cluster."""
+
+    id: str
+    kind: str
+    gpus: list[Gpu]
+    free: int
+    up: bool
+    open: bool
+    gpu_memory_gb: float
+    gpu_watts: float
+    cpus: float | None
+    memory_gb: float | None
+
+
+@row
+class Nodes:
+    """All nodes."""
+
+    nodes: list[NodeRow]
+
+
+@row
+class FindingRow:
+    """Something that `dovetail doctor` found."""
+
+    what: str
+    state: str = field(metadata=about("good, note or bad."))
+    text: str
+
+
+@row
+class Findings:
+    """What the machines can do for jobs, and what they lack."""
+
+    findings: list[FindingRow]
+
+
+@row
+class CostsTold:
+    """Money is in the unit of the prices that the daemon was given."""
+
+    energy_cost: float
+    tardiness_cost: float
+    move_cost: float
+    total_cost: float
+    tardiness_s: float
+    deadline_misses: int
+    energy_kwh: float
+    co2_kg: float
+    migrations: int
+    switch_ons: int
+    since: float
+    file: str = field(metadata=about("Where prices and watts were read; none if nowhere."))

@@ -1,0 +1,103 @@
+"""Why a job waits or runs, as the daemon tells it. Times are seconds since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from dovetail.api.forecast_row import Span
+from dovetail.api.whatif_row import Change
+from dovetail.api.wire import about, row
+
+
+@row
+class Why:
+    """Why a job is where it is."""
+
+    id: str
+    phase: str
+    reason: str = field(metadata=about("In one word."))
+    because: str
+    text: str = field(default="", metadata=about("All of it, for people."))
+
+
+@row
+class WhyEnded(Why):
+    """Of a job that has ended."""
+
+    exit_code: int | None
+    ended_at: float | None
+
+
+@row
+class _WhyLive(Why):
+    """Of a job that has not ended."""
+
+    policy: str
+    limited: str = field(metadata=about("What the forecast does not take into account."))
+    since: float
+    end: Span | None
+    rests_on: str = field(metadata=about("The source of the expected duration."))
+
+
+@row
+class Preemption:
+    """Of a job that waits to resume."""
+
+    to: str | None = field(metadata=about("The job that got its GPUs."))
+    rung: str
+    save_s: float | None
+    parked_bytes: int
+    preemptions: int
+    reason: str
+
+
+@row
+class JobsAhead:
+    """The jobs ahead in the queue."""
+
+    number: int
+    first: list[str]
+    why: str
+
+
+@row
+class WaitsFor:
+    """The job whose end, or preemption, lets this one start."""
+
+    job: str
+    ends: bool
+    expected: Span | None
+    rests_on: str
+
+
+@row
+class WhyWaiting(_WhyLive):
+    """Of a job that waits."""
+
+    needs: str
+    free: str
+    in_use_by: list[str]
+    gave_way: Preemption | None
+    ahead: JobsAhead
+    would_start: list[Change] = field(metadata=about("Each lets it start at once."))
+    start: Span | None
+    waits_for: WaitsFor | None
+
+
+@row
+class NextPreemption:
+    """When a job is expected to be preempted, and by which job."""
+
+    expected: float
+    to: str | None
+
+
+@row
+class WhyRunning(_WhyLive):
+    """Of a job that runs."""
+
+    first_start: float
+    where: str
+    progress: str
+    gives_way: NextPreemption | None
+    cannot_give_way: str

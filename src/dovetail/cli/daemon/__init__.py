@@ -1,0 +1,1 @@
+"""Commands about the daemon, as `dovetail --help` lists them."""

@@ -1,0 +1,132 @@
+"""What `dovetail top` draws: lines that fit a terminal of any size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dovetail.api.job_row import Jobs
+from dovetail.api.machine_row import NodeRow, Occupant
+from dovetail.cli.jobs.job_columns import COLUMNS, expected, progress
+from dovetail.cli.reach import ListedJob
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import (
+    PHASE_STYLES,
+    clean,
+    columns_of,
+    cut,
+    padded,
+    paint,
+    table,
+)
+
+_BAR = 12
+_QUEUE = ("id", "name", "user", "phase", "gpus", "prio", "for", "expected", "reason")
+
+
+_NOTHING_YET = Jobs(jobs=[], total=0, running=0, waiting=0, notices=0, policy="", trouble="")
+
+
+class TopScene(NamedTuple):
+    """The last answers of the daemon."""
+
+    found: Jobs = _NOTHING_YET
+    nodes: Sequence[NodeRow] = ()
+    rows: Sequence[ListedJob] = ()
+    away: str = ""
+
+
+def frame(scene: TopScene, columns: int, lines: int, now: float) -> list[str]:
+    """The head, the GPUs with what runs on them, and as much of the queue as there is room for."""
+    head = [_head(scene, columns, now)]
+    for trouble in (scene.away, scene.found.trouble):
+        if trouble:
+            head.append(paint(cut(clean(trouble), columns), "red"))
+    gpus = [line for node in scene.nodes for line in _node(node, scene.rows, columns)]
+    most = max((lines - len(head)) * 2 // 3, 1)
+    if len(gpus) > most:
+        gpus = [*gpus[: most - 1], paint(f"  … {len(gpus) - most + 1} more lines", "dim")]
+    above = [*head, *gpus, ""]
+    return [*above, *_queue(scene, columns, lines - len(above))][:lines]
+
+
+def _head(scene: TopScene, columns: int, now: float) -> str:
+    found = scene.found
+    left = f"Dovetail  {found.running:,} running, {found.waiting:,} waiting"
+    left += f" · {found.policy}"
+    right = f"{time.strftime('%H:%M:%S', time.localtime(now))}  q quits"
+    room = columns - columns_of(right) - 2
+    if room < 20:
+        return paint(cut(left, columns), "bold")
+    return paint(padded(cut(left, room), room), "bold") + "  " + paint(right, "dim")
+
+
+# -------------------------------------------------------------------------------------------- GPUs
+
+
+def _node(node: NodeRow, rows: Sequence[ListedJob], columns: int) -> list[str]:
+    by_id = {row.job.id: row for row in rows}
+    lines = ["", paint(cut(_node_title(node), columns), "bold")]
+    for gpu in node.gpus:
+        name = f"{gpu.index:>3}  "
+        if gpu.strangers:
+            lines.append(name + paint(cut("in use by processes of others", columns - 5), "red"))
+        elif not gpu.jobs:
+            lines.append(name + paint(cut("free", columns - 5), "dim"))
+        for own in gpu.jobs:
+            lines.append(_occupant(name, own, by_id.get(own.job), columns))
+            name = " " * len(name)
+    return lines
+
+
+def _node_title(node: NodeRow) -> str:
+    thing = "processor slots" if node.kind == "cpu" else f"{node.kind} GPUs"
+    down = "" if node.up else ", down"
+    return f"{node.id}: {len(node.gpus)} {thing}, {node.free} free{down}"
+
+
+def _occupant(name: str, own: Occupant, row: ListedJob | None, columns: int) -> str:
+    told = f"{own.job} {clean(own.name)}"
+    if own.share < 1:
+        told += f" ({own.share:.0%})"
+    if row is None:
+        return name + cut(told, columns - len(name))
+    pieces = [
+        padded(cut(told, 24), 24),
+        padded(cut(own.user, 8), 8),
+        f"{duration_text(row.job.run_s):>11}",
+    ]
+    pieces += [part for part in (clean(progress(row.job)), expected(row)) if part]
+    line, bar, room = "  ".join(pieces), _bar(row), columns - len(name)
+    if bar and columns_of(line) + 2 + columns_of(bar) <= room:
+        line += f"  {bar}"
+    return name + paint(cut(line, room), PHASE_STYLES.get(row.job.phase, ""))
+
+
+def _bar(row: ListedJob) -> str:
+    """How much of it is done, if its end is expected."""
+    end = None if row.expected is None else row.expected.expected_end
+    if end is None:
+        return ""
+    run_s = row.job.run_s
+    whole = run_s + max(end.expected - time.time(), 0.0)
+    done = run_s / whole if whole > 0 else 0.0
+    full = int(done * _BAR)
+    return f"{'█' * full}{'░' * (_BAR - full)} {done:>3.0%}"
+
+
+# ------------------------------------------------------------------------------------------- queue
+
+
+def _queue(scene: TopScene, columns: int, room: int) -> list[str]:
+    waiting = [row for row in scene.rows if not row.job.placement]
+    if not waiting:
+        return [paint("Nothing waits.", "dim")] if room > 0 else []
+    more = scene.found.waiting - len(waiting)
+    shown = waiting
+    if len(waiting) + 1 + (more > 0) > room:
+        shown = waiting[: max(room - 2, 0)]
+        more = scene.found.waiting - len(shown)
+    lines = table([COLUMNS[name] for name in _QUEUE], shown, room=columns, colours=True)
+    return [*lines, *([paint(f"… and {more:,} more", "dim")] if more > 0 else [])]

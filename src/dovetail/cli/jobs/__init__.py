@@ -1,0 +1,1 @@
+"""Commands about jobs, as `dovetail --help` lists them."""

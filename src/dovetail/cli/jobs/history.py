@@ -1,0 +1,99 @@
+"""`dovetail history`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from dovetail.api.machine_row import Nodes
+from dovetail.api.wire import read
+from dovetail.cli.jobs.job_columns import HISTORY, chosen
+from dovetail.cli.reach import (
+    MOST_ROWS,
+    ListedJob,
+    as_json,
+    ended,
+    print_json,
+    print_lines,
+    with_client,
+)
+from dovetail.client.connection import Client
+from dovetail.text.counting import counted
+from dovetail.text.tables import has_colours, table
+
+_SHOWN = 50
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+@click.command()
+@click.option("--user", help="Only this user's jobs.")
+@click.option("--name", metavar="PATTERN", help="Only jobs of that name, such as 'train-*'.")
+@click.option(
+    "--since", metavar="WHEN", help="Ended since: 2h, 7d, 2026-11-01, '2026-11-01 18:00'."
+)
+@click.option("--until", metavar="WHEN", help="Ended before.")
+@click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=_SHOWN, show_default=True)
+@click.option("-o", "columns", metavar="COL,COL", help="Columns, such as id,name,ran,exit.")
+@click.option("--trace", metavar="FILE", help="Write them as a trace (.csv, .jsonl) to simulate.")
+@as_json
+@with_client
+def history(
+    client: Client,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    columns: str | None,
+    trace: str | None,
+    as_json: bool,
+    **only: str | None,
+) -> None:
+    """Jobs that have ended, the newest first."""
+    times = {"since": unix_time(since, "--since"), "until": unix_time(until, "--until")}
+    if trace is not None:
+        _write_trace(client, trace, {**only, **times})
+        return
+    shown = chosen(columns, HISTORY)
+    rows = ended(client, limit, **only, **times)
+    if as_json:
+        print_json(rows)
+        return
+    print_lines(table(shown, [ListedJob(row) for row in rows], colours=has_colours()))
+    if len(rows) == limit:
+        click.echo(f"… there may be more than {limit:,}: --limit N shows them", err=True)
+
+
+def _write_trace(client: Client, path: str, only: Mapping[str, object]) -> None:
+    form = "jsonl" if path.endswith((".jsonl", ".json")) else "csv"
+    text = client.text("/v1/history/trace", **only, format=form)
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    Path(path).write_text(text, encoding="utf-8")
+    jobs = text.count("\n") - (form == "csv")
+    nodes = read(Nodes, client.get("/v1/nodes")).nodes
+    cluster = "+".join(f"1x{len(node.gpus)}:{node.kind}" for node in nodes)
+    click.echo(f"Wrote {counted(jobs, 'job')} to {path}.")
+    if jobs:
+        click.echo(f"What if? dovetail compare {path} --cluster {cluster} --policies fifo,srtf,las")
+
+
+def unix_time(text: str | None, option: str) -> float | None:
+    """Seconds since 1970: a time of day or a date, or so long ago."""
+    if text is None:
+        return None
+    ago = text.strip().removesuffix("ago").strip()
+    number = ago.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = ago[len(number) :].strip()
+    if number.replace(".", "", 1).isdigit() and unit in _UNITS:
+        return max(time.time() - float(number) * _UNITS[unit], 0.0)
+    from datetime import datetime
+
+    try:
+        return max(datetime.fromisoformat(text).timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{option} {text}: write 2h, 7d, 2026-11-01 or '2026-11-01 18:00'"
+        ) from None

@@ -1,0 +1,132 @@
+"""All facts about one job, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from shlex import join
+from typing import Any
+
+from dovetail.api.forecast_row import Span
+from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report
+from dovetail.cli.jobs.job_columns import gpus_text, number
+from dovetail.cli.reach import ListedJob
+from dovetail.text.counting import numbers_text
+from dovetail.text.durations import duration_text
+from dovetail.text.tables import facts_table
+from dovetail.text.times import about, ago, clock, moment
+
+_LONGEST = 400
+
+
+def details(row: ListedJob, now: float) -> list[str]:
+    return facts_table(_facts(row, now))
+
+
+def _facts(listed: ListedJob, now: float) -> Iterator[tuple[str, str]]:
+    row = listed.job
+    yield "job", f"{row.id} ({row.name})"
+    yield "phase", _phase(row)
+    yield "user", f"{row.user}, tenant {row.tenant}" if row.tenant else row.user
+    yield "group", row.group
+    yield "model", row.model
+    yield from _asked(row, now)
+    yield from _times(listed, now)
+    yield "attempts", f"{row.attempts}"
+    yield "preemptions", _preemptions(row)
+    yield "progress", _progress(row.last_report, now)
+    if isinstance(row, JobDetails):
+        yield from _told(row)
+
+
+def _phase(row: JobRow) -> str:
+    told = str(row.phase)
+    if row.phase in ENDED and row.exit_code is not None:
+        told += f", exit code {row.exit_code}"
+    return f"{told}: {row.reason}" if row.reason else told
+
+
+def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
+    kinds = f" of kind {' or '.join(row.kinds)}" if row.kinds else ""
+    held = "; ".join(
+        f"{numbers_text(piece.gpus)} of node {piece.node}{_limit(piece)}" for piece in row.placement
+    )
+    yield "GPUs", gpus_text(row) + kinds + (f" (has {held})" if held else "")
+    yield "priority", number(row.priority)
+    yield "time limit", "" if row.time_limit_s is None else duration_text(row.time_limit_s)
+    yield "deadline", "" if row.deadline is None else clock(row.deadline, now)
+    yield "after", ", ".join(row.after)
+
+
+def _limit(piece: GpusHeld) -> str:
+    watts = piece.power_limit_watts
+    return "" if watts is None else f" at {watts} W at most"
+
+
+def _times(listed: ListedJob, now: float) -> Iterator[tuple[str, str]]:
+    row, expected = listed.job, listed.expected
+    times = {"submitted": row.submitted_at, "started": row.started_at, "ended": row.ended_at}
+    yield from ((what, moment(at, now)) for what, at in times.items() if at is not None)
+    yield "ran", duration_text(row.run_s) if row.run_s else ""
+    if expected is not None:
+        yield "expected start", "" if row.placement else _expected(expected.expected_start, now)
+        yield "expected end", _expected(expected.expected_end, now)
+
+
+def _expected(span: Span | None, now: float) -> str:
+    """`18:40, in ~12 min (between 18:31 and 18:55)`"""
+    if span is None:
+        return ""
+    told = f"{clock(span.expected, now)}, {about(span.expected, now)}"
+    if span.high is None:
+        return told
+    return f"{told} (between {clock(span.low, now)} and {clock(span.high, now)})"
+
+
+def _preemptions(row: JobRow) -> str:
+    how = row.preemption
+    if not how:
+        return str(row.preemptions) if row.preemptions else ""
+    by = f" by {how.rung}" if how.rung else ""  # one that was just ended gave way by no rung
+    told = f"{row.preemptions}, the last{by}: saved in {duration_text(how.save_s)}"
+    if how.restore_s is not None:
+        told += f", restored in {duration_text(how.restore_s)}"
+    if how.parked_bytes:
+        told += f", {how.parked_bytes / 1e9:.1f} GB parked"
+    return told
+
+
+def _progress(report: Report | None, now: float) -> str:
+    if not report:
+        return ""
+    told = [] if report.step is None else [f"step {number(report.step)}"]
+    told += [
+        f"{name} {value if isinstance(value, str) else format(value, '.6g')}"
+        for name, value in report.metrics.items()
+    ]
+    thinned = report.left_out
+    fewer = f"; {thinned:,} reports were put together with others" if thinned else ""
+    return f"{', '.join(told)} ({ago(report.at, now)}{fewer})"
+
+
+def _told(row: JobDetails) -> Iterator[tuple[str, str]]:
+    """For its owner."""
+    spec: Mapping[str, Any] = row.spec or {}
+    if spec.get("command"):
+        yield "command", _cut(join(spec["command"]))
+    elif spec.get("run"):
+        lines = [line for line in spec["run"].split("\n") if line.strip()]
+        yield "script", _cut(f"{lines[0]} …" if len(lines) > 1 else lines[0])
+    yield (
+        "options",
+        "; ".join(
+            f"{kind}: {', '.join(f'{gpus} in {duration_text(took)}' for gpus, took in own.items())}"
+            for kind, own in (spec.get("options") or {}).items()
+        ),
+    )
+    yield "late cost", spec.get("late_cost") or ""
+    yield "folder", row.workdir or ""
+    yield "log", row.log or ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

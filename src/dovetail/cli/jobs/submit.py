@@ -1,0 +1,280 @@
+"""`dovetail submit` and `dovetail run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from dovetail.api.job_row import Ids
+from dovetail.api.wire import read
+from dovetail.cli.reach import as_json, found_jobs, with_client
+from dovetail.client.connection import Client, RequestRefused
+from dovetail.client.shell import as_sent
+from dovetail.text.counting import counted
+
+Answer = TypeVar("Answer")
+
+
+class SubmitCommand(click.Command):
+    """Notes whether its words stand behind `--`: then they are a command, else a file and its
+    arguments. Options end with the first word, so that a program keeps its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        words = ctx.params.get("words") or ()
+        before = len(given) - len(words) - 1
+        ctx.meta["is_command"] = before >= 0 and given[before] == "--"
+        return rest
+
+
+def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that describe a job."""
+    text = click.option
+    choices: list[Callable[..., Any]] = [
+        click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND... | FILE"),
+        text("--name", help="What listings call it."),
+        click.option("--gpus", type=click.IntRange(0), help="GPUs or slots.  [1]"),
+        text("--kind", metavar="KIND[,KIND]", help="GPU kinds of which any will do."),
+        text("--gpu-memory", metavar="SIZE", help="That each GPU must have: 20GB."),
+        text("--share", metavar="PART", help="Part of one GPU: 0.25 or 25%."),
+        text("--cpus", metavar="N", help="Processors."),
+        text("--memory", metavar="SIZE", help="Main memory: 32GB."),
+        click.option("--priority", type=float, help="Higher goes first.  [0]"),
+        text("--deadline", metavar="WHEN", help="+2h, friday, or '2026-12-01 18:00'."),
+        text("--late-cost", metavar="X/TIME", help="Money for the time beyond it: 0.5/h."),
+        text("--time-limit", metavar="TIME", help="It is stopped after that: 2h30m."),
+        text("--estimate", metavar="TIME", help="How long you think it will run."),
+        text(
+            "--option",
+            metavar="KIND:N=TIME",
+            multiple=True,
+            help="What it takes with N GPUs of a kind: H100:2=70m.",
+        ),
+        text("--profile", metavar="FILE[@STEPS]", help="The same, from dovetail profile."),
+        text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
+        text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
+        click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
+        text("--tenant", help="Whose quota it counts against."),
+        text("--model", help="What it trains, for policies that know its speed: resnet50@64."),
+        text("--group", help="The study or pipeline it belongs to."),
+        click.option(
+            "--preemptible/--no-preemptible",
+            default=None,
+            help="May it be made to give way?  [yes]",
+        ),
+        click.option(
+            "--restartable", is_flag=True, help="Even by starting over from its beginning."
+        ),
+        text("--grace", metavar="TIME", help="It saves itself on SIGTERM, in that time."),
+        text("--checkpoint-dir", metavar="DIR", help="It saves itself on SIGTERM, there."),
+        text("--workdir", metavar="DIR", help="Folder to run in, instead of this one."),
+        text("--image", metavar="NAME", help="Container image to run in, by podman or docker."),
+        text("--env", metavar="NAME=VALUE", multiple=True, help="Besides those of this shell."),
+    ]
+    for choice in reversed(choices):
+        command = choice(command)
+    return command
+
+
+SETTINGS = {"allow_interspersed_args": False}
+
+
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@described_job
+@click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
+@as_json
+@click.pass_context
+@with_client
+def submit(client: Client, ctx: click.Context, quiet: bool, as_json: bool, **asked: Any) -> None:
+    """Hand in a job: a command behind --, a YAML file, or a script (#SBATCH lines are read)."""
+    ids = _submit(client, asked, ctx.meta["is_command"])
+    whole = ids[0].partition(".")[0]
+    if as_json:
+        click.echo(json.dumps({"id": whole, "ids": ids} if "." in ids[0] else {"id": whole}))
+    elif quiet:
+        click.echo(whole)
+    elif "." in ids[0]:
+        click.echo(f"Submitted array {whole}: {counted(len(ids), 'job')}, {_first_and_last(ids)}.")
+    else:
+        click.echo(f"Submitted job {ids[0]}.")
+
+
+def _first_and_last(ids: Sequence[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
+
+
+@click.command(cls=SubmitCommand, context_settings=SETTINGS)
+@described_job
+@click.option("-n", "--no-stdin", is_flag=True, help="Do not pass on what comes to this command.")
+@click.pass_context
+@with_client
+def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> None:
+    """Submit a job, pass its input on, show what it prints, and end with its exit code.
+
+    Ctrl-C cancels it.
+    """
+    if asked["array"]:
+        raise click.UsageError("run follows one job; hand in an array with dovetail submit")
+    from dovetail.cli.jobs.attached import are_apart, attend
+    from dovetail.cli.jobs.send_stdin import has_input, send_input
+
+    is_command = ctx.meta["is_command"]
+    describes = not is_command and asked["words"][:1] == ("-",)  # what comes is the description
+    streams = {"apart": are_apart(), "stdin": not (no_stdin or describes) and has_input()}
+    ids = _submit(client, asked, is_command, streams)
+    if "." in ids[0]:
+        click.echo(f"Submitted array {ids[0].partition('.')[0]}; following {ids[0]}.", err=True)
+    if streams["stdin"]:
+        send_input(client, ids[0])
+    sys.exit(attend(client, ids[0], streams["apart"]))
+
+
+# ------------------------------------------------------------------------------------ what is sent
+
+
+def _submit(
+    client: Client,
+    asked: Mapping[str, Any],
+    is_command: bool,
+    streams: Mapping[str, bool] | None = None,
+) -> list[str]:
+    return with_spec(asked, is_command, lambda spec: _send(client, spec, streams or {}))
+
+
+def with_spec(
+    asked: Mapping[str, Any], is_command: bool, send: Callable[[Mapping[str, Any]], Answer]
+) -> Answer:
+    """Send the job that the words and options describe; of a file that is refused, say the line."""
+    words = list(asked["words"])
+    if not words:
+        raise click.UsageError("say what to run: -- COMMAND, or a file")
+    if is_command:
+        return send(described(asked) | {"command": words})
+    from dovetail.jobfiles.any_file import read
+
+    spec = read(words[0], words[1:])
+    try:
+        return send(merged(spec.fields, described(asked)))  # the options have the last word
+    except RequestRefused as error:
+        if error.status == 422 and spec.explain is not None:
+            spec.explain()
+        raise
+
+
+def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> list[str]:
+    try:
+        job = {**as_sent(spec), **streams}
+        return read(Ids, client.post("/v1/jobs", {"jobs": [job]})).ids
+    except RequestRefused as error:
+        members = with_members(client, spec) if error.status == 404 else spec
+        if members != spec:
+            return _send(client, members, streams)
+        told = str(error).removeprefix("jobs[0].spec").lstrip(".: ")
+        raise RequestRefused(error.status, told) from None
+
+
+def with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """To come after an array is to come after each of its members."""
+    after = spec.get("after")
+    if not isinstance(after, list):
+        return spec
+    found = [row.id for own in after for row in found_jobs(client, str(own))]
+    return {**spec, "after": found}
+
+
+_PLAIN = (
+    *("name", "priority", "deadline", "late_cost", "time_limit", "estimate", "array", "retries"),
+    *("tenant", "group", "model", "workdir", "image"),
+)
+_RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
+
+
+def described(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that options were given for."""
+    fields = {name: asked[name] for name in _PLAIN if asked[name] is not None}
+    resources = {name: asked[name] for name in _RESOURCES if asked[name] is not None}
+    if asked["kind"]:
+        resources["any_of"] = asked["kind"].split(",")
+    checkpoint = {"grace": asked["grace"], "dir": asked["checkpoint_dir"]}
+    checkpoint = {name: own for name, own in checkpoint.items() if own is not None}
+    after = [one for own in asked["after"] for one in own.split(",")]
+    parts: dict[str, Any] = {
+        "resources": resources,
+        "checkpoint": checkpoint,
+        "after": after,
+        "envs": dict(map(_variable, asked["env"])),
+        "preemptible": _preemptible(asked),
+        "options": _options(asked["option"]),
+        "profile": asked["profile"],
+    }
+    return fields | {name: own for name, own in parts.items() if own not in ({}, [], None)}
+
+
+def _options(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for text in given:
+        way, equals, time = text.partition("=")
+        kind, colon, gpus = way.rpartition(":")
+        if not (equals and colon):
+            raise click.BadParameter(f"--option {text}: write KIND:N=TIME, such as H100:2=70m")
+        found.setdefault(kind, {})[gpus] = time
+    return found
+
+
+def _preemptible(asked: Mapping[str, Any]) -> bool | str | None:
+    if asked["restartable"]:
+        if asked["preemptible"] is False:
+            raise click.UsageError("--restartable and --no-preemptible contradict each other")
+        return "restart"
+    found: bool | None = asked["preemptible"]
+    return found
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """NAME=VALUE, or the NAME of a variable that is set here."""
+    name, equals, value = text.partition("=")
+    if not equals and name not in os.environ:
+        raise click.BadParameter(f"--env {text}: write NAME=VALUE; there is no {name} here")
+    return name, value if equals else os.environ[name]
+
+
+def merged(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are joined field by field; for anything else the command line has the last word."""
+    found = {**file, **own}
+    for name in ("checkpoint", "envs"):
+        if isinstance(file.get(name), Mapping) and name in own:
+            found[name] = {**file[name], **own[name]}
+    if isinstance(file.get("resources"), Mapping) and "resources" in own:
+        found["resources"] = _merged_resources(file["resources"], own["resources"])
+    return found
+
+
+def _merged_resources(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A file names kind and number of GPUs in one field; the options name them in two."""
+    found = dict(file)
+    kinds = [*_pieces(found.pop("accelerators", None)), *_pieces(found.pop("any_of", None))]
+    counts = [count for _, count in kinds if count]
+    found["any_of"] = [kind for kind, _ in kinds if kind] or None
+    if found.get("gpus") is None and counts:
+        found["gpus"] = counts[0]
+    return {**found, **own}
+
+
+def _pieces(value: object) -> list[tuple[str, str]]:
+    """`H100:2`, `2`, `{H100: 2}` or a list of such, as kinds and numbers."""
+    if isinstance(value, Mapping):
+        return [(str(kind), str(count or "")) for kind, count in value.items()]
+    if isinstance(value, list):
+        return [piece for one in value for piece in _pieces(one)]
+    if value is None:
+        return []
+    kind, _, count = str(value).rpartition(":")
+    if kind or str(value).isdigit():
+        return [(kind, count)]
+    return [(str(value), "")]

@@ -1,0 +1,1 @@
+"""Commands about simulation, as `dovetail --help` lists them."""

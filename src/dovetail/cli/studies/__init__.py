@@ -1,0 +1,1 @@
+"""Commands about studies, as `dovetail --help` lists them."""

@@ -1,0 +1,1 @@
+"""Jobs and studies that are declared in the world: taken on, cancelled, and told what became of them."""

@@ -1,0 +1,154 @@
+"""Why a job waits: the first reason that applies, the most fundamental first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dovetail.core.model import WHOLE_GPU, Shape
+from dovetail.core.room import Room
+from dovetail.core.state import State
+from dovetail.core.track import Track
+from dovetail.daemon.foresight.case import Case
+from dovetail.daemon.foresight.free_gpus import count_free, usable
+from dovetail.daemon.foresight.queue_order import PlaceInLine
+from dovetail.policies.placement import consolidated
+from dovetail.text.counting import counted
+from dovetail.tune.board import Mirror
+from dovetail.tune.live import make_rule
+from dovetail.tune.study import RUNNING
+from dovetail.workloads.study.kind import studies_of
+from dovetail.workloads.study.track import StudyTrack
+
+HELD, DEPENDS, NEVER, TURN, QUOTA, CLUSTER, ROOM, HOST, BEHIND, SOON = (
+    *("held", "depends", "never", "turn", "quota", "cluster", "room", "host", "behind", "soon"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    tier: str
+    text: str
+
+
+def reason_to_wait(case: Case, line: PlaceInLine) -> Reason:
+    track, state = case.track, case.state
+    room, shape = state.room, track.shape
+    if track.held:
+        return Reason(HELD, track.held)
+    if track.awaits:
+        others = ", ".join(track.awaits[:5]) + (" …" if len(track.awaits) > 5 else "")
+        return Reason(DEPENDS, f"it comes after job {others}, which must finish first")
+    never = state.unplaceable.get(track.job.id)
+    if never:
+        return Reason(NEVER, never)
+    if track.stranded:
+        return Reason(CLUSTER, f"{track.stranded}; it waits until the cluster can run it again")
+    study = studies_of(state).of(track)
+    if study is not None and any(trial.since >= 0 for trial in study.trials.values()):
+        return Reason(TURN, turn_text(state, study, track))
+    if room.tenants and not room.within_quota(shape):
+        quota, held = room.tenants[shape.tenant].gpu_quota, room.held[shape.tenant]
+        return Reason(
+            QUOTA, f"tenant {shape.tenant!r} holds {held:g} of the {quota:g} GPUs of its quota"
+        )
+    return _reason_of_room(case, line)
+
+
+def _reason_of_room(case: Case, line: PlaceInLine) -> Reason:
+    room, shape = case.state.room, case.track.shape
+    pools = room.eligible(shape)
+    most = max([usable(room, pool) for pool in pools], default=0)
+    if most < shape.gpus or lacks_nodes(room, shape):
+        return Reason(
+            CLUSTER,
+            f"it needs {shape}, and {most} can be used at all now: "
+            "the others are closed or used by processes that are not ours",
+        )
+    place = getattr(case.policy, "place", consolidated)
+    if place(room, shape) is not None:
+        holds_back = getattr(case.policy, "holds_back", "")
+        if not line.ahead and holds_back:
+            return Reason(BEHIND, f"there is room, but {holds_back}")
+        first = f"job {line.ahead[0]}" if line.ahead else "who is to run first"
+        how = f"{first} goes first" + (" and does not fit" if line.blocks else "")
+        return Reason(BEHIND, f"there is room for it, but {how}")
+    shortage = node_shortage(room, shape)
+    if shortage:
+        return Reason(ROOM, shortage)
+    free = max([pool.free for pool in pools], default=0)
+    if free >= shape.gpus and shape.share == WHOLE_GPU:
+        return Reason(HOST, "there are GPUs, but not the CPUs or memory that it needs beside")
+    if shape.share != WHOLE_GPU:
+        return Reason(ROOM, f"it needs {shape}, and no GPU has as much left")
+    return Reason(ROOM, f"it needs {counted(shape.gpus, 'GPU')}, and {count_free(free)}")
+
+
+# ------------------------------------------------------------------------------------- too few nodes
+
+
+def node_shortage(room: Room, shape: Shape) -> str:
+    """What is missing now; "" if it is not nodes."""
+    free = max([pool.free for pool in room.eligible(shape)], default=0)
+    if not shape.gpus or not shape.nodes or (shape.nodes == 1 and free < shape.gpus):
+        return ""
+    able = _most_nodes(room, shape, room.count)
+    if able >= shape.nodes:
+        return ""
+    nodes = counted(shape.nodes, "node")
+    each = f"{counted(shape.each, 'free GPU')}{' each' if shape.nodes > 1 else ''}"
+    has = "no node has" if not able else f"{counted(able, 'node')} {'has' if able == 1 else 'have'}"
+    return f"it needs {nodes} with {each}; {has} as many, of {free} free in all"
+
+
+def lacks_nodes(room: Room, shape: Shape) -> bool:
+    """Would there be too few even if all jobs left? The others are closed, or others are on them."""
+    usable = [
+        node.gpus - room.occupied.get(n, 0).bit_count() if room.open[n] else -1
+        for n, node in enumerate(room.nodes)
+    ]
+    return _most_nodes(room, shape, usable) < shape.nodes
+
+
+def _most_nodes(room: Room, shape: Shape, gpus: list[int]) -> int:
+    """Of one pool, those with room for a part of the job, if so many GPUs are there by node."""
+    return max(
+        [
+            len([n for n in pool.members if room.open[n] and gpus[n] >= shape.each])
+            for pool in room.eligible(shape)
+        ],
+        default=0,
+    )
+
+
+# ------------------------------------------------------------------------------- the turn of a trial
+
+
+def turn_text(state: State, study: StudyTrack, track: Track) -> str:
+    """It waits for its turn: who of its study is before it."""
+    design = study.design
+    said = f"it waits for its turn in study {design.name!r}, in which {design.rule} decides"
+    rank, waiting = rank_of(state, study, track)
+    if rank is None:
+        return said
+    if rank == 1:
+        return f"{said}; it is the next of {counted(waiting, 'trial')} that wait"
+    return f"{said}; it is number {rank} of {counted(waiting, 'trial')} that wait"
+
+
+def rank_of(state: State, study: StudyTrack, track: Track) -> tuple[int | None, int]:
+    """As if one slot after the other came free now; None if the rule would leave one empty before.
+    Also how many wait."""
+    own = Mirror(study).sync(state).study
+    waiting = len(own.waiting())
+    try:
+        rule = make_rule(study.design.rule)
+        for rank in range(1, waiting + 1):
+            chosen = rule.pick(own, None)
+            if chosen is None:
+                return None, waiting
+            if chosen.number == track.job.member:
+                return rank, waiting
+            chosen.standing = RUNNING
+    except Exception:  # a rule of somebody else's; the loop says what is wrong with it
+        return None, waiting
+    return None, waiting

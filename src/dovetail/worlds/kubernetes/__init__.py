@@ -1,0 +1,1 @@
+"""Where the jobs of a daemon are pods: a Kubernetes cluster, through its API server."""

@@ -1,0 +1,304 @@
+"""The pods of one launch: all of them or none, one on each node.
+
+What was made is noted in the launch's folder before it is made, and how it ended before its pods are
+deleted: whoever takes over after a crash finds there what the cluster can no longer tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from time import monotonic, time
+from typing import Any, Final
+
+from dovetail.worlds.agent import RunId
+from dovetail.worlds.endings import Ending
+from dovetail.worlds.kubernetes.pods import Pod, pod_of
+from dovetail.worlds.kubernetes.settings import Settings
+
+_PODS, _EXIT, _STOP = "pods.json", "exit.json", "stop"
+_KILLED: Final = 9
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
+
+@dataclass(frozen=True, slots=True)
+class GangNote:
+    """What is known of a launch without asking the cluster."""
+
+    namespace: str
+    nodes: tuple[str, ...]  # by rank
+    masks: tuple[int, ...]  # the GPUs on each
+    grace_s: float = 60.0
+    attempt: int = 1
+    is_made: bool = False  # all its pods were created and bound
+    is_given_up: bool = False  # they were not, and never will be: the next attempt has other names
+    is_moved: bool = False  # pods before these have saved what these go on with
+    log_from: int = 0  # its output begins there in the job's log
+    reports_from: int = 0  # and its reports in the job's
+
+
+class Gang:
+    """From any thread, under its lock. Its pods are as last seen, by rank."""
+
+    def __init__(self, run: RunId, folder: Path) -> None:
+        self.run: Final = run
+        self.folder: Final = folder
+        self.lock: Final = threading.RLock()
+        self.pods: dict[int, Pod] = {}
+        self.vanished: list[Pod] = []  # gone from the API server before anybody saw them end
+        self._seen_at: dict[int, float] = {}
+        self.ending: Ending | None = _read_ending(folder)
+        self.note: GangNote | None = _read_note(folder)
+        self.is_moving = False  # its pods end so that others go on elsewhere: that is no end of it
+        self.is_ending = False  # we end it
+        self.taken_away = ""  # why somebody else does
+        self.is_closed = self.ending is not None  # all that it has left is read
+        self._end_fd = -1
+
+    # ------------------------------------------------------------------------------------- notes
+
+    def begin_attempt(self, note: GangNote) -> None:
+        """What there was of the one before is of no matter any more."""
+        with self.lock:
+            self.pods.clear()
+            self.vanished.clear()
+            self.taken_away = ""
+            self.keep_note(note)
+
+    def keep_note(self, note: GangNote, is_sure: bool = True) -> None:
+        """On disk before anything is made. What can be found out again need not be sure to be there
+        after a loss of power."""
+        with self.lock:
+            self.note = note
+            _write(self.folder / _PODS, note, is_sure)
+
+    def keep_ending(self, ending: Ending) -> None:
+        with self.lock:
+            if self.ending is None:
+                _write(self.folder / _EXIT, ending)
+                self.ending = ending
+
+    def ask_to_stop(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.folder / _STOP).touch(mode=0o600)
+
+    @property
+    def stop_asked(self) -> bool:
+        return (self.folder / _STOP).exists()
+
+    def leave(self) -> None:
+        """Its pods are gone; those that follow have other names."""
+        with self.lock:
+            assert self.note is not None
+            self.keep_note(replace(self.note, is_given_up=True, is_made=False, is_moved=True))
+            self.pods.clear()
+            (self.folder / _STOP).unlink(missing_ok=True)
+            self.is_moving = self.is_ending = False
+
+    # -------------------------------------------------------------------------------------- pods
+
+    @property
+    def width(self) -> int:
+        return len(self.note.nodes) if self.note is not None else 0
+
+    def is_stray(self, pod: Pod) -> bool:
+        """It is one that we could have made, and comes too late: from a controller that was thought
+        dead, or of an attempt that was given up."""
+        with self.lock:
+            note = self.note
+            if note is None or pod.namespace != note.namespace:
+                return False
+            return self.is_closed or pod.attempt < note.attempt + note.is_given_up
+
+    def owns(self, pod: Pod) -> bool:
+        """Is it where we have made it? Anybody may give a pod of their own namespace our labels, and a
+        name that is free there. One of an attempt that was given up is somebody else's matter."""
+        note = self.note
+        if note is None or not 0 <= pod.rank < len(note.nodes):
+            return False
+        is_here = pod.namespace == note.namespace and pod.node in ("", note.nodes[pod.rank])
+        return is_here and pod.attempt == note.attempt
+
+    def see(self, pod: Pod, is_gone: bool = False) -> None:
+        """Where nothing is known of the launch, it is a stray: see `KubernetesCluster.begin`."""
+        with self.lock:
+            if self.note is not None and not self.owns(pod):
+                return
+            known = self.pods.get(pod.rank)
+            if not is_gone:
+                self.pods[pod.rank] = pod
+                self._seen_at[pod.rank] = monotonic()
+            elif known is not None and known.uid == pod.uid:
+                self._lose(known)
+            if pod.taken_away and not (self.is_ending or self.is_moving or self.taken_away):
+                self.taken_away = pod.taken_away
+
+    def _lose(self, pod: Pod) -> None:
+        del self.pods[pod.rank]
+        if not pod.is_over:
+            self.vanished.append(pod)
+
+    def take_note_of(self, made: Mapping[str, Any], settings: Settings) -> None:
+        """As the API server answers who creates it: the watch may be late."""
+        pod = pod_of(made, settings)
+        if pod is not None:
+            with self.lock:
+                self.pods.setdefault(pod.rank, pod)
+                self._seen_at.setdefault(pod.rank, monotonic())
+
+    def keep_only(self, uids: Collection[str], as_of: float) -> bool:
+        """Those were all that there were at that time. Is any of ours not among them?"""
+        with self.lock:
+            gone = [
+                pod
+                for rank, pod in self.pods.items()
+                if pod.uid not in uids and self._seen_at[rank] < as_of
+            ]
+            for pod in gone:
+                self._lose(pod)
+            return bool(gone)
+
+    def all_pods(self) -> list[Pod]:
+        with self.lock:
+            return [self.pods[rank] for rank in sorted(self.pods)]
+
+    @property
+    def is_complete(self) -> bool:
+        return self.width > 0 and len(self.pods) == self.width
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it runs any more."""
+        with self.lock:
+            return all(pod.is_over for pod in self.pods.values())
+
+    @property
+    def is_running(self) -> bool:
+        """Every pod is at work, or has ended already."""
+        with self.lock:
+            return self.is_complete and all(
+                pod.is_running or (pod.is_over and pod.container) for pod in self.pods.values()
+            )
+
+    def verdict(self) -> Ending | None:
+        """How the launch has ended, if it has: once any pod has failed, or all are over. None also
+        if one is missing: see `is_lost`."""
+        pods = self.all_pods()
+        over = [pod.ending for pod in pods if pod.ending is not None]
+        failed = [own for own in over if own.code != 0]
+        if failed:
+            return min(failed, key=lambda own: own.ended_at or time())
+        if over and len(over) == self.width:
+            return max(over, key=lambda own: own.ended_at)
+        return None
+
+    def told_ending(self) -> Ending | None:
+        """The verdict. Who was taken away and could not save itself has not ended by its own doing."""
+        verdict = self.verdict()
+        if verdict is None or not self.taken_away or verdict.code == 0:
+            return verdict
+        if self.stop_asked and verdict.signal != _KILLED:
+            return verdict
+        return replace(verdict, failure=self.taken_away, from_outside=True)
+
+    @property
+    def is_lost(self) -> bool:
+        """A pod that was made is not there any more, and nobody has said how it ended."""
+        with self.lock:
+            is_made = self.note is not None and self.note.is_made
+            return is_made and self.ending is None and len(self.pods) < self.width
+
+    # --------------------------------------------------------------------------------- its end
+
+    def end_fd(self) -> int:
+        """Can be read once the launch is over. The caller's to close."""
+        with self.lock:
+            if self._end_fd < 0:
+                self._end_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            return os.dup(self._end_fd)
+
+    def ring_out(self) -> None:
+        """It is over, and all that it has left is read."""
+        with self.lock:
+            self.is_closed = True
+            if self._end_fd >= 0:
+                os.eventfd_write(self._end_fd, 1)
+                os.close(self._end_fd)
+                self._end_fd = -1
+
+
+class PodRun:
+    """A launch as a stage knows it: see `worlds.agent.Run`."""
+
+    def __init__(self, gang: Gang, is_frozen: bool) -> None:
+        self._gang: Final = gang
+        self._is_frozen: Final = is_frozen
+
+    @property
+    def id(self) -> RunId:
+        return self._gang.run
+
+    def begun(self) -> bool:
+        note = self._gang.note
+        return note is not None and note.is_made
+
+    def is_alive(self) -> bool:
+        gang = self._gang
+        return (self.begun() or gang.is_moving) and not gang.is_closed
+
+    def is_frozen(self) -> bool:
+        return self._is_frozen
+
+    def ending(self) -> Ending | None:
+        return self._gang.ending
+
+    def over_since(self) -> float:
+        ending = self._gang.ending
+        return ending.ended_at if ending is not None and ending.ended_at else time()
+
+    @property
+    def stop_asked(self) -> bool:
+        return self._gang.stop_asked
+
+    def pidfd(self) -> int:
+        handle = self._gang.end_fd()
+        if self.is_alive():
+            return handle
+        os.close(handle)
+        raise ProcessLookupError(f"no pods of job {self.id.job_id} are left")
+
+
+def _write(path: Path, content: GangNote | Ending, is_sure: bool = True) -> None:
+    part = path.with_suffix(".part")
+    data = json.dumps({own.name: getattr(content, own.name) for own in fields(content)}).encode()
+    try:
+        file = os.open(part, _NEW, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(part, _NEW, 0o600)
+    try:
+        os.write(file, data)
+        if is_sure:
+            os.fsync(file)
+    finally:
+        os.close(file)
+    os.replace(part, path)
+
+
+def _read_note(folder: Path) -> GangNote | None:
+    try:
+        found = json.loads((folder / _PODS).read_text())
+        return GangNote(**{**found, "nodes": tuple(found["nodes"]), "masks": tuple(found["masks"])})
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _read_ending(folder: Path) -> Ending | None:
+    try:
+        return Ending(**json.loads((folder / _EXIT).read_text()))
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,1 @@
+"""Jobs in container images, by podman or docker."""

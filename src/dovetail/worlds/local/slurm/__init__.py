@@ -1,0 +1,1 @@
+"""What a Slurm script finds in its PATH."""

@@ -1,0 +1,1 @@
+"""Following a job: its reports, what it prints, its end."""

@@ -1,0 +1,266 @@
+"""The truth about the jobs of a simulation: where each runs, how fast, and when that will end."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+from dovetail.core.entries import Event, Paced, Started
+from dovetail.core.errors import UnfinishedRun
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, gpus_of
+from dovetail.models.workload import Arrival, Going
+
+Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
+Interference: TypeAlias = Callable[[Job, Job], float]
+
+heappush: Final = heapq.heappush  # final, so that compiled code need not look it up
+
+FINISH: Final = 0
+FAIL: Final = 1
+STARTED: Final = 2
+CANCEL: Final = 3
+NODE: Final = 4
+GIVE_UP: Final = 5  # a cancellation that depends on how far the job is
+
+GONE: Final = -1  # the stint of a job that has ended
+_IDLE_TURNS: Final = 100_000  # preemptions before any work was done: then nothing will come of it
+
+
+@final
+class SimulatedJob:
+    """The truth about one job that has not ended."""
+
+    __slots__ = (
+        *("arrival", "attempt", "attempt_s", "done_s", "job", "placement", "rate", "remaining_s"),
+        *("saved_s", "starting", "stint", "working_since"),
+    )
+
+    def __init__(self, arrival: Arrival) -> None:
+        self.arrival: Final = arrival
+        self.job: Final = arrival.job
+        self.remaining_s = arrival.work_s  # work left as of the start of the current stint
+        self.done_s = 0.0  # work done and not lost
+        self.saved_s = 0.0  # of this: safe, because it was saved at the last preemption
+        self.attempt = 0
+        self.attempt_s = 0.0  # work done in this attempt
+        self.stint = 0  # changes with every start and stop, and with the end: older rows are stale
+        self.placement: Placement | None = None
+        self.working_since = 0.0
+        self.rate = 1.0
+        self.starting = False  # is it to be told yet that it is at work?
+
+    @property
+    def gone(self) -> bool:
+        return self.stint == GONE
+
+
+# time, order of making, what, whose (or None for a node), the stint or the number of the node event
+Row: TypeAlias = tuple[Seconds, int, int, SimulatedJob | None, int]
+
+
+def is_stale(row: Row) -> bool:
+    """Has the job ended, or gone on in another way, since this was noted?"""
+    life = row[3]
+    return life is not None and life.stint != row[4] and (row[2] != CANCEL or life.gone)
+
+
+class Stints:
+    """Every job that has not ended, and what is to come of it, in order of time."""
+
+    def __init__(
+        self, speed: Speed | None, interference: Interference | None, now: Seconds
+    ) -> None:
+        self._nodes: Final[list[Node]] = []
+        self._speed: Final = speed
+        self._interference: Final = interference
+        self._lives: Final[dict[str, SimulatedJob]] = {}
+        self._rows: Final[list[Row]] = []
+        self._made = 0
+        self._now: Seconds = now
+        self._idle_turns = 0
+        # By (node, GPU): still saving until then; and the jobs on one that is shared.
+        self._busy: Final[dict[tuple[int, int], Seconds]] = {}
+        self._sharers: Final[dict[tuple[int, int], list[SimulatedJob]]] = {}
+        # What happened at once when we acted; told with what comes next.
+        self._reports: Final[list[Event]] = []
+
+    def take_up(self, going: Going) -> None:
+        """A job whose life began before this world did."""
+        life = self._lives[going.job.id] = SimulatedJob(Arrival(self._now, going.job, going.left_s))
+        life.stint = int(going.has_run)
+        placement = going.placement
+        if placement is None:
+            return
+        life.placement = placement
+        life.rate = going.speed
+        life.working_since = self._now if going.works_from is None else going.works_from
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        if going.works_from is not None:
+            self._push_start(life)
+        self._push_end(life)
+
+    def _report_start(self, events: list[Event], life: SimulatedJob) -> None:
+        life.starting = False
+        events.append(Started(self._now, life.job.id))
+        if life.rate != 1.0:
+            events.append(Paced(self._now, life.job.id, life.rate))
+
+    def _is_not_overtaken(self, event: Event) -> bool:
+        """A neighbour's change of speed is no news if that one was moved or stopped just after."""
+        if not isinstance(event, Paced):
+            return True
+        life = self._lives.get(event.job_id)
+        return life is not None and life.placement is not None and life.rate == event.speed
+
+    def _rate(self, life: SimulatedJob) -> float:
+        """How fast the job runs where it is: its placement, and the worst of its neighbours."""
+        placement = life.placement
+        assert placement is not None
+        rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
+        if placement.share < life.job.share:
+            rate *= self._shared_rate(life, placement)
+        return rate
+
+    def _shared_rate(self, life: SimulatedJob, placement: Placement) -> float:
+        """A job on less of a GPU than it asked for: its part, or what is known of the pair."""
+        part = placement.share / life.job.share
+        if self._interference is None:
+            return part
+        others = [
+            self._interference(life.job, other.job)
+            for gpu in gpus_of(placement)
+            for other in self._sharers[gpu]
+            if other is not life
+        ]
+        return min(others, default=1.0)
+
+    def _push_start(self, life: SimulatedJob) -> None:
+        """Note when it will be at work."""
+        life.starting = True
+        self._push(life.working_since, STARTED, life, life.stint)
+
+    def _push_end(self, life: SimulatedJob) -> None:
+        """Note when the current stint would end by itself."""
+        left, what = life.remaining_s, FINISH
+        failures, cancel_after_s = life.arrival.failures, life.arrival.cancel_after_s
+        if life.attempt < len(failures):
+            fails_after = max(failures[life.attempt] - life.attempt_s, 0.0)
+            if fails_after < left:
+                left, what = fails_after, FAIL
+        if cancel_after_s is not None:
+            done_s = life.arrival.work_s - life.remaining_s
+            given_up_after = max(cancel_after_s - done_s, 0.0)
+            if given_up_after < left:
+                left, what = given_up_after, GIVE_UP
+        self._push(life.working_since + left / life.rate, what, life, life.stint)
+
+    def _push(self, at: Seconds, what: int, life: SimulatedJob | None, number: int) -> None:
+        self._made += 1
+        heappush(self._rows, (at, self._made, what, life, number))
+
+    def _bank(self, life: SimulatedJob) -> None:
+        """Count the work done up to now; what was planned beyond is stale."""
+        worked = (self._now - life.working_since) * life.rate
+        if worked > 0:
+            life.remaining_s = max(life.remaining_s - worked, 0.0)
+            life.done_s += worked
+            life.attempt_s += worked
+            self._idle_turns = 0
+        life.stint += 1
+
+    def _preempt(self, life: SimulatedJob) -> None:
+        placement = life.placement
+        assert placement is not None
+        self._idle_turns += 1
+        self._bank(life)
+        life.saved_s = life.done_s
+        if self._idle_turns > _IDLE_TURNS:
+            raise UnfinishedRun(
+                f"no job makes progress at t={self._now:g}: each is preempted before it is restored; "
+                "give the policy longer turns, or the jobs a smaller cost of interruption"
+            )
+        if self._sharers:
+            self._unshare(self._reports, life)
+        life.placement = None
+        life.starting = False
+        save_s = life.job.interruption.save_s
+        if save_s > 0:
+            for gpu in gpus_of(placement):
+                self._busy[gpu] = max(self._busy.get(gpu, 0.0), self._now + save_s)
+
+    def _kill(self, events: list[Event], life: SimulatedJob) -> Seconds:
+        """The job loses its GPUs without warning; the work that is lost with it."""
+        self._bank(life)
+        if self._sharers:
+            self._unshare(events, life)
+        life.placement = None
+        life.starting = False
+        lost = min(life.job.interruption.lost_s, life.done_s - life.saved_s)
+        life.done_s -= lost
+        life.remaining_s += lost
+        return lost
+
+    def _resize(self, life: SimulatedJob, placement: Placement) -> None:
+        self._bank(life)
+        if self._sharers:
+            self._unshare(self._reports, life)
+        life.placement = placement
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        self._go_on(self._reports, life)
+
+    def _go_on(self, events: list[Event], life: SimulatedJob) -> None:
+        """The job keeps running under changed conditions; its work so far is banked."""
+        life.working_since = max(self._now, life.working_since)
+        rate = self._rate(life)
+        if rate != life.rate:
+            life.rate = rate
+            events.append(Paced(self._now, life.job.id, rate))
+        if life.starting:  # it may be due at this very instant
+            self._push_start(life)
+        self._push_end(life)
+
+    # -------------------------------------------------------------------------------------- sharing
+
+    def _share(self, life: SimulatedJob, placement: Placement) -> None:
+        for gpu in gpus_of(placement):
+            self._sharers.setdefault(gpu, []).append(life)
+        self._slow_neighbours(self._reports, life, placement)
+
+    def _unshare(self, events: list[Event], life: SimulatedJob) -> None:
+        placement = life.placement
+        assert placement is not None
+        if placement.share == WHOLE_GPU:
+            return
+        for gpu in gpus_of(placement):
+            self._sharers[gpu].remove(life)
+            if not self._sharers[gpu]:
+                del self._sharers[gpu]
+        self._slow_neighbours(events, life, placement)
+
+    def _slow_neighbours(
+        self, events: list[Event], life: SimulatedJob, placement: Placement
+    ) -> None:
+        """Someone came or went: the others on these GPUs run at another speed from now on."""
+        if self._interference is None:
+            return
+        seen: list[SimulatedJob] = []
+        for gpu in gpus_of(placement):
+            for other in self._sharers.get(gpu, ()):
+                if other is not life and other not in seen:
+                    seen.append(other)
+                    self._bank(other)
+                    self._go_on(events, other)
+
+    def _physically_free(self, placement: Placement) -> Seconds:
+        """When the last of these GPUs has been saved by the job that had it before."""
+        at = self._now
+        for gpu in gpus_of(placement):
+            until = self._busy.get(gpu, 0.0)
+            if until > self._now:  # it stays noted: whoever comes next may have to wait for it too
+                at = max(at, until)
+            elif until:
+                del self._busy[gpu]
+        return at
