@@ -37,8 +37,9 @@ def shared(start: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def box(shared: Any) -> Iterator[Any]:
-    """One daemon for all: every test begins without jobs and without limits."""
+    """One daemon for all: every test begins without jobs, without limits and with its policy."""
     yield shared
+    shared.ask("PUT", "/v1/policy", {"policy": "fifo"})
     for user in ("nobody", "*"):
         limit(shared, user, **dict.fromkeys(NAMES))
     if ids := [row["id"] for row in shared.get("/v1/jobs")["jobs"]]:
@@ -113,7 +114,6 @@ def test_nothing_is_suggested_that_would_be_refused(box: Any) -> None:
     ]
     assert values
     assert max(values) <= 0.5
-    box.ask("PUT", "/v1/policy", {"policy": "fifo"})
 
 
 def test_a_tenant_nobody_has_made_is_refused_with_those_one_may_use(box: Any) -> None:
