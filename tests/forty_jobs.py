@@ -1,7 +1,8 @@
 """The forty jobs by which worlds are compared: when they come, and how much they have to do.
 
-They are drawn so that noise cannot change the order in which things happen. How long a world takes to
-bring a job to work is told to the simulated one; what the policy decides in both is compared.
+They are drawn so that noise cannot change the order in which things happen. How long a world took to
+bring each job to work, and how long that worked, is told to the simulated one; what the policy decides
+in both is compared.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from dovetail.core.entries import (
 )
 from dovetail.core.loop import Backend, Policy
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Node
+from dovetail.core.state import State
 from dovetail.core.view import View
 from dovetail.daemon.active_policy import make
 from dovetail.models.workload import Arrival
@@ -201,9 +203,9 @@ def simulate(
     return Simulated(run, watching.closest)
 
 
-def arrival(job_id: JobId, at: float, work_s: float) -> Arrival:
+def arrival(job_id: JobId, at: float, estimate_s: float, work_s: float) -> Arrival:
     cost = Interruption(save_s=_AT_ONCE)
-    return Arrival(at, Job(job_id, estimate=Estimate(work_s), interruption=cost), work_s)
+    return Arrival(at, Job(job_id, estimate=Estimate(estimate_s), interruption=cost), work_s)
 
 
 def decisions(entries: Iterable[JournalEntry]) -> list[tuple[str, str]]:
@@ -234,7 +236,7 @@ def workload(contest: Contest, alone: Alone) -> Rows:
 
 def _simulated(contest: Contest, alone: Alone, rows: Rows) -> Simulated:
     arrivals = [
-        arrival(JobId(str(number)), at, alone.work_s(ticks))
+        arrival(JobId(str(number)), at, alone.work_s(ticks), alone.work_s(ticks))
         for number, (at, ticks) in enumerate(rows)
     ]
     return simulate(contest.policy, arrivals, alone.coming_up_s)
@@ -294,6 +296,17 @@ def delays_in(entries: Iterable[JournalEntry]) -> dict[JobId, list[float]]:
     return found
 
 
+def worked_in(entries: Iterable[JournalEntry]) -> dict[JobId, float]:
+    """How long each job was at work until its end."""
+    found: dict[JobId, float] = {}
+    state = State()
+    for entry in entries:
+        if isinstance(entry, Finished):
+            found[entry.job_id] = state.tracks[entry.job_id].executed_by(entry.at)
+        state.record(entry)
+    return found
+
+
 class Stillness:
     """Whether this machine let us be: how late a thread that only sleeps was woken at worst."""
 
@@ -322,10 +335,11 @@ def compare(ground: Ground, contest: Contest, alone: Alone, folder: Path) -> Non
         rows = workload(contest, alone)
         with Stillness() as stillness:
             entries = live(ground, folder / str(attempt), contest, rows, alone)
-        arrivals = as_they_came(entries, rows, alone)
-        simulated = simulate(contest.policy, arrivals, alone.coming_up_s, delays_in(entries))
+        arrivals, delays = as_they_came(entries, rows, alone), delays_in(entries)
+        simulated = simulate(contest.policy, arrivals, alone.coming_up_s, delays)
         try:
             assert_the_same(entries, arrivals, simulated, contest)
+            assert_no_work_lost(arrivals, rows, contest.tick_s, alone.start_s)
         except AssertionError:
             is_clear = ground.is_even or is_well_spaced(contest, simulated, CLEAR)
             if stillness.latest_s <= DISTURBED_S and is_clear:
@@ -337,8 +351,9 @@ def compare(ground: Ground, contest: Contest, alone: Alone, folder: Path) -> Non
 
 def as_they_came(entries: Sequence[JournalEntry], rows: Rows, alone: Alone) -> list[Arrival]:
     submitted = [entry for entry in entries if isinstance(entry, Submitted)]
+    worked = worked_in(entries)
     return [
-        arrival(entry.job.id, entry.at, alone.work_s(ticks))
+        arrival(entry.job.id, entry.at, alone.work_s(ticks), worked[entry.job.id])
         for entry, (_, ticks) in zip(submitted, rows, strict=True)
     ]
 
@@ -357,6 +372,14 @@ def assert_the_same(
     assert completion_s(arrivals, ends) == pytest.approx(
         completion_s(arrivals, simulated.run.ends_at), rel=0.05
     )
+
+
+def assert_no_work_lost(
+    arrivals: Sequence[Arrival], rows: Rows, tick_s: float, start_s: float
+) -> None:
+    """A job that is stopped and goes on does nothing twice."""
+    work_s = sum(arrival.work_s for arrival in arrivals)
+    assert work_s == pytest.approx(sum(start_s + ticks * tick_s for _, ticks in rows), rel=0.05)
 
 
 def completion_s(submitted: Sequence[Arrival], ends: Mapping[Any, float]) -> float:
