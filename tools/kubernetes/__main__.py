@@ -34,6 +34,10 @@ def _needs(chosen: argparse.Namespace) -> None:
     print(" ".join(needs.packages()))
 
 
+def _check(chosen: argparse.Namespace) -> None:
+    needs.require()
+
+
 def _build(chosen: argparse.Namespace) -> None:
     needs.require()
     print(building.build())
@@ -50,6 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.kubernetes", description=__doc__)
     verbs = parser.add_subparsers(required=True)
     verbs.add_parser("needs", help="name missing packages of Debian").set_defaults(do=_needs)
+    verbs.add_parser("check", help="say why no cluster can start here").set_defaults(do=_check)
     verbs.add_parser("build", help="build the programs, once").set_defaults(do=_build)
     up = verbs.add_parser("up", help="start a cluster that stays until it is taken down")
     up.add_argument("--nodes", type=int, default=2, help="0: an API server alone, without root")

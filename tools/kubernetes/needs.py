@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import run
 
 VERSION = "1.20.2"
 GO = "/usr/lib/go-1.19/bin/go"
@@ -26,6 +27,21 @@ _TO_HAVE_NODES = {
     "busybox": "busybox-static",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
 }
+# What every node does when it starts, in namespaces of its own: mounts, a network, control groups.
+_PROBE = """
+set -e
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mkdir /run/low /run/up /run/work /run/over
+mount -t overlay overlay -o lowerdir=/run/low,upperdir=/run/up,workdir=/run/work /run/over
+ip link add dovetail0 type bridge
+top=/sys/fs/cgroup
+[ -e $top/cgroup.controllers ] && groups=$top || groups="$top/freezer $top/memory $top/devices"
+for group in $groups; do
+    mkdir "$group/dovetail-$1"
+    rmdir "$group/dovetail-$1"
+done
+"""
 
 
 class Missing(Exception):
@@ -81,7 +97,22 @@ def trouble() -> str:
     missing = packages()
     if missing:
         return f"not all programs are here: apt-get install {' '.join(missing)}"
-    return ""
+    return _refused()
+
+
+def _refused() -> str:
+    """Why a node could not be made by this root, as in a container without the rights; "" if it can."""
+    apart = ("unshare", "--mount", "--propagation", "private", "--net", "--pid", "--fork")
+    done = run(
+        [*apart, "sh", "-c", _PROBE, "probe", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.returncode:
+        return ""
+    line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    return f"root may not make nodes here (namespaces, mounts, control groups): {line}"
 
 
 def require() -> None:
