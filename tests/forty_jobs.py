@@ -83,7 +83,7 @@ class Ground:
 
     open: Callable[..., AbstractContextManager[Box]]  # (folder, slots, policy)
     python: str = sys.executable
-    is_even: bool = True  # jobs come up in about the same time, so what was drawn apart stays so
+    told_late_s: float = 0.0  # by so much a start or an end may be told later than it was
 
     def command(self, ticks: int, tick_s: float) -> list[str]:
         return [self.python, "-I", "-S", "-c", WORK.format(ticks=ticks, tick_s=tick_s)]
@@ -195,15 +195,20 @@ class Simulated:
 def simulate(
     policy: str, arrivals: Sequence[Arrival], usual_s: float, delays: Delays | None = None
 ) -> Simulated:
-    watching = Watching(make(policy), {a.job.id: a.work_s for a in arrivals})
+    watching = Watching(make(policy), {a.job.id: expected_s(a) for a in arrivals})
     cluster = World(arrivals, [Node("box", SLOTS)]).cluster()
     run = go_on(SlowStarts(cluster, delays or {}, usual_s), watching, PolicyRun())
     return Simulated(run, watching.closest)
 
 
-def arrival(job_id: JobId, at: float, work_s: float) -> Arrival:
+def arrival(job_id: JobId, at: float, expected_s: float, work_s: float) -> Arrival:
     cost = Interruption(save_s=_AT_ONCE)
-    return Arrival(at, Job(job_id, estimate=Estimate(work_s), interruption=cost), work_s)
+    return Arrival(at, Job(job_id, estimate=Estimate(expected_s), interruption=cost), work_s)
+
+
+def expected_s(arrival: Arrival) -> float:
+    assert arrival.job.estimate is not None
+    return arrival.job.estimate.seconds
 
 
 def decisions(entries: Iterable[JournalEntry]) -> list[tuple[str, str]]:
@@ -234,7 +239,7 @@ def workload(contest: Contest, alone: Alone) -> Rows:
 
 def _simulated(contest: Contest, alone: Alone, rows: Rows) -> Simulated:
     arrivals = [
-        arrival(JobId(str(number)), at, alone.work_s(ticks))
+        arrival(JobId(str(number)), at, alone.work_s(ticks), alone.work_s(ticks))
         for number, (at, ticks) in enumerate(rows)
     ]
     return simulate(contest.policy, arrivals, alone.coming_up_s)
@@ -294,6 +299,20 @@ def delays_in(entries: Iterable[JournalEntry]) -> dict[JobId, list[float]]:
     return found
 
 
+def worked_in(entries: Iterable[JournalEntry]) -> dict[JobId, float]:
+    """How long each job was seen at work."""
+    found: dict[JobId, float] = defaultdict(float)
+    since: dict[JobId, float] = {}
+    now = 0.0
+    for entry in entries:
+        now = getattr(entry, "at", now)
+        if isinstance(entry, Started):
+            since[entry.job_id] = now
+        elif isinstance(entry, Preempt | Finished) and entry.job_id in since:
+            found[entry.job_id] += now - since.pop(entry.job_id)
+    return found
+
+
 class Stillness:
     """Whether this machine let us be: how late a thread that only sleeps was woken at worst."""
 
@@ -316,18 +335,19 @@ class Stillness:
 
 def compare(ground: Ground, contest: Contest, alone: Alone, folder: Path) -> None:
     """On a machine that is busy with something else the order of things is left to chance: what
-    differs in a run during which even a sleeping thread was kept waiting is tried again. So is, in an
-    uneven world, what differs where jobs came up so unevenly that things happened almost at once."""
+    differs in a run during which even a sleeping thread was kept waiting is tried again. So is, in a
+    world that tells late, what differs where it told of things almost at once."""
     for attempt in range(ATTEMPTS):
         rows = workload(contest, alone)
         with Stillness() as stillness:
             entries = live(ground, folder / str(attempt), contest, rows, alone)
-        arrivals = as_they_came(entries, rows, alone)
+        arrivals = as_they_came(entries, rows, alone, ground.told_late_s > 0)
         simulated = simulate(contest.policy, arrivals, alone.coming_up_s, delays_in(entries))
         try:
             assert_the_same(entries, arrivals, simulated, contest)
+            assert_nothing_was_lost(arrivals, ground.told_late_s)
         except AssertionError:
-            is_clear = ground.is_even or is_well_spaced(contest, simulated, CLEAR)
+            is_clear = not ground.told_late_s or is_well_spaced(contest, simulated, CLEAR)
             if stillness.latest_s <= DISTURBED_S and is_clear:
                 raise
         else:
@@ -335,12 +355,23 @@ def compare(ground: Ground, contest: Contest, alone: Alone, folder: Path) -> Non
     pytest.skip(f"{ATTEMPTS} times this machine was too busy for its clock to be compared")
 
 
-def as_they_came(entries: Sequence[JournalEntry], rows: Rows, alone: Alone) -> list[Arrival]:
+def as_they_came(
+    entries: Sequence[JournalEntry], rows: Rows, alone: Alone, as_seen: bool
+) -> list[Arrival]:
+    """Each with the work that it takes alone, or, as seen, with what this world said that it did."""
     submitted = [entry for entry in entries if isinstance(entry, Submitted)]
+    worked = worked_in(entries) if as_seen else {}
+    expected = [alone.work_s(ticks) for _, ticks in rows]
     return [
-        arrival(entry.job.id, entry.at, alone.work_s(ticks))
-        for entry, (_, ticks) in zip(submitted, rows, strict=True)
+        arrival(entry.job.id, entry.at, work_s, worked.get(entry.job.id, work_s))
+        for entry, work_s in zip(submitted, expected, strict=True)
     ]
+
+
+def assert_nothing_was_lost(arrivals: Sequence[Arrival], told_late_s: float) -> None:
+    """Suspended or not, a job did what it does alone."""
+    for own in arrivals:
+        assert own.work_s == pytest.approx(expected_s(own), abs=told_late_s), own
 
 
 def assert_the_same(

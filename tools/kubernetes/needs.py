@@ -25,6 +25,7 @@ _TO_HAVE_NODES = {
     "nsenter": "util-linux",
     "busybox": "busybox-static",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "kubectl": "kubernetes-client",
 }
 
 
