@@ -24,6 +24,7 @@ from typing import Any, Final
 import yaml
 from tools.kubernetes import building, needs
 from tools.kubernetes.cluster import Cluster, claim, take_down
+from tools.kubernetes.installing import CRDS
 from tools.kubernetes.pieces import Piece
 
 from benchmarks import live
@@ -145,7 +146,7 @@ def _side_by_side(work: Callable[[int], object], numbers: Sequence[int]) -> None
 
 def _install(api: Api) -> None:
     api.create("/api/v1/namespaces", {"metadata": {"name": _SYSTEM}})
-    for file in sorted((_ROOT / "deploy" / "crds").glob("*.yaml")):
+    for file in sorted(CRDS.glob("*.yaml")):
         for thing in yaml.safe_load_all(file.read_text()):
             api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", thing)
     until = time.monotonic() + 30.0

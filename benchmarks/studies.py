@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dovetail.client.connection import Client
-from dovetail.core.entries import Restored, Saved
+from dovetail.core.entries import JournalEntry, Restored, Saved
 from dovetail.core.journal import decode
 from dovetail.home import home_in
 from dovetail.store import JournalReader
@@ -115,11 +115,20 @@ def study_killed_half_way(
 
 def switching_s(home: Path) -> tuple[list[float], list[float]]:
     """Seconds of each giving way and of each coming back, as the journal has them."""
-    with closing(JournalReader(home_in(home).journal)) as reader:
-        entries = [decode(line) for _, line in reader.lines_after(0)]
+    entries = _journal(home)
     away = [entry.seconds for entry in entries if isinstance(entry, Saved)]
     back = [entry.seconds for entry in entries if isinstance(entry, Restored)]
     return away, back
+
+
+def suspensions(home: Path) -> int:
+    """How often a trial gave way and kept its processes."""
+    return sum(isinstance(entry, Saved) and bool(entry.parked) for entry in _journal(home))
+
+
+def _journal(home: Path) -> list[JournalEntry]:
+    with closing(JournalReader(home_in(home).journal)) as reader:
+        return [decode(line) for _, line in reader.lines_after(0)]
 
 
 def hand_in(

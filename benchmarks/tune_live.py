@@ -40,6 +40,7 @@ class Place:
     run: str = digits.RUN_SCRIPT
     world: str = ""
     more: Mapping[str, Any] = field(default_factory=dict)  # of the study's description
+    is_whole: bool = False  # ours goes on after its target, until all trials are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,13 @@ class Outcome:
     compared: int  # epochs
     different: int  # trials whose curve is not the one that they have alone
     started_over: int = 0  # epochs, had every interrupted trial begun anew each time
+    suspended: int = 0  # times that a trial was, with its processes
 
     def __str__(self) -> str:
         return (
             f"order {self.order}, {self.rule}: target after {self.seconds:.1f} s and {self.epochs} "
-            f"epochs, {self.switches} switches, first trial after {self.startup_s:.2f} s"
+            f"epochs; in all {self.compared} epochs, {self.switches} turns, "
+            f"{self.suspended} suspensions; first trial after {self.startup_s:.2f} s"
         )
 
 
@@ -136,8 +139,11 @@ def alone(commands: Sequence[Sequence[str]], folder: Path) -> list[Curve]:
 def _run(rule: str, order: int, place: Place, curves: Sequence[Curve], folder: Path) -> Outcome:
     target, numbers = digits.target(curves), digits.order(order)
     fields = {"run": place.run, **place.more}
+    if place.is_whole and rule == OURS:
+        fields["stop_at_target"] = False
     spec = digits.as_study(rule, place.scripts, numbers, target=target, **fields)
-    with studies.daemon(folder / f"{rule}-{order}", place.slots, place.world) as client:
+    home = folder / f"{rule}-{order}"
+    with studies.daemon(home, place.slots, place.world) as client:
         found = studies.study(client, spec, digits.as_we_run(), LIMIT_S)
     seconds, epochs = found.to_target(target)
     different = [
@@ -147,7 +153,7 @@ def _run(rule: str, order: int, place: Place, curves: Sequence[Curve], folder: P
     ]
     return Outcome(
         rule, order, seconds, epochs, found.startup_s, found.switches, len(found.points),
-        len(different), found.started_over(),
+        len(different), found.started_over(), studies.suspensions(home),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import yaml
 from tools.kubernetes import building, images
 from tools.kubernetes.cluster import Cluster, claim, take_down
 from tools.kubernetes.installing import (
+    CRDS,
     DEPLOY,
     SYSTEM,
     Json,
@@ -28,7 +29,7 @@ from tools.kubernetes.installing import (
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.config import find_access
 
-__all__ = ["DEPLOY", "SYSTEM", "Json", "RealCluster", "create", "eventually"]
+__all__ = ["CRDS", "DEPLOY", "SYSTEM", "Json", "RealCluster", "create", "eventually"]
 
 
 @dataclass(frozen=True)

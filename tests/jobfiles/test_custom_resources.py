@@ -12,7 +12,7 @@ from dovetail.jobfiles.custom_resources import NOT_OF_AN_OBJECT, job_resource, s
 from dovetail.jobfiles.job_model import JobSpec
 from dovetail.jobfiles.study_model import NOT_OF_A_STUDY, StudySpec
 
-CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+CRDS = Path(__file__).parents[2] / "deploy" / "helm" / "dovetail" / "crds"
 BOTH = {"dovetailjobs": job_resource, "dovetailstudies": study_resource}
 
 

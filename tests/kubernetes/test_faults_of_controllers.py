@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api_proxy import api_proxy
-from counting_jobs import FOREVER, Count, begin, cancel, counting
+from counting_jobs import FOREVER, Count, begin, cancel, counting, run_through
 from daemon_process import DaemonProcess
 from kubernetes_daemon import pods_box, pods_daemon
 from pod_storm import PodStorm
@@ -46,8 +46,7 @@ def test_a_second_controller_waits_and_then_says_who_leads(
         second = pods_daemon(cluster, tmp_path / "second", slots=1)
         with pytest.raises(AssertionError, match=f"another controller \\({leader}\\) holds"):
             second.start()
-        _, count = begin(here, 5)
-        eventually(lambda: "end" in count.lines())
+        run_through(here, 5)
         assert _holder(cluster) == leader
 
 
@@ -72,8 +71,7 @@ def test_a_leader_that_wakes_up_after_another_took_over_writes_nothing_more(
             assert sleeper.process.wait(LONG_S) != 0
             assert [own for own in proxy.writes() if own not in asleep] == []
             assert "another controller holds the lease now" in sleeper.said() + sleeper.own_log()
-            _, count = begin(here, 5)
-            eventually(lambda: "end" in count.lines())
+            run_through(here, 5)
         sleeper.start()  # and finds its pods where it left them
         for job_id, count in counts:
             assert sleeper.wait_for(job_id)["phase"] == "finished"

@@ -18,6 +18,7 @@ from counting_jobs import (
     pods_of,
     reasons,
     resume,
+    run_through,
     suspend,
 )
 from dovetail.worlds.kubernetes.client import ApiError
@@ -193,8 +194,7 @@ def test_a_webhook_that_says_no_fails_the_job_in_its_own_words(
         job_id = here.submit(["true"])
         assert here.wait(job_id)[0]["phase"] == "failed"
     assert "pods need a cost centre" in reasons(here, job_id)[-1]
-    _, count = begin(here, 3)
-    eventually(lambda: "end" in count.lines())
+    run_through(here, 3)
 
 
 def test_a_pod_that_was_given_a_liveness_probe_is_never_suspended(

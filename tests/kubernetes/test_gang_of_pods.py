@@ -49,7 +49,7 @@ for step in run.steps({STEPS}):
     distributed.all_reduce(loss)
     if rank == 0:
         print("step", step, "loss", loss.item().hex(), flush=True)
-    time.sleep(0.2)
+    time.sleep(0.1)
 """
 _PODS = "/api/v1/namespaces/default/pods"
 _LOSS = re.compile(r"step (\d+) loss (\S+)")

@@ -13,7 +13,7 @@ import yaml
 from dovetail.worlds.kubernetes.client import NOT_FOUND, ApiError
 from kubernetes_daemon import make_claim, pods_box
 from live_box import Box
-from real_cluster import DEPLOY, RealCluster, create, eventually
+from real_cluster import CRDS, RealCluster, create, eventually
 
 TEAM: Final = "team-a"
 _JOBS: Final = f"/apis/dovetail.dev/v1alpha1/namespaces/{TEAM}/dovetailjobs"
@@ -84,7 +84,7 @@ def team(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     create(cluster.api, "/api/v1/namespaces", {"metadata": {"name": TEAM}})
     make_claim(cluster, TEAM)
     for kind in ("dovetailjobs", "dovetailstudies"):
-        cluster.apply(DEPLOY / "crds" / f"{kind}.yaml")
+        cluster.apply(CRDS / f"{kind}.yaml")
     eventually(partial(_is_served, cluster))
     folder = tmp_path_factory.mktemp("objects")
     with pods_box(cluster, folder, policy="priority", slots=1) as box:

@@ -14,6 +14,8 @@ from real_cluster import RealCluster
 
 # A pod takes a second to come up, more or less: everything is slower and farther apart by so much.
 SLOWER = 2.0
+# A kubelet looks at its containers once a second: a start and an end are each told up to that late.
+TOLD_LATE_S = 2.0
 _SLOW = {"round-robin:quantum_s=4": "round-robin:quantum_s=8"}
 
 
@@ -31,7 +33,7 @@ def slower(contest: Contest) -> Contest:
 def pods(cluster: RealCluster) -> Ground:
     """On one node, as the others have: a suspended pod goes on only where it is."""
     node = f"kubernetes.io/hostname={cluster.nodes()[0]}"
-    return Ground(partial(pods_box, cluster, nodes=node), "python3", is_even=False)
+    return Ground(partial(pods_box, cluster, nodes=node), "python3", TOLD_LATE_S)
 
 
 @pytest.fixture(scope="module")

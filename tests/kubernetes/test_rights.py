@@ -13,7 +13,7 @@ import yaml
 
 from dovetail.worlds.kubernetes.client import Api, ApiError
 from dovetail.worlds.kubernetes.config import Access
-from real_cluster import DEPLOY, SYSTEM, RealCluster, create, eventually
+from real_cluster import CRDS, DEPLOY, SYSTEM, RealCluster, create, eventually
 
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -112,7 +112,7 @@ def controller(cluster: RealCluster) -> Iterator[Api]:
     """As the service account of the controller."""
     create(cluster.api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
     for kind in ("dovetailnodes", "dovetailjobs", "dovetailstudies"):
-        cluster.apply(DEPLOY / "crds" / f"{kind}.yaml")
+        cluster.apply(CRDS / f"{kind}.yaml")
     for thing in yaml.safe_load_all((DEPLOY / "controller-rbac.yaml").read_text()):
         create(cluster.api, _room(thing), thing)
     eventually(partial(create, cluster.api, _PODS, _pod("dt-rights")))

@@ -15,7 +15,7 @@ _TRIALS, _EPOCHS = 12, 12
 def test_trials_in_pods_take_turns_and_have_the_curves_that_they_have_alone(
     cluster: RealCluster, tmp_path: Path
 ) -> None:
-    shorter = f"--examples 16000 --epochs {_EPOCHS}"
+    shorter = f"--examples 8000 --epochs {_EPOCHS}"
     study = described(DIGITS, shorter, trials=_TRIALS, steps=_EPOCHS, policy="round-robin")
     study["image"] = cluster.image
     with pods_box(cluster, tmp_path / "box", policy="fifo-skip") as here:

@@ -14,7 +14,7 @@ import yaml
 from cluster_accounts import as_account, editor_of, is_forbidden
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.config import find_access
-from real_cluster import DEPLOY, SYSTEM, create, eventually
+from real_cluster import CRDS, DEPLOY, SYSTEM, create, eventually
 
 _NODES: Final = f"/apis/dovetail.dev/v1alpha1/namespaces/{SYSTEM}/dovetailnodes"
 _LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
@@ -65,7 +65,7 @@ def admin(control_plane: Path) -> Iterator[Api]:
     api = Api(find_access(str(control_plane)))
     create(api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for file in (DEPLOY / "crds").glob("*.yaml"):
+    for file in CRDS.glob("*.yaml"):
         for thing in yaml.safe_load_all(file.read_text()):
             create(api, crds, thing)
     for name in ("controller-rbac.yaml", "node-agent.yaml", "user-roles.yaml"):

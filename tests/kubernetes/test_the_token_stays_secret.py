@@ -22,7 +22,7 @@ from dovetail.daemon.http import app
 from dovetail.home import home_in
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.config import find_access
-from real_cluster import DEPLOY, SYSTEM, create, eventually
+from real_cluster import CRDS, DEPLOY, SYSTEM, create, eventually
 
 _BINDING: Final = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/dovetail-controller"
 _PAGES: Final = ("{job_id}", "{study_id}", "{name}")
@@ -61,7 +61,7 @@ def _install(api: Api) -> str:
     """As `deploy/` does; the token of the controller."""
     create(api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for file in (DEPLOY / "crds").glob("*.yaml"):
+    for file in CRDS.glob("*.yaml"):
         for thing in yaml.safe_load_all(file.read_text()):
             create(api, crds, thing)
     for thing in yaml.safe_load_all((DEPLOY / "controller-rbac.yaml").read_text()):

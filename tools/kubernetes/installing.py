@@ -14,6 +14,7 @@ from dovetail.worlds.kubernetes.client import CONFLICT, Api, ApiError
 from tools.kubernetes.needs import Missing
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+CRDS: Final = DEPLOY / "helm" / "dovetail" / "crds"
 SYSTEM: Final = "dovetail-system"
 CLAIM: Final = "saved"
 NODES: Final = f"/apis/dovetail.dev/v1alpha1/namespaces/{SYSTEM}/dovetailnodes"
@@ -82,7 +83,7 @@ def install_agents(api: Api, image: str) -> None:
             thing["spec"]["template"]["spec"]["containers"][0]["image"] = image
 
     create(api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
-    apply(api, DEPLOY / "crds" / "dovetailnodes.yaml")
+    apply(api, CRDS / "dovetailnodes.yaml")
     apply(api, DEPLOY / "node-agent.yaml", ours)
     names = node_names(api)
     for node in names:

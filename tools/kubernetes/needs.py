@@ -26,6 +26,7 @@ _TO_HAVE_NODES = {
     "nsenter": "util-linux",
     "busybox": "busybox-static",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "kubectl": "kubernetes-client",
 }
 # What every node does when it starts, in namespaces of its own: mounts, a network, control groups.
 _PROBE = """

@@ -1,7 +1,7 @@
 """The custom resources of Kubernetes for jobs and studies, made of the same models as their files.
 
-`python -m dovetail.jobfiles.custom_resources > deploy/crds/dovetailjobs.yaml` writes one anew, and
-`python -m dovetail.jobfiles.custom_resources study > deploy/crds/dovetailstudies.yaml` the other.
+`python -m dovetail.jobfiles.custom_resources > dovetailjobs.yaml` in deploy/helm/dovetail/crds writes
+one anew, and `python -m dovetail.jobfiles.custom_resources study > dovetailstudies.yaml` the other.
 
 An API server wants one type for each value. Where a description takes several (`4` or `"4GB"`), it
 leaves the value alone, and the daemon says what is wrong with it. Defaults are left out: an object stays
