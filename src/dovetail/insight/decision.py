@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Node, Tenant
@@ -32,10 +33,6 @@ from dovetail.insight.worth import (
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
 from dovetail.text.counting import counted
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 __all__ = ["DecisionWorth", "MeanJct", "Noise", "Shuffled", "Worth", "decision"]
 
@@ -174,8 +171,6 @@ def known_times(own: Knowing) -> np.ndarray:
 def beliefs(own: Knowing) -> np.ndarray:
     """Durations predicted from these columns, never from a job that had not ended. Without any
     column it is one figure for all jobs, which changes only when the predictor is trained again."""
-    import numpy as np
-
     features, stretch = own.features, own.stretch
     ended = features.submitted + features.duration
     believed = np.full(len(stretch.rows), _typical(features, ended, stretch.begins))
@@ -189,8 +184,6 @@ def beliefs(own: Knowing) -> np.ndarray:
 
 def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.ndarray) -> None:
     """Train on all jobs that had ended when the lesson's first job came, and predict the lesson."""
-    import numpy as np
-
     features, rows = own.features, own.stretch.rows[lesson]
     now = max(float(features.submitted[rows[0]]), own.stretch.begins)
     past = np.flatnonzero(ended <= now)[-_MOST_TO_LEARN:]
@@ -203,15 +196,11 @@ def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.nda
 
 def left_after(whole: np.ndarray, done_s: np.ndarray) -> np.ndarray:
     """The remaining duration believed: a job that has outlived its prediction lasts as long again."""
-    import numpy as np
-
     left: np.ndarray = np.where(whole > done_s, whole - done_s, done_s)
     return left
 
 
 def _typical(features: Features, ended: np.ndarray, now: float) -> float:
     """One figure for all jobs: the median of the durations that had ended when the first one came."""
-    import numpy as np
-
     past = features.duration[ended <= now]
     return float(np.median(past)) if len(past) else 3600.0

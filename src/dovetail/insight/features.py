@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from operator import attrgetter
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.model import Job
 from dovetail.insight.past import past_of
 from dovetail.models.workload import Arrival
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
 
@@ -111,8 +109,6 @@ def features_of(arrivals: Sequence[Arrival]) -> Features:
 
     A trace does not record waiting times, so jobs count as ended after their duration.
     """
-    import numpy as np
-
     ordered = sorted(arrivals, key=attrgetter("at"))
     submitted = np.array([a.at for a in ordered], dtype=float)
     duration = np.array([a.work_s for a in ordered], dtype=float)
@@ -177,8 +173,6 @@ class _Table:
 
 
 def _varies(values: np.ndarray) -> bool:
-    import numpy as np
-
     missing = np.isnan(values)
     if missing.all():
         return False
@@ -216,8 +210,6 @@ def _add_calendar(table: _Table, submitted: np.ndarray) -> None:
 
 
 def _identities(values: Iterable[str]) -> np.ndarray:
-    import numpy as np
-
     number: dict[str, int] = {}
     numbers: np.ndarray = np.array([number.setdefault(v, len(number)) for v in values], float)
     return numbers
@@ -226,8 +218,6 @@ def _identities(values: Iterable[str]) -> np.ndarray:
 def _coded(values: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """The most frequent values as codes, all rarer ones as one more code, none as NaN; and the texts."""
     from collections import Counter
-
-    import numpy as np
 
     counts = Counter(value for value in values if value)
     labels = [value for value, _ in counts.most_common(_MOST_CODES)]

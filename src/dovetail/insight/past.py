@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from heapq import heappop, heappush
 from math import log1p, nan
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 RECENT, GAP = "recent past", "since the last"
 _WEIGHT = 0.2  # of the newest; a mean over everything would mark the date, not the job
@@ -19,8 +17,6 @@ def past_of(
 ) -> Mapping[str, np.ndarray]:
     """Over jobs with the same key: the mean log duration of those that ended before, the newest
     weighing most, and the log of the time since the last submission. NaN: none yet."""
-    import numpy as np
-
     recent: dict[float, float] = {}
     last: dict[float, float] = {}
     recent_of, gap_of = [], []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dovetail.insight.features import HISTORY, LEVELS, Features
 from dovetail.insight.learners import ADDITIVE, BOOSTED, GROUP_MEAN, MISSING, can_boost
 from dovetail.insight.period_tasks import Errors, PeriodResult, Round, dropped_in, measured_in
@@ -175,8 +177,6 @@ def _of_shuffles(
     by_period: Sequence[Sequence[float]], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
     """Mean and 95 % interval over both sources of chance: the shuffle, and the periods."""
-    import numpy as np
-
     table, weight = np.array(by_period), np.array(jobs, float)
     chance = np.random.default_rng(seed)
     periods = chance.integers(len(table), size=(2000, len(table)))
@@ -210,8 +210,6 @@ def _dropped(
 def _of_periods(
     values: Sequence[float], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
-    import numpy as np
-
     means = redrawn(np.array(values), jobs, seed)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(np.average(values, weights=jobs)), float(low), float(high)

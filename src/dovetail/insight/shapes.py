@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from dovetail.insight.features import HISTORY, Features
 from dovetail.insight.learners import ADDITIVE, learned, matrix, one_thread
 from dovetail.insight.period_tasks import Round
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _POINTS = 9
 _SAMPLE = 500
@@ -29,8 +28,6 @@ class FeatureShape:
 
 def shapes_of(own: Round) -> list[FeatureShape]:
     """For every feature known before the start, learnt from the past of this period."""
-    import numpy as np
-
     features, names, past = own.features, own.features.upto(HISTORY), own.period.past
     rows = np.random.default_rng(own.seed).choice(past, min(_SAMPLE, len(past)), replace=False)
     known = matrix(features, names, rows)
@@ -43,8 +40,6 @@ def shapes_of(own: Round) -> list[FeatureShape]:
 def _shape(
     features: Features, own: Round, model: Any, known: np.ndarray, place: int
 ) -> FeatureShape:
-    import numpy as np
-
     name = features.upto(HISTORY)[place]
     values = _values(known[:, place], name in features.categorical)
     usual = np.tile(known[0], (len(known), 1))
@@ -61,8 +56,6 @@ def _shape(
 
 def _values(column: np.ndarray, categorical: bool) -> np.ndarray:
     """The values to evaluate: the most frequent of few, or evenly spread over many."""
-    import numpy as np
-
     there = column[~np.isnan(column)]
     values, counts = np.unique(there, return_counts=True)
     if categorical or len(values) <= _POINTS:

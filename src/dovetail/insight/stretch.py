@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.model import Seconds
 from dovetail.insight.features import Features
 from dovetail.models.workload import Arrival
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _PAST = 0.25  # share of the trace that is kept to learn from
 _PLACES = 50  # starts that are tried
@@ -42,8 +40,6 @@ class Stretch:
 def busiest(features: Features, jobs: int) -> Stretch:
     """So many consecutive jobs, after the part kept to learn from, with the highest demand in their
     time."""
-    import numpy as np
-
     number = len(features.duration)
     earliest = int(number * _PAST)
     jobs = max(1, min(jobs, number - earliest))
