@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change, Span
 from dovetail.api.wire import about, row
 
 

@@ -1,16 +1,19 @@
-"""The features of each job of a trace as a table: columns, their groups, and when each is known."""
+"""The features of each job of a trace as a table: columns, their groups, and when each is known.
+
+A job's history is computed from the jobs that had ended when it was submitted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from heapq import heappop, heappush
+from math import log1p, nan
 from operator import attrgetter
 
 import numpy as np
 
 from dovetail.core.model import Job
-from dovetail.insight.past import past_of
 from dovetail.models.workload import Arrival
 
 SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
@@ -19,6 +22,8 @@ SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
 PROFILE_S, RUN_S = 300.0, 3600.0
 _DAY_S = 86_400.0
 _MOST_CODES = 250  # of a text column; rarer values share one code: boosting bins into 255
+RECENT, GAP = "recent past", "since the last"
+_WEIGHT = 0.2  # of the newest; a mean over everything would mark the date, not the job
 
 
 @dataclass(frozen=True)
@@ -224,3 +229,24 @@ def _coded(values: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     number = {"": nan, **{value: float(i) for i, value in enumerate(labels)}}
     codes = np.array([number.get(value, float(_MOST_CODES)) for value in values])
     return codes, (*labels, *(["others"] if len(counts) > _MOST_CODES else []))
+
+
+def past_of(
+    keys: np.ndarray, submitted: np.ndarray, duration: np.ndarray
+) -> Mapping[str, np.ndarray]:
+    """Over jobs with the same key: the mean log duration of those that ended before, the newest
+    weighing most, and the log of the time since the last submission. NaN: none yet."""
+    recent: dict[float, float] = {}
+    last: dict[float, float] = {}
+    recent_of, gap_of = [], []
+    running: list[tuple[float, float, float]] = []
+    rows = zip(keys.tolist(), submitted.tolist(), duration.tolist(), strict=True)
+    for key, at, seconds in rows:
+        while running and running[0][0] <= at:
+            _, whose, length = heappop(running)
+            recent[whose] = (1 - _WEIGHT) * recent.get(whose, length) + _WEIGHT * length
+        recent_of.append(recent.get(key, nan))
+        gap_of.append(log1p(at - last[key]) if key in last else nan)
+        last[key] = at
+        heappush(running, (at + seconds, key, log1p(seconds)))
+    return {RECENT: np.array(recent_of), GAP: np.array(gap_of)}

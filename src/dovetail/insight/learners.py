@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dovetail.insight.features import Features
-from dovetail.insight.past import RECENT
+from dovetail.insight.features import RECENT, Features
 
 BOOSTED, ADDITIVE, GROUP_MEAN = "boosted", "additive", "group mean"
 MISSING = (

@@ -8,7 +8,7 @@ from math import inf
 from time import thread_time
 from typing import Final, final
 
-from dovetail.api.whatif_row import Change, WhatIf
+from dovetail.api.forecast_row import Change, WhatIf
 from dovetail.core.model import WHOLE_GPU, Job, Seconds
 from dovetail.daemon.foresight.copy import Asked
 from dovetail.daemon.foresight.unblocking import might_give_way, names_of, sizes_below

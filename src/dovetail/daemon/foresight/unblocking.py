@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import thread_time
 from typing import Final, final
 
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change
 from dovetail.core.entries import Held, Preempt, Released, Start
 from dovetail.core.model import WHOLE_GPU, Job, JobId
 from dovetail.core.room import Room

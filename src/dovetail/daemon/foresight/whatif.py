@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import Change, CostTold, InTime, OthersTold, OutcomeTold
+from dovetail.api.forecast_row import Change, CostTold, InTime, OthersTold, OutcomeTold, Span
 from dovetail.core.entries import Held, Preempt, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds

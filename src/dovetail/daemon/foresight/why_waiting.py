@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change
 from dovetail.api.why_row import JobsAhead, Preemption, WaitsFor, WhyWaiting
 from dovetail.core.track import Phase, Track
 from dovetail.daemon.foresight.case import Case

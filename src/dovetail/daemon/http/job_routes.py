@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
 
-from dovetail.api.forecast_row import Forecast
+from dovetail.api.forecast_row import Forecast, WhatIf
 from dovetail.api.job_row import Ids, JobDetails, JobRow, Jobs, StdinTaken
-from dovetail.api.whatif_row import WhatIf
 from dovetail.api.why_row import WhyEnded, WhyRunning, WhyWaiting
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
