@@ -19,7 +19,7 @@ from dovetail.daemon.foresight.forecast_record import (
     Record,
     TimePromise,
 )
-from dovetail.daemon.foresight.intervals import Drawn
+from dovetail.daemon.foresight.scenarios import Drawn
 from dovetail.testing import job
 from live_box import Box, box
 from live_state import live, start

@@ -47,9 +47,8 @@ from dovetail.daemon.submissions import (
     members,
 )
 from dovetail.daemon.users.admission import Admission
-from dovetail.daemon.users.byte_quota import PER_CHANGE, Intake, size_of
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Allowed
+from dovetail.daemon.users.limits import PER_CHANGE, Allowed, Intake, size_of
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec

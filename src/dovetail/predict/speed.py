@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
-from dovetail.predict.known_models import KnownModel
 from dovetail.predict.left_out import Hides, left_out, same_type
-from dovetail.predict.similarity import describe, guess, same_model
+from dovetail.predict.similarity import KnownModel, describe, guess, same_model
 
 Speed: TypeAlias = Callable[[Job, str, int], float]
 

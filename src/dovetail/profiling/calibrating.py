@@ -18,7 +18,7 @@ from dovetail.jobfiles.profile_table import Timing
 from dovetail.text.counting import counted
 from dovetail.worlds.agent import JobTold, ProcessEnded, Tells
 from dovetail.worlds.endings import told as told_ending
-from dovetail.worlds.local.gpus.energy import Meter
+from dovetail.worlds.local.gpus.power import Meter
 from dovetail.worlds.local.runs import ladder
 from dovetail.worlds.local.runs.run import Launch, ProcessRun
 from dovetail.worlds.local.watching.watcher import Watcher

@@ -23,10 +23,9 @@ from dovetail.core.track import Track
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
 from dovetail.daemon.foresight.forecast_record import END, START
-from dovetail.daemon.foresight.intervals import Drawn
 from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
-from dovetail.daemon.foresight.scenarios import drawn, scenarios_for, spread
+from dovetail.daemon.foresight.scenarios import Drawn, drawn, scenarios_for, spread
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience

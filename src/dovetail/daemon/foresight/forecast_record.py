@@ -19,7 +19,7 @@ from dovetail.api.forecast_row import Span
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
-from dovetail.daemon.foresight.intervals import Drawn
+from dovetail.daemon.foresight.scenarios import Drawn
 from dovetail.daemon.refusals import Unavailable
 from dovetail.predict.calibration import A_TENTH, Shown
 

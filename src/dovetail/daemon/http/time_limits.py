@@ -13,7 +13,7 @@ from time import monotonic
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dovetail.daemon.http.raw_answers import refused
+from dovetail.daemon.http.connections import refused
 
 WITHIN_S = 10.0
 _LAST_CHANCE_S = 0.2

@@ -18,7 +18,7 @@ from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.hourly import HOUR_S
-from dovetail.policies.andreas.paces import SeenPaces
+from dovetail.policies.andreas.drafting import SeenPaces
 from dovetail.policies.frugal.draft import BLINK_S
 from dovetail.policies.frugal.guests import Guest, Guests, counts
 from dovetail.policies.frugal.ladder import Rates
