@@ -160,7 +160,7 @@ class Screen:
         self._drawn = len(rows)
 
     def rest(self) -> None:
-        """What is shown stays; the next goes below."""
+        """Leave the picture as it is; the next one is drawn below."""
         self._drawn = 0
 
 

@@ -87,7 +87,7 @@ class Service(Asking):
         return self.change(self.once(change, once))
 
     def check_folder(self, folder: str, inside: str, caller: Caller) -> None:
-        """What lies on other machines is seen when the job starts there."""
+        """Check the working folder; one on another machine is looked for when the job starts there."""
         if self._parts.world.shelf.is_of_this_machine:
             check_folder(folder, inside, caller)
 
@@ -326,7 +326,7 @@ class Service(Asking):
         self.admission.look_soon()
 
     def limits(self, caller: Caller) -> list[LimitRow]:
-        """Of everybody and of the caller; of all users for administrators. With their use."""
+        """Limits and their use: everybody's and the caller's; for administrators all users'."""
 
         def look(view: View, now: Seconds) -> list[LimitRow]:
             known = {EVERYBODY, caller.name}

@@ -34,7 +34,7 @@ class Timing:
             raise ValueError("give at least 1 GPU, more than 0 steps a second, and no time below 0")
 
     def seconds(self, steps: float) -> Seconds:
-        """Of a whole job with so many steps."""
+        """The seconds of a whole job with so many steps."""
         return self.startup_s + steps / self.steps_per_s + self.shutdown_s
 
     def joules(self, steps: float) -> float | None:

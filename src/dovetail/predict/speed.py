@@ -145,7 +145,7 @@ class LikeModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindSpeed:
-    """What is believed of a model on one GPU kind; None: it cannot be told."""
+    """The believed speed of a model on one GPU kind; None: it cannot be told."""
 
     kind: str
     measured: bool
@@ -157,7 +157,7 @@ class KindSpeed:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpeeds:
-    """What is believed of a model on each GPU kind, and how far off that usually is: when its type, or
+    """The believed speed of a model on each GPU kind, and how far off that usually is: when its type, or
     all of its model, is left out, and by the median of all. None: the table does not tell."""
 
     model: str

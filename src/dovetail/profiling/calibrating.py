@@ -52,7 +52,7 @@ class CalibrationWay:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is calibrated: a command, in a folder, with variables of its own."""
+    """The job that is calibrated: a command, in a folder, with variables of its own."""
 
     argv: tuple[str, ...]
     cwd: str

@@ -54,7 +54,7 @@ def _facts(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def describe_cluster(nodes: Sequence[Node]) -> str:
-    """Such as "32 nodes × 8 V100 + 4 nodes × 4 T4 = 272 GPUs"."""
+    """A text such as "32 nodes × 8 V100 + 4 nodes × 4 T4 = 272 GPUs"."""
     if not nodes:
         return "no nodes"
     kinds = Counter((node.gpus, node.kind) for node in nodes)

@@ -74,7 +74,7 @@ class _Search:
         self.limited = ""
 
     def found(self) -> list[WhatIfOutcome]:
-        """Those that gain something, the best first, with their intervals."""
+        """The changes that gain something, the best first, with their intervals."""
         gains = [outcome for outcome in self._outcomes() if self._gains(outcome)]
         if not any(outcome.in_time in (YES, None) for outcome in (self._asked, *gains)):
             gains += [outcome for outcome in self._together() if self._gains(outcome)]

@@ -117,12 +117,12 @@ _kept_lock = Lock()
 
 
 def forecast(service: Asked, ids: Iterable[str] = ()) -> QueueForecast:
-    """Of the jobs as they are now, or were a moment ago; these must be among them."""
+    """The forecast of the jobs as they are now, or were a moment ago; these ids must be among them."""
     return _keeping(service, lambda: likenesses.take(service), ids)
 
 
 def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> QueueForecast:
-    """The same, where somebody has taken a likeness already."""
+    """The same, on a copy of the state that was taken already."""
     return _keeping(service, lambda: likeness, (job_id,))
 
 
@@ -284,7 +284,7 @@ def _may_run(track: Track) -> bool:
 def beliefs_of(
     state: State, told: Beliefs = _NOTHING_TOLD, experience: Experience | None = None
 ) -> dict[JobId, Belief]:
-    """Of those jobs that may run and of which anything is known."""
+    """The beliefs about jobs that may run and of which anything is known."""
     known = (experience or Experience()).take_in(state.past).see(state.tracks.values(), state.now)
     found: dict[JobId, Belief] = {}
     trials = beliefs_of_trials(state)

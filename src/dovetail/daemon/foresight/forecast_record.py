@@ -70,7 +70,7 @@ _Truth: TypeAlias = tuple[Seconds, _Kind, float]  # when, of which kind, how far
 
 @final
 class Record:
-    """What was told first of jobs that waited, under one policy, and how far off it was."""
+    """The first forecast told of each waiting job, under one policy, and how far off it was."""
 
     def __init__(self, keeper: PromiseKeeper | None = None) -> None:
         self._lock: Final = Lock()
@@ -124,7 +124,7 @@ class Record:
         ends: Mapping[JobId, Drawn],
         known: Container[JobId],
     ) -> None:
-        """What is told of jobs that wait, before it is stretched; only the first time counts."""
+        """Remember forecasts of waiting jobs as they were before stretching; each job's first counts."""
         at = round(state.now, 3)
         with self._lock:
             new = [

@@ -87,7 +87,7 @@ def _reason_of_room(case: Case, line: PlaceInLine) -> Reason:
 
 
 def node_shortage(room: Room, shape: Shape) -> str:
-    """What is missing now; "" if it is not nodes."""
+    """The nodes that are missing now; "" if it is not nodes."""
     free = max([pool.free for pool in room.eligible(shape)], default=0)
     if not shape.gpus or not shape.nodes or (shape.nodes == 1 and free < shape.gpus):
         return ""

@@ -1,4 +1,4 @@
-"""What is old goes: entries of the journal into archives, run folders of jobs that ended for good.
+"""Retention: old entries go into archives, and run folders of jobs that ended are removed.
 
 A row of every job stays for ever. Each step may be cut short by a kill: what is archived is on disk,
 and known to be, before it is removed elsewhere; and what is half removed is removed at the next round.
@@ -67,7 +67,7 @@ class Keep:
 
 
 def keep_of(words: Sequence[str], before: Keep | None = None) -> Keep:
-    """Of words such as `runs=30d`, `runs=100GB`, `journal=1y`, `runs=forever`."""
+    """Retention from words such as `runs=30d`, `runs=100GB`, `journal=1y`, `runs=forever`."""
     keep = before or Keep()
     for word in words:
         what, _, amount = word.partition("=")
@@ -177,7 +177,7 @@ class Retention:
     # --------------------------------------------------------------------------------- run folders
 
     def remove_old_runs(self) -> int:
-        """Those of jobs that ended long ago, and what was left of others."""
+        """Remove the run folders of jobs that ended long ago, and half-removed ones."""
         self._shelf.clear()
         before = self._parts.clock.unix(self._parts.clock()) - self._keep.runs_days * DAY_S
         removed = 0

@@ -28,7 +28,7 @@ log = logging.getLogger("dovetail.daemon")
 
 
 def refused(status: str, error: str) -> bytes:
-    """Such as `503 Service Unavailable`, and one line that says why."""
+    """The bytes of an answer such as `503 Service Unavailable`, with one line that says why."""
     body = json.dumps({"error": error}).encode()
     head = (
         f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n"
@@ -75,7 +75,7 @@ class Doors:
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def listening(self, listener: socket.socket) -> socket.socket:
-        """The same socket; whoever it accepts has passed these doors."""
+        """The same socket; every connection that it accepts has been counted here."""
         return _Listener(self, listener)
 
     def accept(self, accept: Callable[[], tuple[socket.socket, Any]]) -> tuple[socket.socket, Any]:
