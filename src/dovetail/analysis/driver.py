@@ -20,13 +20,14 @@ from dovetail.analysis.result_cache import ResultCache
 from dovetail.core.model import Node, Seconds
 from dovetail.experiments.progress_bar import ProgressBar
 from dovetail.experiments.workers import workers
-from dovetail.insight.decision import DecisionWorth, decision
+from dovetail.insight.decision import decision
 from dovetail.insight.factors import Factors, factors
 from dovetail.insight.feature_catalogue import FeatureCatalogue, catalogue
 from dovetail.insight.features import features_of
 from dovetail.insight.predictive import Predictive, predictive
 from dovetail.insight.work import Map, Progress
 from dovetail.insight.workload_figures import WorkloadFigures, workload
+from dovetail.insight.worth import DecisionWorth
 from dovetail.predict.learner import LEVEL
 from dovetail.predict.rolling import Rolling, evaluate
 from dovetail.reports.page import describe_cluster

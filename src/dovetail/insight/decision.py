@@ -27,11 +27,7 @@ from dovetail.insight.worth import (
     SIGMAS,
     ArmKey,
     DecisionWorth,
-    MeanJct,
     Measured,
-    Noise,
-    Shuffled,
-    Worth,
 )
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
@@ -39,8 +35,6 @@ from dovetail.text.counting import counted
 
 _PAST = 0.25  # share of the trace that is kept to learn from
 _PLACES = 50  # starts that are tried
-__all__ = ["DecisionWorth", "MeanJct", "Noise", "Shuffled", "Worth", "decision"]
-
 # Least attained service with levels that double. LAS itself decides at every quantum: too slow.
 UNAWARE = "tiresias:queues=10"
 _MOST_GROUPS, _MOST_GROUPS_QUICK = 7, 4

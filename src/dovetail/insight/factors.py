@@ -16,20 +16,6 @@ from dovetail.insight.made_up import FACTORS, FIFO, Factor, FactorDesign, gains
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.policies.registry import find
 
-__all__ = [
-    "EVERYBODY",
-    "FACTORS",
-    "MORRIS",
-    "SOBOL",
-    "Factor",
-    "Factors",
-    "Flip",
-    "Leaders",
-    "Screened",
-    "SobolIndex",
-    "factors",
-]
-
 # In a full measurement, and in a quick one.
 _JOBS = (250, 150)  # of a synthetic trace
 _WORLDS = (2, 1)  # synthetic traces at every point

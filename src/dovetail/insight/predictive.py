@@ -20,7 +20,7 @@ from dovetail.insight.learners import (
     matrix,
     one_thread,
 )
-from dovetail.insight.period_tasks import Errors, PeriodResult, Round, dropped_in, measured_in
+from dovetail.insight.period_tasks import PeriodResult, Round, dropped_in, measured_in
 from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.text.counting import counted
@@ -288,6 +288,3 @@ def _ranked(found: Sequence[tuple[str, Spread, Spread]]) -> list[Importance]:
         for group, rise, loss in found
     ]
     return sorted(rows, key=lambda row: -row.mean)
-
-
-__all__ = ["Errors", "FeatureShape", "Importance", "Predictive", "Score", "members", "predictive"]
