@@ -63,7 +63,7 @@ class CostTold:
 
 @row
 class OthersTold:
-    """What it means for other jobs."""
+    """The consequences for other jobs."""
 
     later: int = field(metadata=about("How many other jobs end later because of it."))
     most_s: float = field(metadata=about("By how much at most."))
@@ -72,7 +72,7 @@ class OthersTold:
 
 @row
 class OutcomeTold(Change):
-    """What would become of the job, with that change."""
+    """The outcome of the job, with that change."""
 
     start: Span | None = field(metadata=about("null: it is unknown."))
     end: Span | None
@@ -90,7 +90,7 @@ class OutcomeTold(Change):
 
 @row
 class WhatIf:
-    """What would become of a job that is not submitted."""
+    """The outcome of a job that is not submitted."""
 
     policy: str
     now: float
