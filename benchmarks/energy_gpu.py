@@ -28,7 +28,7 @@ from benchmarks.costing import Planned, Training, costs_in, lived, planned, pred
 from dovetail.core.model import Node
 from dovetail.profiling.calibrating import CalibrationWay, NotCalibrated, Subject, calibrate
 from dovetail.worlds.local import machine
-from dovetail.worlds.local.gpus.energy import Meter
+from dovetail.worlds.local.gpus.power import Meter
 
 SCRIPT = str(Path(__file__).parent / "energy_training.py")
 MODELS = ("wide", "attention", "conv", "light")

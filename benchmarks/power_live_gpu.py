@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.energy_gpu import SCRIPT, machine_told
 from dovetail.core.model import Node
 from dovetail.worlds.local import machine
-from dovetail.worlds.local.gpus.energy import Meter
+from dovetail.worlds.local.gpus.power import Meter
 
 MODEL = "attention"
 # Parts of the largest power limit, with seconds a step and watts there; measured on an H200.

@@ -10,10 +10,8 @@ from dovetail.analysis.driver import Analysis
 from dovetail.analysis.measurements import Measurements
 from dovetail.analysis.policy_contest import Contest, KeptRuns, Tried
 from dovetail.analysis.question import Question
-from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import (
     EVERYBODY,
-    FACTORS,
     MORRIS,
     SOBOL,
     Factors,
@@ -23,9 +21,10 @@ from dovetail.insight.factors import (
     SobolIndex,
 )
 from dovetail.insight.feature_catalogue import catalogue
+from dovetail.insight.made_up import FACTORS
 from dovetail.insight.predictive import FeatureShape, Importance, Predictive, Score
 from dovetail.insight.workload_figures import workload
-from dovetail.insight.worth import MeanJct, Noise, Shuffled, Worth
+from dovetail.insight.worth import DecisionWorth, MeanJct, Noise, Shuffled, Worth
 from dovetail.predict.rolling import Gain, Rolling, Week
 from dovetail.testing import nodes
 from dovetail.traces import Recipe, Trace, generate

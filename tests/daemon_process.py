@@ -32,7 +32,7 @@ soft, hard = settings.pop("soft_files", None), settings.pop("most_files", None)
 if soft or hard:  # before anything of ours is there
     resource.setrlimit(files, (soft or hard, hard or resource.getrlimit(files)[1]))
 from dovetail.daemon.settings import DaemonSettings
-from dovetail.daemon.process import serve
+from dovetail.daemon.__main__ import serve
 from dovetail.worlds.local.making import local_world
 from dovetail.home import Home, home_in
 make_world = local_world

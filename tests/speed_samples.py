@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, plain
-from dovetail.predict.known_models import known_models
+from dovetail.predict.similarity import known_models
 
 GAVEL = Path(__file__).parents[2] / "shared/data/gavel"
 BATCHES = {

@@ -153,13 +153,22 @@ def folder(tmp_path: Path, jobs: str, times: str, nodes: str, rates: str) -> Pat
         ({"times": "j,A,4,50"}, "job 'j' can run on no node here; SelectJobs_times.csv has 4 A"),
         ({"times": "x,A,1,50"}, "job 'j' can run on no node here; SelectJobs_times.csv has none"),
         ({"times": "j,B,1,50"}, "job 'j' can run on no node here; SelectJobs_times.csv has 1 B"),
-        ({"times": "j,A,1,-50"}, "SelectJobs_times.csv:2: job 'j': ExecutionTime is -50; give 0"),
+        (
+            {"times": "j,A,1,-50"},
+            "job 'j': column 'ExecutionTime': '-50' is negative",
+        ),
         ({"times": "j,A,1,0"}, "job 'j' has an option of 1 GPUs of kind 'A' for 0 s; give at"),
-        ({"jobs": "j,-5,100,0.1"}, "Lof_Selectjobs.csv:2: job 'j': SubmissionTime is -5; give 0"),
+        (
+            {"jobs": "j,-5,100,0.1"},
+            "job 'j': column 'SubmissionTime': '-5' is negative",
+        ),
         ({"jobs": "j,50,20,0.1"}, "Lof_Selectjobs.csv:2: job 'j' is due at 20, before it comes at"),
-        ({"jobs": "j,0,100,-1"}, "Lof_Selectjobs.csv:2: job 'j': TardinessWeight is -1; give 0"),
+        (
+            {"jobs": "j,0,100,-1"},
+            "job 'j': column 'TardinessWeight': '-1' is negative",
+        ),
         ({"nodes": "n,H100,2,0"}, "tNodes.csv:2: node 'n' has 2 GPUs of kind 'H100', and GPU-cost"),
-        ({"nodes": "n,A,2,-1"}, "tNodes.csv:2: node 'n': cost is -1; give 0 or more"),
+        ({"nodes": "n,A,2,-1"}, "tNodes.csv:2: node 'n': column 'cost': '-1' is negative"),
         ({"rates": "A,2,0.2"}, "kind 'A' has no cost for 1 busy GPUs; add a row"),
     ],
 )

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dovetail.insight.decision import DecisionWorth, decision
+from dovetail.insight.decision import decision
 from dovetail.insight.features import SUBMIT, Features, features_of
 from dovetail.insight.predictive import predictive
 from dovetail.insight.sampling import indices, leading, saltelli, whole_power_of_two
 from dovetail.insight.shapley import coalitions, shapley
+from dovetail.insight.worth import DecisionWorth
 from dovetail.traces.synthetic.recipe import Recipe, generate
 from insight_traces import CLUSTER, busy, only_the_user_matters
 

@@ -10,8 +10,7 @@ import pytest
 from benchmarks.retention import write_years
 
 from dovetail.daemon.history import running_costs as account
-from dovetail.daemon.history.retention import Retention
-from dovetail.daemon.history.retention_settings import Keep
+from dovetail.daemon.history.retention import Keep, Retention
 from dovetail.store import Filter
 from live_box import box
 

@@ -46,7 +46,6 @@ MODULES = (
     "policies/keys.py",
     "policies/narrowing.py",
     "policies/outlook.py",
-    "policies/backfill/tournament.py",
     "policies/backfill/backlog.py",
     "policies/backfill/free_over_time.py",
     "policies/backfill/reservations.py",

@@ -30,7 +30,7 @@ _RENAMED = {"slice_s": "quantum_s"}  # older journals and scripts have the first
 
 @dataclass(frozen=True)
 class Listing:
-    """What is said of one of them in a list."""
+    """One row of a list of things."""
 
     name: str
     summary: str
@@ -62,7 +62,7 @@ class Catalogue:
         return [*self.builtin, *sorted(set(self._added()) - set(self.builtin))]
 
     def added(self) -> list[str]:
-        """Those that came through entry points."""
+        """The names that came through entry points."""
         return self.names()[len(self.builtin) :]
 
     def find(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class Catalogue:
         given: Mapping[str, Callable[[], Any]] = NOTHING,
         readers: Mapping[str, Callable[[str], Any]] = NOTHING,
     ) -> Any:
-        """What the text describes. Fields that it does not name are taken from those given."""
+        """The thing that the text describes. Fields that it does not name are taken from `given`."""
         found = self.find(name := text.partition(":")[0])
         values = self.values(text, readers)
         if not isinstance(found, type):
@@ -207,7 +207,7 @@ class Catalogue:
         return _doc(self.find(name))
 
     def parameters(self, name: str) -> dict[str, str]:
-        """Those that have a default, and the default as one would write it."""
+        """The parameters that have a default, each with the default as one would write it."""
         return {
             item.name: _show(item.default)
             for item in settable(self.find(name)).values()

@@ -34,12 +34,12 @@ class Home:
 
     @property
     def note(self) -> Path:
-        """Who the daemon is, for those who look for it."""
+        """The file by which others find the daemon: its process and socket."""
         return self.state / "daemon.json"
 
     @property
     def token(self) -> Path:
-        """What opens the daemon to the network."""
+        """The file with the token by which callers from the network are known."""
         return self.state / "token"
 
     @property
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def archive(self) -> Path:
-        """What the journal no longer holds, as compressed lines of JSON."""
+        """The folder of entries that the journal no longer holds, as compressed lines of JSON."""
         return self.state / "archive"
 
     @property
@@ -70,7 +70,7 @@ class Home:
         return self.environments / f"{job_id}.json"
 
     def stdin(self, job_id: str) -> Path:
-        """What it reads, if it was given something; two numbers lie beside it."""
+        """The job's standard input, if it was given one; two numbers lie beside it."""
         return self.environments / f"{job_id}.stdin"
 
     def folder(self, job_id: str) -> Path:
@@ -78,7 +78,7 @@ class Home:
 
 
 def up_again(state: Path, system: bool = False, command: str = "dovetail") -> str:
-    """What to type to start the daemon of that folder."""
+    """The command that starts the daemon of that folder."""
     from shlex import quote
 
     home = (
@@ -88,7 +88,7 @@ def up_again(state: Path, system: bool = False, command: str = "dovetail") -> st
 
 
 def check_own(home: Home) -> None:
-    """Whoever could change the folder of a daemon could have it write elsewhere, or run as others."""
+    """Refuse a folder that others can change: they could make the daemon write elsewhere."""
     from shlex import quote
 
     found, folder = home.state.stat(), quote(str(home.state))

@@ -262,7 +262,7 @@ def test_the_load_counts_only_jobs_that_fit_and_says_what_it_leaves_out(tmp_path
 
 
 def test_numbers_that_are_none_are_null_in_the_file() -> None:
-    from dovetail.analysis.files import plain
+    from dovetail.analysis.page import plain
 
     value: Any = {"a": float("nan"), "b": (1, float("inf")), "c": "x"}
     assert plain(value) == {"a": None, "b": [1, None], "c": "x"}

@@ -19,8 +19,7 @@ from analysis_samples import (
     tried,
     with_worth,
 )
-from dovetail.analysis.files import write
-from dovetail.analysis.page import render
+from dovetail.analysis.page import render, write
 from dovetail.analysis.policy_choice import choices
 from dovetail.insight.factors import EVERYBODY, MORRIS, SOBOL, Factors, Leaders
 from dovetail.insight.worth import Worth

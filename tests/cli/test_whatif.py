@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import OthersTold, OutcomeTold
+from dovetail.api.forecast_row import OthersTold, OutcomeTold, Span
 from dovetail.cli.jobs.whatif import _times
 from typed_box import Box
 

@@ -15,8 +15,7 @@ from dovetail.core.state import State
 from dovetail.daemon import stdin
 from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.submissions import Submission
-from dovetail.daemon.users.byte_quota import Intake
-from dovetail.daemon.users.limits import Limits
+from dovetail.daemon.users.limits import Intake, Limits
 from dovetail.jobfiles import arrays
 from dovetail.jobfiles.job_model import read
 from dovetail.worlds.local.folders import StdinRing

@@ -13,8 +13,7 @@ from dovetail.core.errors import BadInput
 from dovetail.daemon import main
 from dovetail.daemon.history import retention
 from dovetail.daemon.history import running_costs as account
-from dovetail.daemon.history.retention import Retention
-from dovetail.daemon.history.retention_settings import Keep, keep_of
+from dovetail.daemon.history.retention import Keep, Retention, keep_of
 from dovetail.daemon.submissions import Submission
 from dovetail.jobfiles.job_model import read
 from live_box import ME, Box, box

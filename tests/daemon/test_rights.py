@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from dovetail.core.errors import BadInput, DovetailError
+from dovetail.daemon.settings import settle_whose
 from dovetail.daemon.users.callers import Caller, caller_of
-from dovetail.daemon.users.home_owner import settle_whose
 from dovetail.daemon.users.job_owners import OwnerUnknown, rights_of
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.home import Home, home_in

@@ -11,9 +11,15 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.forecast import forecast
-from dovetail.daemon.foresight.forecast_record import END, MOST_KEPT, START, Record, TimePromise
-from dovetail.daemon.foresight.intervals import Drawn
-from dovetail.daemon.foresight.promises import Promises
+from dovetail.daemon.foresight.forecast_record import (
+    END,
+    MOST_KEPT,
+    START,
+    Promises,
+    Record,
+    TimePromise,
+)
+from dovetail.daemon.foresight.scenarios import Drawn
 from dovetail.testing import job
 from live_box import Box, box
 from live_state import live, start

@@ -7,9 +7,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from dovetail.cli.demo import demo
+from dovetail.cli.demo import demo, line
 from dovetail.demo import race
-from dovetail.demo.screen import line
 from job_samples import a_job
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.experiments.time_left import WorkPace
+from dovetail.experiments.parallel import WorkPace
 from waiting import until
 
 # A policy of somebody else, found by its entry point's name in the catalogue: as a module here.

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dovetail.insight.decision import decision
-from dovetail.insight.factors import FACTORS, factors
+from dovetail.insight.factors import factors
 from dovetail.insight.features import features_of
+from dovetail.insight.made_up import FACTORS
 from dovetail.insight.predictive import predictive
 from insight_traces import CLUSTER, busy
 

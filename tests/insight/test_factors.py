@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dovetail.core.errors import BadInput
-from dovetail.insight.factors import FACTORS, factors, kendall
-from dovetail.insight.made_up import LOAD, TAIL, FactorDesign, gains, world
+from dovetail.insight.factors import factors, kendall
+from dovetail.insight.made_up import FACTORS, LOAD, TAIL, FactorDesign, gains, world
 from dovetail.insight.sampling import trajectories
 
 MIDDLE = np.full(len(FACTORS), 0.5)

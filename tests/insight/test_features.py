@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dovetail.core.model import Estimate, Job, JobId
-from dovetail.insight.features import HISTORY, PROFILE, RUN, SUBMIT, features_of
-from dovetail.insight.past import RECENT
+from dovetail.insight.features import HISTORY, PROFILE, RECENT, RUN, SUBMIT, features_of
 from dovetail.insight.periods import Pairs, periods_of
 from dovetail.models.workload import Arrival
 

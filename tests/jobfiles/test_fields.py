@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dovetail.core.errors import BadInput
 from dovetail.jobfiles.job_model import Checkpoint, JobSpec, Resources, dump, read
-from dovetail.jobfiles.moments import moment
+from dovetail.jobfiles.quantities import moment
 
 
 def spec(**fields: Any) -> JobSpec:

@@ -33,8 +33,8 @@ from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.models.workload import Arrival
+from dovetail.policies.backfill.backlog import Tournament
 from dovetail.policies.backfill.policies import Conservative, Easy
-from dovetail.policies.backfill.tournament import Tournament
 from dovetail.policies.placement import consolidated
 from dovetail.predict.duration import Oracle
 from dovetail.testing import told_to

@@ -18,11 +18,10 @@ from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.workload import Arrival
 from dovetail.policies.andreas.problem import Way
 from dovetail.policies.frugal.deciding import FrugalDecision, decide
-from dovetail.policies.frugal.draft import PlannedJob
+from dovetail.policies.frugal.draft import PlannedJob, Seat, settled
 from dovetail.policies.frugal.floor import Floor, Seats
 from dovetail.policies.frugal.hours import PriceForecast, signal
 from dovetail.policies.frugal.ladder import Rates, ladder
-from dovetail.policies.frugal.seating import Seat, settled
 from dovetail.traces.readers.andreas_folder import timed_job
 
 BIG, SMALL = 0, 1  # pools

@@ -10,10 +10,9 @@ from benchmarks.similarity import unseen_scales
 
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
-from dovetail.predict.known_models import known_models
 from dovetail.predict.left_out import choices, left_out, same_type
 from dovetail.predict.registry import SPEED_PREDICTORS
-from dovetail.predict.similarity import Scales, guess, same_model
+from dovetail.predict.similarity import Scales, guess, known_models, same_model
 from dovetail.predict.speed import SameEverywhere, SimilarModels, explained
 from dovetail.testing import job
 from dovetail.traces.clusters.speed_tables import read_speed_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.profiling.paces import WatchedCopy, enough, pace, window
+from dovetail.profiling.calibrating import WatchedCopy, enough, pace, window
 
 
 def copy(first_at: float, every_s: float, steps: int, launched_at: float = 0.0) -> WatchedCopy:

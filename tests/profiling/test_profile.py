@@ -10,8 +10,7 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Option
-from dovetail.jobfiles.profile_names import with_options
-from dovetail.jobfiles.profile_table import ProfileTable, Timing, read_table, text_of
+from dovetail.jobfiles.profile_table import ProfileTable, Timing, read_table, text_of, with_options
 from dovetail.profiling.calibrating import CalibrationWay, Subject, calibrate, ways
 from typed_here import Type, typing
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from analysis_samples import an_analysis
-from dovetail.analysis.files import write as write_analysis
 from dovetail.analysis.page import render
+from dovetail.analysis.page import write as write_analysis
 from dovetail.api.study_row import TrialRow
 from dovetail.core.model import Node, Placement, Slice
 from dovetail.experiments.pareto import OBJECTIVES

@@ -10,11 +10,16 @@ import pytest
 
 from dovetail.core.model import Node, Placement, Slice
 from dovetail.reports import gantt, write_report
-from dovetail.reports.binning import Window, mean_counts, window_of
-from dovetail.reports.busy import LEVELS, busy
-from dovetail.reports.gpu_rows import first_rows, rectangles
+from dovetail.reports.binning import (
+    MAX_BINS,
+    Window,
+    gpus_in_use,
+    mean_counts,
+    over_time,
+    window_of,
+)
+from dovetail.reports.busy import LEVELS, busy, first_rows, rectangles
 from dovetail.reports.page import describe_cluster
-from dovetail.reports.series import MAX_BINS, gpus_in_use, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
 from dovetail.results.record import JobOutcome, RunRecord, Stint
 from html_page import Elements, assert_drawn, browsed, embedded_in

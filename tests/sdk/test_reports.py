@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dovetail import sdk
-from dovetail.sdk.lines import report_line
+from dovetail.sdk.reports import report_line
 
 
 def test_a_report_is_one_line_of_json(desk: Any) -> None:

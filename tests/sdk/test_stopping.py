@@ -178,7 +178,6 @@ def test_importing_the_sdk_imports_nothing_heavy(desk: Any) -> None:
             "sdk",
             "sdk.checkpoints",
             "sdk.chosen",
-            "sdk.lines",
             "sdk.reports",
             "sdk.stopping",
         )

@@ -56,7 +56,7 @@ def test_a_folder_gives_jobs_with_options_nodes_and_costs(tmp_path: Path) -> Non
         (
             "SelectJobs_times",
             "ID,GPUtype,nGPUs,ExecutionTime\na,V100,1,-3\n",
-            "ExecutionTime is -3",
+            "'ExecutionTime': '-3' is negative",
         ),
         (
             "SelectJobs_times",

@@ -81,7 +81,7 @@ def test_a_row_that_is_there_twice_or_was_not_measured_at_first_is_no_trouble(
     ("text", "why"),
     [
         ("a,b\n1,2\n", r"no table of speeds \(found: a, b\); give the columns model,kind,gpus"),
-        ("model,kind,gpus,steps_per_s\nbert,T4,0,2\n", "column 'gpus': '0' is 0; give at least 1"),
+        ("model,kind,gpus,steps_per_s\nbert,T4,0,2\n", "column 'gpus': '0' is not more than 0"),
         ("model,kind,gpus,steps_per_s\nbert,T4,1,-2\n", "column 'steps_per_s': '-2' is negative"),
         ("model,kind,gpus,steps_per_s\nbert,T4,1,0\n", "the speed table has no speeds"),
         (POLLUX.replace(",12,", ",x,"), "'x' is no placement"),

@@ -649,7 +649,7 @@ def _keep(entries: list[tuple[Any, float]], entry: Any, at: float) -> None:
 
 
 def test_brackets_do_not_depend_on_the_number_of_slots() -> None:
-    pytest.importorskip("dovetail.tune.rules.hyperband")
+    pytest.importorskip("dovetail.tune.rules.halving")
     drawn, made = curves(Random(5), 12, 9), []
     for slots in (1, 2, 4):
         world = Curves(drawn, slots, 0.0, rule="hyperband")

@@ -12,9 +12,9 @@ import pytest
 from dovetail.core.errors import BadInput
 from dovetail.tune.replay import DrawnTrials, _World, replay
 from dovetail.tune.rules import Copy, Cull, GiveUp, Rule, Verdict, make
+from dovetail.tune.rules.asha import unlocked
 from dovetail.tune.rules.convergence import last_normalised_drop
-from dovetail.tune.rules.hyperband import brackets
-from dovetail.tune.rules.pasha import unlocked
+from dovetail.tune.rules.halving import brackets
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial
 
 

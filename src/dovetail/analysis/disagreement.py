@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dovetail.analysis.contenders import COMPARED
 from dovetail.analysis.measurements import Measurements
 from dovetail.analysis.policy_choice import choices, percent
-from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import MORRIS, SOBOL, Factors
 from dovetail.insight.predictive import Predictive, members
+from dovetail.insight.worth import DecisionWorth
 from dovetail.text.counting import either
 from dovetail.text.durations import duration_text
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dovetail.analysis.contenders import BASELINE
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.policy_contest import Contest
-from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import SOBOL, Factors
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload_figures import WorkloadFigures
+from dovetail.insight.worth import DecisionWorth
 from dovetail.text.durations import duration_text
 
 QUEUEING = 0.1  # of the time that jobs run: who waits longer stands in a queue worth ordering

@@ -1,37 +1,104 @@
-"""An analysis from its question to its report."""
+"""An analysis from its question to its report: its parts, in which order, and how long each takes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from dovetail.analysis.conclusions import Verdict, verdict
+from dovetail.analysis.contenders import MANY
 from dovetail.analysis.measurements import Measurements
-from dovetail.analysis.parts import NEED_EVERYTHING, PARTS, AnalysisPart
-from dovetail.analysis.policy_contest import Contest
+from dovetail.analysis.policy_contest import Contest, contest
 from dovetail.analysis.question import Question
 from dovetail.analysis.result_cache import ResultCache
 from dovetail.core.model import Node, Seconds
 from dovetail.experiments.progress_bar import ProgressBar
 from dovetail.experiments.workers import workers
-from dovetail.insight.decision import DecisionWorth
-from dovetail.insight.factors import Factors
-from dovetail.insight.feature_catalogue import FeatureCatalogue
-from dovetail.insight.predictive import Predictive
-from dovetail.insight.work import Progress
-from dovetail.insight.workload_figures import WorkloadFigures
-from dovetail.predict.rolling import Rolling
+from dovetail.insight.decision import decision
+from dovetail.insight.factors import Factors, factors
+from dovetail.insight.feature_catalogue import FeatureCatalogue, catalogue
+from dovetail.insight.features import features_of
+from dovetail.insight.predictive import Predictive, predictive
+from dovetail.insight.work import Map, Progress
+from dovetail.insight.workload_figures import WorkloadFigures, workload
+from dovetail.insight.worth import DecisionWorth
+from dovetail.predict.learner import LEVEL
+from dovetail.predict.rolling import Rolling, evaluate
 from dovetail.reports.page import describe_cluster
 from dovetail.text.counting import counted
 
-ALL = tuple(part.name for part in PARTS)
+Measure = Callable[[Question, Map, Progress], Any]
 UNASKED = "not asked for"
 ALWAYS = ("workload", "catalogue")  # they take no time, and the page needs them
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisPart:
+    name: str
+    title: str
+    weight: float  # of all the time it takes
+    measure: Measure
+
+
+def _workload(question: Question, map: Map, progress: Progress) -> Any:
+    return workload(question.trace, question.nodes)
+
+
+def _catalogue(question: Question, map: Map, progress: Progress) -> Any:
+    return catalogue(question.trace, question.nodes, len(question.tenants))
+
+
+def _contest(question: Question, map: Map, progress: Progress) -> Any:
+    return contest(question, map, progress)
+
+
+def _predictive(question: Question, map: Map, progress: Progress) -> Any:
+    features = features_of(question.arrivals)
+    return predictive(
+        features, quick=question.quick, seed=question.seed, map=map, progress=progress
+    )
+
+
+def _rolling(question: Question, map: Map, progress: Progress) -> Any:
+    if question.quick and len(question.arrivals) > MANY:
+        why = "duration predictors, week by week: it takes too long for --quick"
+        return Rolling(LEVEL, None, (), (), (why,))
+    return next(iter(map(partial(evaluate, seed=question.seed), [question.arrivals])))
+
+
+def _decision(question: Question, map: Map, progress: Progress) -> Any:
+    return decision(
+        question.arrivals,
+        question.nodes,
+        tenants=question.tenants,
+        quick=question.quick,
+        seed=question.seed,
+        map=map,
+        progress=progress,
+    )
+
+
+def _factors(question: Question, map: Map, progress: Progress) -> Any:
+    return factors(quick=question.quick, seed=question.seed, map=map, progress=progress)
+
+
+NEED_EVERYTHING = ("rolling", "predictive", "decision")  # submissions and durations
+PARTS = (
+    AnalysisPart("workload", "the workload", 1, _workload),
+    AnalysisPart("catalogue", "features and factors", 1, _catalogue),
+    AnalysisPart("rolling", "duration predictors, week by week", 8, _rolling),
+    AnalysisPart("contest", "policies on this trace", 15, _contest),
+    AnalysisPart("predictive", "what predicts durations", 25, _predictive),
+    AnalysisPart("decision", "what knowing it is worth", 25, _decision),
+    AnalysisPart("factors", "what moves the gain", 25, _factors),
+)
+ALL = tuple(part.name for part in PARTS)
 
 
 @dataclass(frozen=True)
@@ -74,7 +141,7 @@ def analyze(
     that an interrupted analysis continues. `executor` is any of `concurrent.futures`, such as Dask's;
     without one there are as many processes as processors. `parts` names the parts to measure.
     """
-    from dovetail.analysis.reading import read_trace
+    from dovetail.analysis.question import read_trace
     from dovetail.traces.clusters.cluster_text import read_cluster, read_cluster_tenants
 
     text = cluster if isinstance(cluster, str) else ""
@@ -100,7 +167,7 @@ def answer(
     quiet: bool = True,
 ) -> Analysis:
     """Measure every part that is not in the cache, and write the report."""
-    from dovetail.analysis.files import write
+    from dovetail.analysis.page import write
 
     question.check_policies()
     memory = ResultCache(out, question.key(path)) if out else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.analysis.policy_contest import Contest
-from dovetail.insight.decision import DecisionWorth
 from dovetail.insight.factors import Factors
 from dovetail.insight.feature_catalogue import FeatureCatalogue
 from dovetail.insight.predictive import Predictive
 from dovetail.insight.workload_figures import WorkloadFigures
+from dovetail.insight.worth import DecisionWorth
 from dovetail.predict.rolling import Rolling
 
 

@@ -1,26 +1,35 @@
-"""The page of an analysis: its parts in order, one after the other."""
+"""The files of an analysis: report.html for people, its parts in order; analysis.json for programs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from html import escape
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from dovetail.analysis.driver import Analysis
-from dovetail.analysis.files import plain
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.sections.contest import contest_section
 from dovetail.analysis.sections.decision import decision_section
 from dovetail.analysis.sections.factors import factors_section
 from dovetail.analysis.sections.feature_list import catalogue_section, policies_section
-from dovetail.analysis.sections.html import ChartsDrawn, bullets, section
+from dovetail.analysis.sections.html import (
+    ChartsDrawn,
+    bullets,
+    section,
+)
 from dovetail.analysis.sections.predictive import predictive_section
 from dovetail.analysis.sections.verdict import verdict_section
 from dovetail.analysis.sections.workload import workload_section
+from dovetail.experiments.files import REPORT
 from dovetail.reports.frame import framed
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
 
+ANALYSIS = "analysis.json"
 SCRIPTS = ("tables.js", "axes.js", "analyze_charts.js", "analyze_main.js")
 NAV = (
     ("verdict", "Verdict"),
@@ -33,6 +42,32 @@ NAV = (
     ("policies", "Policies"),
     ("unmeasured", "Not measured"),
 )
+
+
+def write(out: Path, analysis: Analysis) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    _put(out / ANALYSIS, json.dumps(plain(asdict(analysis)), indent=1, allow_nan=False) + "\n")
+    _put(out / REPORT, render(analysis))
+
+
+def _put(path: Path, text: str) -> None:
+    """Written completely or not at all. A lone surrogate in a name must not cost the file."""
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(text.encode("utf-8", "replace"))
+    part.replace(path)
+
+
+def plain(value: Any) -> Any:
+    """As JSON allows it: numbers that are not finite become null, numpy numbers plain ones."""
+    if isinstance(value, dict):
+        return {str(key): plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(own) for own in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value
 
 
 def render(analysis: Analysis) -> str:

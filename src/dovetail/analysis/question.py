@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import inspect
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 
+from dovetail import traces
+from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Seconds, Tenant
 from dovetail.experiments.experiment import Experiment, with_interruption_cost
 from dovetail.models.workload import Arrival
 from dovetail.policies import registry
+from dovetail.traces.readers.andreas_folder import is_instance
+from dovetail.traces.readers.text_files import STDIN
 from dovetail.traces.trace import Trace
 
 _MEASURING = (  # packages whose code decides what is measured
     *("core/", "experiments/", "insight/", "models/", "policies/", "predict/", "results/"),
     *("traces/", "worlds/simulated/", "catalogue.py", "sobol.py"),
-    *(f"analysis/{name}.py" for name in ("stretches", "contenders", "policy_contest", "parts")),
+    *(f"analysis/{name}.py" for name in ("contenders", "driver", "policy_contest")),
 )
 
 
@@ -108,3 +112,25 @@ def _own_code() -> str:
 def _measures(path: str) -> bool:
     """Does the file measure, rather than show results or serve the live daemon?"""
     return path.startswith(_MEASURING)
+
+
+def read_trace(
+    path: str, format: str | None = None, durations: Mapping[str, Seconds] | None = None
+) -> traces.Trace:
+    """The usable part of the file: without bad rows, if need be without durations or times."""
+    if path == STDIN or is_instance(path):
+        raise BadInput(f"cannot analyze {path!r}: name a file of jobs, such as jobs.csv")
+    try:
+        return traces.read(path, format, skip_bad_rows=True, durations=durations)
+    except BadInput as error:
+        found = _without(path, "duration_s") or _without(path, "submit_s")
+        if found is None or not Path(path).exists():
+            raise
+        return replace(found, notes=(*found.notes, str(error)))
+
+
+def _without(path: str, needed: str) -> traces.Trace | None:
+    try:
+        return traces.read(path, skip_bad_rows=True, lacking=(needed,))
+    except BadInput:
+        return None

@@ -1,10 +1,13 @@
-"""What is expected of jobs, as the daemon tells it. Times are seconds since 1970."""
+"""What is expected of jobs, and of a job that is not submitted. Times are seconds since 1970."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from dovetail.api.wire import about, row
+
+InTime: TypeAlias = Literal["yes", "likely", "perhaps", "no", "unknown"]
 
 
 @dataclass
@@ -35,3 +38,71 @@ class Forecast:
     limited: str = field(metadata=about("What it does not take into account."))
     starts: dict[str, Span | None] = field(metadata=about("null: unknown."))
     ends: dict[str, Span | None] = field(metadata=about("null: unknown."))
+
+
+@dataclass
+class Change:
+    """Told as text, and as the field of the job (or `pause`) with its value."""
+
+    change: str = field(metadata=about("As asked, or what is different."))
+    field: str = field(
+        metadata=about("Of the job, or two; or at (submitted then), or pause (another job).")
+    )
+    value: Any
+
+
+@row
+class CostTold:
+    """Money that is spent because of the job, and would not be without it."""
+
+    energy: float
+    lateness: float = field(metadata=about("Its own."))
+    others: float = field(metadata=about("What other jobs cost more by being late or moved."))
+    total: float
+
+
+@row
+class OthersTold:
+    """The consequences for other jobs."""
+
+    later: int = field(metadata=about("How many other jobs end later because of it."))
+    most_s: float = field(metadata=about("By how much at most."))
+    job: str | None = field(metadata=about("Which one that is."))
+
+
+@row
+class OutcomeTold(Change):
+    """The outcome of the job, with that change."""
+
+    start: Span | None = field(metadata=about("null: it is unknown."))
+    end: Span | None
+    late_s: float | None = field(metadata=about("After its deadline, else after `by`."))
+    in_time: InTime | None = field(
+        metadata=about(
+            "For `by`: the whole interval, the expected end, its beginning, nothing "
+            "of it, or nothing is known."
+        )
+    )
+    cost: CostTold | None = field(metadata=about("null: `uncosted` says why."))
+    others: OthersTold
+    rests_on: str = field(metadata=about("The source of the expected duration."))
+
+
+@row
+class WhatIf:
+    """The outcome of a job that is not submitted."""
+
+    policy: str
+    now: float
+    name: str
+    gpus: int
+    priority: float
+    deadline: float | None
+    by: float | None = field(metadata=about("The time asked about, else its deadline."))
+    as_asked: OutcomeTold
+    alternatives: list[OutcomeTold] = field(
+        metadata=about("Those that gain something, best first.")
+    )
+    tried: int = field(metadata=about("How many alternatives were looked at."))
+    uncosted: str = field(metadata=about("Why costs are unknown."))
+    limited: str = field(metadata=about("What it does not take into account."))

@@ -122,7 +122,7 @@ class FindingRow:
 
 @row
 class Findings:
-    """What the machines can do for jobs, and what they lack."""
+    """The features that the machines offer to jobs, and those that they lack."""
 
     findings: list[FindingRow]
 

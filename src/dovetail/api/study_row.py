@@ -54,7 +54,7 @@ class QuietTrials:
 
 @row
 class StudyHead:
-    """What a row and a page have in common."""
+    """The fields that a row and a page have in common."""
 
     id: str
     name: str
@@ -129,7 +129,7 @@ class TrialRow:
 
 @row
 class SwitchCost:
-    """What it takes to exchange one trial for another."""
+    """The cost of exchanging one trial for another."""
 
     seconds: float
     rung: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change, Span
 from dovetail.api.wire import about, row
 
 
@@ -22,7 +21,7 @@ class Why:
 
 @row
 class WhyEnded(Why):
-    """Of a job that has ended."""
+    """How a job ended."""
 
     exit_code: int | None
     ended_at: float | None
@@ -41,7 +40,7 @@ class _WhyLive(Why):
 
 @row
 class Preemption:
-    """Of a job that waits to resume."""
+    """The last time that a waiting job gave way."""
 
     to: str | None = field(metadata=about("The job that got its GPUs."))
     rung: str
@@ -72,7 +71,7 @@ class WaitsFor:
 
 @row
 class WhyWaiting(_WhyLive):
-    """Of a job that waits."""
+    """Why a job waits, until when, and what would let it start."""
 
     needs: str
     free: str
@@ -94,7 +93,7 @@ class NextPreemption:
 
 @row
 class WhyRunning(_WhyLive):
-    """Of a job that runs."""
+    """Where a job runs, and until when."""
 
     first_start: float
     where: str

@@ -20,7 +20,7 @@ NO_SOLVER = "linear programs need SciPy; pip install 'dovetail[bounds]'"
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What the solver found: `cost` of a schedule (infinite without one), a `bound` on all."""
+    """The solver's result: the `cost` of its schedule (infinite without one), a lower `bound` on all."""
 
     cost: float
     bound: float

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from dovetail.api.job_row import JobRow
 from dovetail.client.command_name import typed_command
 from dovetail.core.model import Seconds
 from dovetail.experiments.files import named
 from dovetail.extras import check_live
 from dovetail.text.tables import figures_table
+
+_BAR = 30
+_MARKS: Final = {
+    "queued": "·", "starting": "▸", "running": "▶", "suspended": "⏸", "finished": "✓", "failed": "✗",
+}  # fmt: skip
+
 
 if TYPE_CHECKING:  # the simulated day needs no daemon
     from dovetail.daemon.main import Daemon
@@ -51,7 +59,6 @@ def demo(simulated: bool, out: Path) -> None:
 
 def run_live_demo() -> None:
     from dovetail.demo import race, training
-    from dovetail.demo.screen import Screen
 
     speed = training.steps_a_second()
     total = sum(race.LENGTHS_S)
@@ -133,3 +140,39 @@ def _table(first: Sequence[Finish], second: Sequence[Finish], lengths: dict[str,
         f"Your own jobs: {typed_command()} up, then {typed_command()} submit -- python train.py"
     )
     return "\n".join(lines)
+
+
+class Screen:
+    """On a terminal it draws over itself; elsewhere it says only how each race ended."""
+
+    def __init__(self) -> None:
+        self._drawn = 0
+        self._is_terminal: Final = sys.stdout.isatty()
+
+    def show(self, rows: Sequence[JobRow]) -> None:
+        if not self._is_terminal:
+            return
+        if self._drawn:
+            sys.stdout.write(f"\033[{self._drawn}A")
+        for row in rows:
+            sys.stdout.write(f"\033[2K{line(row)}\n")
+        sys.stdout.flush()
+        self._drawn = len(rows)
+
+    def rest(self) -> None:
+        """Leave the picture as it is; the next one is drawn below."""
+        self._drawn = 0
+
+
+def line(row: JobRow) -> str:
+    report = row.last_report
+    metrics, step = ({}, 0.0) if report is None else (report.metrics, report.step or 0.0)
+    steps = metrics.get("steps")
+    part = step / steps if isinstance(steps, float | int) and steps else 0.0
+    part = 1.0 if row.phase == "finished" else part
+    bar = "█" * round(part * _BAR) + "░" * (_BAR - round(part * _BAR))
+    loss = metrics.get("loss")
+    told = f"loss {loss:.3f}" if isinstance(loss, float) else ""
+    gave_way = f"gave way {row.preemptions}×" if row.preemptions else ""
+    mark = _MARKS.get(row.phase, " ")
+    return f"  {mark} {row.name:<9} {bar} {row.phase:<10} {told:<11} {gave_way}".rstrip()

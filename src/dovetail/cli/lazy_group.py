@@ -12,7 +12,7 @@ Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
 def loaded(place: str) -> Any:
-    """Such as `dovetail.cli.jobs.queue:why`."""
+    """The object at a place such as `dovetail.cli.jobs.queue:why`."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

@@ -55,7 +55,7 @@ _SECTIONS = {
             "dovetail.cli.jobs.history:history",
             "List jobs that have ended; write a trace.",
         ),
-        "costs": ("dovetail.cli.jobs.costs:costs", "Say what running jobs has cost."),
+        "costs": ("dovetail.cli.jobs.history:costs", "Say what running jobs has cost."),
         "profile": (
             "dovetail.cli.jobs.profile:profile",
             "Measure how fast a job is on 1, 2, … GPUs.",

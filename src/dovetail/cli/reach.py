@@ -153,7 +153,7 @@ def _with_their_arrays(client: Client, name: str, rows: list[JobRow]) -> list[Jo
 
 
 def array_of(job_id: str) -> str:
-    """Of one that is of no array: itself."""
+    """The number of the array; a job that belongs to none is its own."""
     return job_id.partition(".")[0]
 
 
@@ -182,7 +182,7 @@ def ended(client: Client, limit: int, **only: object) -> list[JobRow]:
 
 
 class Expected(NamedTuple):
-    """What the daemon expects of a job; None: it is unknown."""
+    """The start and end that the daemon expects of a job; None: unknown."""
 
     expected_start: Span | None
     expected_end: Span | None

@@ -15,7 +15,7 @@ _KEPT = ("DOVETAIL_HOME",)
 def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A description with the environment, folder and umask of this shell."""
     if spec.get("profile") is not None:
-        from dovetail.jobfiles.profile_names import with_options
+        from dovetail.jobfiles.profile_table import with_options
 
         spec = with_options(spec)
     folder = spec.get("workdir")

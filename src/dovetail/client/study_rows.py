@@ -116,7 +116,7 @@ def tells_counts(reason: str) -> bool:
 
 
 def whole_steps(study: StudyPage) -> int:
-    """Of a whole trial, counted as trials' steps are: one for each report that is due."""
+    """The steps of a whole trial, counted as trials' steps are: one for each report that is due."""
     return ceil(study.steps / (study.report_every or 1))
 
 

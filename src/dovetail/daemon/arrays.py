@@ -42,7 +42,7 @@ class Arrays:
         self._limited: Final[dict[str, LimitedArray]] = {}
 
     def held(self, late: Sequence[JobId], limit: int, now: Seconds) -> Iterator[Event]:
-        """Of a new array: the members beyond its limit."""
+        """Hold the members of a new array that are beyond its limit."""
         if late:
             self._limited[array_of(late[0])] = LimitedArray(limit, list(late))
         yield from (Held(now, job_id, ARRAY_FULL) for job_id in late)

@@ -34,7 +34,7 @@ class Reading:
         self.upto = upto
 
     def next(self) -> tuple[int, bytes]:
-        """What follows, and how many bytes before it are gone. Nothing: for now there is no more."""
+        """The next bytes, and how many before them are gone. Nothing: for now there is no more."""
         start, chunk = self._log.read(self.upto, _CHUNK)
         missing = start - self.upto if chunk else 0
         self.upto = start + len(chunk) if chunk else self.upto
@@ -71,13 +71,13 @@ async def unbroken(log: JobLog, start: int, is_over: Callable[[], bool]) -> Asyn
 
 
 def first_after(log: JobLog, start: int) -> int:
-    """Where what is left from there on begins; below zero, so far before the end."""
+    """The first byte from `start` on that is still there; below zero `start` counts from the end."""
     upto = begin(log, -start) if start < 0 else min(start, log.end())
     return log.read(upto, 0)[0]
 
 
 def whole(log: JobLog, tail: int | None) -> Iterator[bytes]:
-    """What is there now. Whoever writes faster than we read does not keep us for ever."""
+    """The log as it is now. A job that writes faster than we read does not keep us for ever."""
     reading, end = Reading(log, begin(log, tail)), log.end()
     gives_up = monotonic() + _PAGE_TURNED_WITHIN_S
     while reading.upto < end and monotonic() < gives_up:

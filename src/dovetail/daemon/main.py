@@ -23,10 +23,9 @@ from dovetail.daemon.asking import Parts
 from dovetail.daemon.clock import TOLERANCE_S, Clock
 from dovetail.daemon.desk import Desk
 from dovetail.daemon.foresight import copy as foresight
-from dovetail.daemon.foresight.forecast_record import Record
-from dovetail.daemon.foresight.promises import Promises
+from dovetail.daemon.foresight.forecast_record import Promises, Record
 from dovetail.daemon.history.costs import costs_here, notice_of
-from dovetail.daemon.history.ledger import Ledger
+from dovetail.daemon.history.job_rows import Ledger
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
 from dovetail.daemon.history.running_costs import PAST, RunningCosts

@@ -1,4 +1,4 @@
-"""What the daemon tells of itself in the OpenMetrics text format.
+"""The daemon's metrics in the OpenMetrics text format.
 
 Counters and histograms count since this daemon started; whoever collects them knows how to go on after
 a restart. The journal and the history have the whole truth.

@@ -16,7 +16,7 @@ NO_TABLE = "none"  # said instead of files: forget those of last time
 
 
 def table_of(texts: Sequence[str]) -> PowerTable:
-    """What the files say, also of GPUs that are elsewhere."""
+    """The power table of these files, GPUs on other machines included."""
     if not texts:
         return NO_LIMITS
     from dovetail.traces.clusters.power_tables import read_power_tables

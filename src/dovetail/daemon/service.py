@@ -47,9 +47,8 @@ from dovetail.daemon.submissions import (
     members,
 )
 from dovetail.daemon.users.admission import Admission
-from dovetail.daemon.users.byte_quota import PER_CHANGE, Intake, size_of
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Allowed
+from dovetail.daemon.users.limits import PER_CHANGE, Allowed, Intake, size_of
 from dovetail.daemon.users.workdir import check_folder
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import JobSpec
@@ -88,7 +87,7 @@ class Service(Asking):
         return self.change(self.once(change, once))
 
     def check_folder(self, folder: str, inside: str, caller: Caller) -> None:
-        """What lies on other machines is seen when the job starts there."""
+        """Check the working folder; one on another machine is looked for when the job starts there."""
         if self._parts.world.shelf.is_of_this_machine:
             check_folder(folder, inside, caller)
 
@@ -327,7 +326,7 @@ class Service(Asking):
         self.admission.look_soon()
 
     def limits(self, caller: Caller) -> list[LimitRow]:
-        """Of everybody and of the caller; of all users for administrators. With their use."""
+        """Limits and their use: everybody's and the caller's; for administrators all users'."""
 
         def look(view: View, now: Seconds) -> list[LimitRow]:
             known = {EVERYBODY, caller.name}

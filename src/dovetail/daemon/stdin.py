@@ -1,4 +1,4 @@
-"""What a job reads as its standard input, on its way from `dovetail run` to the job.
+"""The standard input of a job, on its way from `dovetail run` to the job.
 
 It lies in a ring, so that neither a job that waits nor one that reads slowly lets it
 grow: whoever sends it is told how much was taken, and sends the rest again.

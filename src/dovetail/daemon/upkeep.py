@@ -1,4 +1,4 @@
-"""What has to be looked at now and then though nobody asks: on a thread of its own, through the loop."""
+"""Upkeep: checks that are due now and then, on a thread of their own, through the loop."""
 
 from __future__ import annotations
 

@@ -4,13 +4,11 @@ column."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.insight.scene import Scene, completion_times, opened
 from dovetail.models.workload import Arrival
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SIZE, USER, TENANT, TIME = "size", "user and name", "tenant", "time of submission"
 
@@ -26,8 +24,6 @@ class Arm:
 
 def times_of(arm: Arm) -> np.ndarray:
     """Completion times by job."""
-    import numpy as np
-
     scene = opened(arm.scene)
     if arm.shuffle:
         scene = shuffled(scene, arm.shuffle, arm.seed)
@@ -37,8 +33,6 @@ def times_of(arm: Arm) -> np.ndarray:
 
 def noisy(truth: np.ndarray, sigma: float, seed: int) -> np.ndarray:
     """The truth times a lognormal factor of median 1."""
-    import numpy as np
-
     if not sigma:
         return truth
     factor = np.exp(sigma * np.random.default_rng(seed).standard_normal(len(truth)))
@@ -60,8 +54,6 @@ def shuffles_of(scene: Scene) -> dict[str, str]:
 def shuffled(scene: Scene, column: str, seed: int) -> Scene:
     """The same jobs with one column permuted. Sizes stay within their tenant and tenants within
     their size, so that no job asks for more than its tenant has."""
-    import numpy as np
-
     arrivals, chance = scene.arrivals, np.random.default_rng(seed)
     if column == TIME:
         order = chance.permutation(len(arrivals))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 _BLOCKS = 20
 _DRAWS = 2000
@@ -16,8 +13,6 @@ class Blocks:
     quantity, so that differences are paired."""
 
     def __init__(self, jobs: int, seed: int) -> None:
-        import numpy as np
-
         number = max(1, min(_BLOCKS, jobs))
         self._edges = np.linspace(0, jobs, number + 1).astype(int)[:-1]
         self._sizes = np.diff([*self._edges, jobs])
@@ -25,8 +20,6 @@ class Blocks:
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """The mean of the values (by job, along the last axis) in every draw, along the last axis."""
-        import numpy as np
-
         sums = np.add.reduceat(values, self._edges, axis=-1)
         sizes = self._sizes[self._drawn].sum(1)
         means: np.ndarray = sums[..., self._drawn].sum(-1) / sizes
@@ -38,7 +31,5 @@ class Blocks:
 
 
 def middle_95(draws: np.ndarray) -> tuple[float, float]:
-    import numpy as np
-
     low, high = np.quantile(draws, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)

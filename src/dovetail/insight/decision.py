@@ -1,19 +1,23 @@
-"""The worth of knowing a feature, in the outcome of a schedule: simulations with and without it."""
+"""The worth of knowing a feature, in the outcome of a schedule: simulations with and without it.
+
+Simulated is the busiest stretch of the trace, with the jobs running at its start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+import numpy as np
 
 from dovetail.core.errors import DovetailError
-from dovetail.core.model import Node, Tenant
+from dovetail.core.model import Node, Seconds, Tenant
 from dovetail.insight.arms import Arm, shuffles_of, times_of
 from dovetail.insight.features import HISTORY, Features, features_of
 from dovetail.insight.learners import BOOSTED, MISSING, can_boost, learned, matrix, one_thread
 from dovetail.insight.scene import HISTORY_MEAN, Scene, completion_times, opened
 from dovetail.insight.shapley import Coalition, coalitions
-from dovetail.insight.stretch import Stretch, busiest
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.insight.worth import (
     AS_IT_IS,
@@ -23,27 +27,58 @@ from dovetail.insight.worth import (
     SIGMAS,
     ArmKey,
     DecisionWorth,
-    MeanJct,
     Measured,
-    Noise,
-    Shuffled,
-    Worth,
 )
 from dovetail.models.workload import Arrival
 from dovetail.policies.registry import sources
 from dovetail.text.counting import counted
 
-if TYPE_CHECKING:
-    import numpy as np
-
-
-__all__ = ["DecisionWorth", "MeanJct", "Noise", "Shuffled", "Worth", "decision"]
-
+_PAST = 0.25  # share of the trace that is kept to learn from
+_PLACES = 50  # starts that are tried
 # Least attained service with levels that double. LAS itself decides at every quantum: too slow.
 UNAWARE = "tiresias:queues=10"
 _MOST_GROUPS, _MOST_GROUPS_QUICK = 7, 4
 _JOB_RUNS, _JOB_RUNS_QUICK = 1_200_000, 120_000  # jobs times simulations
 _DRAWS, _DRAWS_QUICK = 3, 1
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Rows of the features. The first `carried` were submitted before it begins and start with
+    their remaining work, since an empty cluster would hide that jobs wait. They do not count."""
+
+    begins: Seconds
+    rows: np.ndarray
+    carried: int
+    done_s: np.ndarray  # by row, work done before it begins
+
+    def arrivals(self, trace: Sequence[Arrival]) -> list[Arrival]:
+        ordered = sorted(trace, key=attrgetter("at"))
+        found = [ordered[row] for row in self.rows.tolist()]
+        done = self.done_s.tolist()
+        for number in range(self.carried):
+            own = found[number]
+            left = own.work_s - done[number]
+            found[number] = replace(own, at=self.begins, work_s=left, failures=())
+        return found
+
+
+def busiest(features: Features, jobs: int) -> Stretch:
+    """So many consecutive jobs, after the part kept to learn from, with the highest demand in their
+    time."""
+    number = len(features.duration)
+    earliest = int(number * _PAST)
+    jobs = max(1, min(jobs, number - earliest))
+    firsts = np.unique(np.linspace(earliest, number - jobs, _PLACES).astype(int))
+    asked = np.concatenate([[0.0], np.cumsum(features.duration * features.gpus)])
+    spans = features.submitted[firsts + jobs - 1] - features.submitted[firsts]
+    load = (asked[firsts + jobs] - asked[firsts]) / np.maximum(spans, 1.0)
+    first = int(firsts[np.argmax(load)])
+    begins = float(features.submitted[first])
+    carried = np.flatnonzero((features.submitted + features.duration)[:first] > begins)
+    done = np.concatenate([begins - features.submitted[carried], np.zeros(jobs)])
+    rows = np.concatenate([carried, np.arange(first, first + jobs)])
+    return Stretch(begins, rows, len(carried), done)
 
 
 def decision(
@@ -174,8 +209,6 @@ def known_times(own: Knowing) -> np.ndarray:
 def beliefs(own: Knowing) -> np.ndarray:
     """Durations predicted from these columns, never from a job that had not ended. Without any
     column it is one figure for all jobs, which changes only when the predictor is trained again."""
-    import numpy as np
-
     features, stretch = own.features, own.stretch
     ended = features.submitted + features.duration
     believed = np.full(len(stretch.rows), _typical(features, ended, stretch.begins))
@@ -189,8 +222,6 @@ def beliefs(own: Knowing) -> np.ndarray:
 
 def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.ndarray) -> None:
     """Train on all jobs that had ended when the lesson's first job came, and predict the lesson."""
-    import numpy as np
-
     features, rows = own.features, own.stretch.rows[lesson]
     now = max(float(features.submitted[rows[0]]), own.stretch.begins)
     past = np.flatnonzero(ended <= now)[-_MOST_TO_LEARN:]
@@ -203,15 +234,11 @@ def _learn(own: Knowing, ended: np.ndarray, lesson: np.ndarray, believed: np.nda
 
 def left_after(whole: np.ndarray, done_s: np.ndarray) -> np.ndarray:
     """The remaining duration believed: a job that has outlived its prediction lasts as long again."""
-    import numpy as np
-
     left: np.ndarray = np.where(whole > done_s, whole - done_s, done_s)
     return left
 
 
 def _typical(features: Features, ended: np.ndarray, now: float) -> float:
     """One figure for all jobs: the median of the durations that had ended when the first one came."""
-    import numpy as np
-
     past = features.duration[ended <= now]
     return float(np.median(past)) if len(past) else 3600.0

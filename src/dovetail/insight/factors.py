@@ -6,30 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
+
+import numpy as np
 
 from dovetail.insight import sampling
 from dovetail.insight.blocks import middle_95
 from dovetail.insight.made_up import FACTORS, FIFO, Factor, FactorDesign, gains
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.policies.registry import find
-
-if TYPE_CHECKING:
-    import numpy as np
-
-__all__ = [
-    "EVERYBODY",
-    "FACTORS",
-    "MORRIS",
-    "SOBOL",
-    "Factor",
-    "Factors",
-    "Flip",
-    "Leaders",
-    "Screened",
-    "SobolIndex",
-    "factors",
-]
 
 # In a full measurement, and in a quick one.
 _JOBS = (250, 150)  # of a synthetic trace
@@ -165,8 +150,6 @@ class _Field:
 
     def gains(self, points: np.ndarray, worlds: int) -> np.ndarray:
         """In the shape of the points, except for the last axis: by world and policy."""
-        import numpy as np
-
         k = points.shape[-1]
         seeds = tuple(range(self.seed, self.seed + worlds))
         pieces = np.array_split(points.reshape(-1, k), _tasks(points.size // k))
@@ -181,8 +164,6 @@ def _tasks(points: int) -> int:
 
 
 def _gaps(found: Sequence[np.ndarray], policies: Sequence[str]) -> list[str]:
-    import numpy as np
-
     missing = sum(np.isnan(own).any(axis=tuple(range(own.ndim - 1))) for own in found)
     return [
         f"some worlds for {policy}: it preempts jobs before they are restored"
@@ -206,8 +187,6 @@ class _Told(Generic[Row]):
 def _screened(
     field: _Field, paths: sampling.Trajectories, values: np.ndarray, seed: int
 ) -> _Told[Screened]:
-    import numpy as np
-
     rows, draws = [], {}
     chance = np.random.default_rng(seed)
     for place, policy in enumerate(field.policies):
@@ -246,8 +225,6 @@ def _shares(field: _Field, values: np.ndarray, seed: int) -> _Told[SobolIndex]:
 
 
 def _indices(values: np.ndarray, seed: int) -> sampling.Indices | None:
-    import numpy as np
-
     known = values[:, ~np.isnan(values).any(axis=0)]
     return sampling.indices(sampling.whole_power_of_two(known), seed) if known.size else None
 
@@ -263,8 +240,6 @@ def _leaders(field: _Field, method: str, draws: Mapping[str, np.ndarray]) -> Ite
 
 def _lines(k: int) -> np.ndarray:
     """By factor: points along its range, all others in the middle."""
-    import numpy as np
-
     lines: np.ndarray = np.full((k, len(_FLIP_AT), k), 0.5)
     for number in range(k):
         lines[number, :, number] = _FLIP_AT
@@ -272,8 +247,6 @@ def _lines(k: int) -> np.ndarray:
 
 
 def _flips(field: _Field, found: np.ndarray) -> list[Flip]:
-    import numpy as np
-
     names = (FIFO, *field.policies)
     with_fifo = np.concatenate([np.zeros((*found.shape[:-1], 1)), found], axis=-1)
     rows = []
@@ -298,8 +271,6 @@ def _flips(field: _Field, found: np.ndarray) -> list[Flip]:
 
 def _beats(by_world: np.ndarray, one: int, other: int) -> bool:
     """Is its completion time shorter, by a paired interval over the worlds?"""
-    import numpy as np
-
     gap = by_world[:, one] - by_world[:, other]
     worlds = len(gap)
     if worlds < 2 or not np.isfinite(gap).all():

@@ -1,19 +1,20 @@
-"""The features of each job of a trace as a table: columns, their groups, and when each is known."""
+"""The features of each job of a trace as a table: columns, their groups, and when each is known.
+
+A job's history is computed from the jobs that had ended when it was submitted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from heapq import heappop, heappush
+from math import log1p, nan
 from operator import attrgetter
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.model import Job
-from dovetail.insight.past import past_of
 from dovetail.models.workload import Arrival
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
 
@@ -21,6 +22,8 @@ SUBMIT, HISTORY, PROFILE, RUN = LEVELS = ("submit", "history", "profile", "run")
 PROFILE_S, RUN_S = 300.0, 3600.0
 _DAY_S = 86_400.0
 _MOST_CODES = 250  # of a text column; rarer values share one code: boosting bins into 255
+RECENT, GAP = "recent past", "since the last"
+_WEIGHT = 0.2  # of the newest; a mean over everything would mark the date, not the job
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,6 @@ def features_of(arrivals: Sequence[Arrival]) -> Features:
 
     A trace does not record waiting times, so jobs count as ended after their duration.
     """
-    import numpy as np
-
     ordered = sorted(arrivals, key=attrgetter("at"))
     submitted = np.array([a.at for a in ordered], dtype=float)
     duration = np.array([a.work_s for a in ordered], dtype=float)
@@ -177,8 +178,6 @@ class _Table:
 
 
 def _varies(values: np.ndarray) -> bool:
-    import numpy as np
-
     missing = np.isnan(values)
     if missing.all():
         return False
@@ -216,8 +215,6 @@ def _add_calendar(table: _Table, submitted: np.ndarray) -> None:
 
 
 def _identities(values: Iterable[str]) -> np.ndarray:
-    import numpy as np
-
     number: dict[str, int] = {}
     numbers: np.ndarray = np.array([number.setdefault(v, len(number)) for v in values], float)
     return numbers
@@ -227,10 +224,29 @@ def _coded(values: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     """The most frequent values as codes, all rarer ones as one more code, none as NaN; and the texts."""
     from collections import Counter
 
-    import numpy as np
-
     counts = Counter(value for value in values if value)
     labels = [value for value, _ in counts.most_common(_MOST_CODES)]
     number = {"": nan, **{value: float(i) for i, value in enumerate(labels)}}
     codes = np.array([number.get(value, float(_MOST_CODES)) for value in values])
     return codes, (*labels, *(["others"] if len(counts) > _MOST_CODES else []))
+
+
+def past_of(
+    keys: np.ndarray, submitted: np.ndarray, duration: np.ndarray
+) -> Mapping[str, np.ndarray]:
+    """Over jobs with the same key: the mean log duration of those that ended before, the newest
+    weighing most, and the log of the time since the last submission. NaN: none yet."""
+    recent: dict[float, float] = {}
+    last: dict[float, float] = {}
+    recent_of, gap_of = [], []
+    running: list[tuple[float, float, float]] = []
+    rows = zip(keys.tolist(), submitted.tolist(), duration.tolist(), strict=True)
+    for key, at, seconds in rows:
+        while running and running[0][0] <= at:
+            _, whose, length = heappop(running)
+            recent[whose] = (1 - _WEIGHT) * recent.get(whose, length) + _WEIGHT * length
+        recent_of.append(recent.get(key, nan))
+        gap_of.append(log1p(at - last[key]) if key in last else nan)
+        last[key] = at
+        heappush(running, (at + seconds, key, log1p(seconds)))
+    return {RECENT: np.array(recent_of), GAP: np.array(gap_of)}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dovetail.insight.features import Features
-from dovetail.insight.past import RECENT
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from dovetail.insight.features import RECENT, Features
 
 BOOSTED, ADDITIVE, GROUP_MEAN = "boosted", "additive", "group mean"
 MISSING = (
@@ -27,8 +25,6 @@ def can_boost() -> bool:
 
 
 def matrix(features: Features, names: Sequence[str], rows: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     if not names:
         return np.zeros((len(rows), 1))  # no feature known: one constant column
     known: np.ndarray = np.column_stack([features.columns[name][rows] for name in names])
@@ -39,7 +35,6 @@ def learned(
     model: str, features: Features, names: Sequence[str], rows: np.ndarray, quick: bool
 ) -> Any:
     """The model trained on those rows. The same input gives the same model."""
-    import numpy as np
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     rows = rows[-_MOST_ROWS[quick] :]
@@ -68,8 +63,6 @@ def one_thread() -> AbstractContextManager[Any]:
 
 def group_mean(features: Features, rows: np.ndarray) -> np.ndarray:
     """The mean of jobs of the same name before, else of the same user, tenant, size, else all."""
-    import numpy as np
-
     best = np.full(len(rows), np.nan)
     for group in ("name", "user", "tenant", "size", "recent jobs"):
         column = features.columns.get(f"{group}: {RECENT}")

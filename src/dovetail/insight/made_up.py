@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import Interruption, Node
@@ -13,9 +14,6 @@ from dovetail.insight.arms import noisy
 from dovetail.insight.scene import Scene, completion_times
 from dovetail.models.workload import Arrival
 from dovetail.traces.synthetic.recipe import Recipe, generate
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LOAD, TAIL, GANGS, BURSTS = "load", "tail weight", "gang mix", "burstiness"
 COST, ERROR, KINDS = "interruption cost", "estimate error", "GPU mix"
@@ -67,8 +65,6 @@ class FactorDesign:
 
 def gains(look: FactorDesign) -> np.ndarray:
     """By point, world and policy: log(mean completion time / that of FIFO). NaN: no job finished."""
-    import numpy as np
-
     found = np.empty((len(look.points), len(look.seeds), len(look.policies)))
     for number, point in enumerate(look.points):
         parts = zip(look.factors, point, strict=True)
@@ -79,8 +75,6 @@ def gains(look: FactorDesign) -> np.ndarray:
 
 
 def _gains(values: Mapping[str, float], look: FactorDesign, seed: int) -> list[float]:
-    import numpy as np
-
     scene = world(values, look.jobs, seed)
     truth = np.array([arrival.work_s for arrival in scene.arrivals])
     beliefs = noisy(truth, values.get(ERROR, 0.0), seed)

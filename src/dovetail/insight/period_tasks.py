@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from dovetail.insight.features import HISTORY, LEVELS, Features
 from dovetail.insight.learners import (
@@ -18,9 +20,6 @@ from dovetail.insight.learners import (
     one_thread,
 )
 from dovetail.insight.periods import Pairs, Period
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _MOST_SHUFFLED, _MOST_SHUFFLED_QUICK = 1500, 500  # jobs of a period
 _PAIRS_SHUFFLED = 20_000
@@ -96,16 +95,12 @@ class _Judge:
     """Compares predictions with the true durations of a period's jobs."""
 
     def __init__(self, features: Features, period: Period, seed: int) -> None:
-        import numpy as np
-
         self._duration = features.duration[period.rows]
         self._truth = np.log1p(self._duration)
         self._pairs = Pairs(self._truth, seed)
         self._middle = np.log1p(np.median(features.duration[period.past]))
 
     def errors(self, predicted: np.ndarray) -> Errors:
-        import numpy as np
-
         real = self._duration >= 1.0
         off = np.abs(np.expm1(predicted[real]) - self._duration[real]) / self._duration[real]
         return Errors(
@@ -120,8 +115,6 @@ class _Judge:
 
 def _shuffled(own: Round, model: Any) -> tuple[list[list[float]], list[list[float]], int]:
     """The rise of the error and the loss of order, by group, of every shuffle of its columns."""
-    import numpy as np
-
     features, names = own.features, own.features.upto(HISTORY)
     chance = np.random.default_rng(own.seed)
     most = _MOST_SHUFFLED_QUICK if own.quick else _MOST_SHUFFLED

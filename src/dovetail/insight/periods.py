@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.insight.features import Features
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # a week, or the longest of which there are enough
 _LENGTHS_S = (604_800.0, 86_400.0, 21_600.0, 3600.0)
@@ -35,8 +33,6 @@ def period_length(features: Features) -> float:
 
 def periods_of(features: Features, quick: bool = False) -> list[Period]:
     """The periods with enough jobs to learn from and to test on; of many, the last ones."""
-    import numpy as np
-
     length = period_length(features)
     if not length > 0:
         return []
@@ -63,8 +59,6 @@ def interval(
     seed: int = 0,
 ) -> tuple[float, float]:
     """The 95 % interval of the (weighted) mean of blocks, by the bootstrap."""
-    import numpy as np
-
     means = redrawn(np.asarray(values, float), weights, seed)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
@@ -74,8 +68,6 @@ def redrawn(
     values: np.ndarray, weights: Sequence[float] | np.ndarray | None, seed: int = 0
 ) -> np.ndarray:
     """Means of blocks drawn with replacement."""
-    import numpy as np
-
     weight = np.ones(len(values)) if weights is None else np.asarray(weights, float)
     drawn = np.random.default_rng(seed).integers(len(values), size=(_DRAWS, len(values)))
     means: np.ndarray = (values * weight)[drawn].sum(1) / weight[drawn].sum(1)
@@ -87,8 +79,6 @@ class Pairs:
     pairs judge every prediction, so that differences are not sampling noise."""
 
     def __init__(self, truth: np.ndarray, seed: int, most: int = 100_000) -> None:
-        import numpy as np
-
         if len(truth) * (len(truth) - 1) // 2 <= most:
             one, two = np.triu_indices(len(truth), 1)
         else:
@@ -99,8 +89,6 @@ class Pairs:
 
     def accuracy(self, predicted: np.ndarray) -> float:
         """The share of pairs in the right order; ties count half. Kendall's tau is 2 x - 1."""
-        import numpy as np
-
         if not len(self._one):
             return 0.5
         order = np.sign(predicted[self._one] - predicted[self._two])

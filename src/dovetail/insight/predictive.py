@@ -1,22 +1,87 @@
-"""What predicts durations: rolling over time, by groups of features, by when features are known."""
+"""What predicts durations: rolling over time, by groups of features, by when features are known, and the
+effect of one feature alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from dovetail.insight.features import HISTORY, LEVELS, Features
-from dovetail.insight.learners import ADDITIVE, BOOSTED, GROUP_MEAN, MISSING, can_boost
-from dovetail.insight.period_tasks import Errors, PeriodResult, Round, dropped_in, measured_in
+from dovetail.insight.learners import (
+    ADDITIVE,
+    BOOSTED,
+    GROUP_MEAN,
+    MISSING,
+    can_boost,
+    learned,
+    matrix,
+    one_thread,
+)
+from dovetail.insight.period_tasks import PeriodResult, Round, dropped_in, measured_in
 from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
-from dovetail.insight.shapes import FeatureShape, shapes_of
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.text.counting import counted
 
+_POINTS = 9
+_SAMPLE = 500
 # each carries the other's information: shuffled alone, neither shows its worth
 _JOINED = ("user", "name")
 _AS_ONE = " and ".join(_JOINED)
 _MOST_DROPPED = 8
+
+
+@dataclass(frozen=True)
+class FeatureShape:
+    """The effect of one feature alone on the prediction of the additive model, as a factor."""
+
+    feature: str
+    group: str
+    values: tuple[float | str, ...]
+    factors: tuple[float, ...]  # times the typical duration
+    reach: float  # the largest factor over the least
+
+
+def shapes_of(own: Round) -> list[FeatureShape]:
+    """For every feature known before the start, learnt from the past of this period."""
+    features, names, past = own.features, own.features.upto(HISTORY), own.period.past
+    rows = np.random.default_rng(own.seed).choice(past, min(_SAMPLE, len(past)), replace=False)
+    known = matrix(features, names, rows)
+    with one_thread():
+        model = learned(ADDITIVE, features, names, past, own.quick)
+        shapes = [_shape(features, own, model, known, place) for place in range(len(names))]
+    return sorted(shapes, key=lambda shape: -shape.reach)
+
+
+def _shape(
+    features: Features, own: Round, model: Any, known: np.ndarray, place: int
+) -> FeatureShape:
+    name = features.upto(HISTORY)[place]
+    values = _values(known[:, place], name in features.categorical)
+    usual = np.tile(known[0], (len(known), 1))
+    usual[:, place] = known[:, place]
+    moved = np.tile(known[0], (len(values), 1))
+    moved[:, place] = values
+    factors = np.exp(model.predict(moved) - model.predict(usual).mean())
+    labels = features.labels.get(name)
+    shown = tuple(labels[int(v)] for v in values) if labels else tuple(float(v) for v in values)
+    group = next(group for group, columns in features.groups.items() if name in columns)
+    reach = float(factors.max() / factors.min()) if len(factors) else 1.0
+    return FeatureShape(name, group, shown, tuple(float(f) for f in factors), reach)
+
+
+def _values(column: np.ndarray, categorical: bool) -> np.ndarray:
+    """The values to evaluate: the most frequent of few, or evenly spread over many."""
+    there = column[~np.isnan(column)]
+    values, counts = np.unique(there, return_counts=True)
+    if categorical or len(values) <= _POINTS:
+        values = values[np.sort(np.argsort(-counts, kind="stable")[:_POINTS])]
+    else:
+        values = np.unique(np.quantile(there, np.linspace(0.05, 0.95, _POINTS)))
+    found: np.ndarray = values
+    return found
 
 
 @dataclass(frozen=True)
@@ -175,8 +240,6 @@ def _of_shuffles(
     by_period: Sequence[Sequence[float]], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
     """Mean and 95 % interval over both sources of chance: the shuffle, and the periods."""
-    import numpy as np
-
     table, weight = np.array(by_period), np.array(jobs, float)
     chance = np.random.default_rng(seed)
     periods = chance.integers(len(table), size=(2000, len(table)))
@@ -210,8 +273,6 @@ def _dropped(
 def _of_periods(
     values: Sequence[float], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
-    import numpy as np
-
     means = redrawn(np.array(values), jobs, seed)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(np.average(values, weights=jobs)), float(low), float(high)
@@ -227,6 +288,3 @@ def _ranked(found: Sequence[tuple[str, Spread, Spread]]) -> list[Importance]:
         for group, rise, loss in found
     ]
     return sorted(rows, key=lambda row: -row.mean)
-
-
-__all__ = ["Errors", "FeatureShape", "Importance", "Predictive", "Score", "members", "predictive"]

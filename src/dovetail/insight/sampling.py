@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.sobol import shifted_point
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _LEVELS = 4  # of Morris' grid
 _DRAWS = 999
@@ -38,8 +36,6 @@ class Trajectories:
 
     def effects(self, values: np.ndarray) -> np.ndarray:
         """By trajectory and factor: the change of the value over the change of the factor."""
-        import numpy as np
-
         numbers = np.arange(len(self.points))[:, None]
         before, after = self.points[:, :-1], self.points[:, 1:]
         change = (after - before).sum(axis=2)  # one factor moves, up or down
@@ -49,8 +45,6 @@ class Trajectories:
 
 
 def trajectories(factors: int, number: int, seed: int) -> Trajectories:
-    import numpy as np
-
     chance = np.random.default_rng(seed)
     step = _LEVELS / (2.0 * (_LEVELS - 1))
     lower = np.arange(_LEVELS // 2) / (_LEVELS - 1)
@@ -69,8 +63,6 @@ def trajectories(factors: int, number: int, seed: int) -> Trajectories:
 
 def saltelli(factors: int, number: int, seed: int) -> np.ndarray:
     """Blocks of points: A, B, then A with one column of B, for each factor."""
-    import numpy as np
-
     both = np.array([shifted_point(seed, own, 2 * factors) for own in range(number)])
     a, b = both[:, :factors], both[:, factors:]
     blocks = [a, b]
@@ -95,7 +87,6 @@ class Indices:
 
 def indices(values: np.ndarray, seed: int) -> Indices | None:
     """From values at the points of `saltelli`, blocks along the first axis. None: no variance."""
-    import numpy as np
     from scipy.stats import bootstrap
 
     if np.ptp(values) < 1e-12:
@@ -118,7 +109,6 @@ def indices(values: np.ndarray, seed: int) -> Indices | None:
 
 def _estimated(values: np.ndarray) -> np.ndarray:
     """First and total indices, by factor."""
-    import numpy as np
     from scipy.stats import sobol_indices
 
     a, b, mixed = values[0], values[1], values[2:]
@@ -133,8 +123,6 @@ def _ordered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A first index is at most the total. Two estimates that contradict this are replaced by their
     weighted mean, the more precise one weighing more: the nearest possible pair."""
-    import numpy as np
-
     weight = 1.0 / np.maximum(spread, 1e-12) ** 2
     both = (weight[0] * first + weight[1] * total) / (weight[0] + weight[1])
     turned = first > total
@@ -143,8 +131,6 @@ def _ordered(
 
 def whole_power_of_two(values: np.ndarray) -> np.ndarray:
     """SciPy's estimator requires it: missing columns repeat the first ones."""
-    import numpy as np
-
     wanted = 1 << (values.shape[1] - 1).bit_length()
     repeated: np.ndarray = values[:, np.arange(wanted) % values.shape[1]]
     return repeated
@@ -153,8 +139,6 @@ def whole_power_of_two(values: np.ndarray) -> np.ndarray:
 def leading(names: Sequence[str], draws: np.ndarray) -> tuple[str, ...]:
     """The factors that come first in the resamples (along the last axis), most often first; a
     single name: beyond chance."""
-    import numpy as np
-
     often = np.bincount(draws.argmax(axis=0), minlength=len(names)) / draws.shape[-1]
     order = np.argsort(-often, kind="stable")
     return tuple(names[place] for place in order if often[place] > _MAY_LEAD)

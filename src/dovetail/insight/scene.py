@@ -6,7 +6,8 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dovetail.core.loop import run
 from dovetail.core.model import JobId, Node, Seconds, Tenant
@@ -19,9 +20,6 @@ from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, Oracle
 from dovetail.results.finished_jobs import FinishedJobs
 from dovetail.worlds.simulated import SimulatedCluster
-
-if TYPE_CHECKING:
-    import numpy as np
 
 BELIEFS, HISTORY_MEAN = "beliefs", "history-mean"  # the predictors that a policy may name here
 _SERVICES = 1000  # so many quantiles of service are as good as all values
@@ -52,8 +50,6 @@ def completion_times(
 ) -> np.ndarray:
     """Seconds from submission to end by job, NaN if it did not finish. The policy's predictor tells
     the beliefs, or the truth where none are given."""
-    import numpy as np
-
     arrivals = scene.arrivals
     ids = [arrival.job.id for arrival in arrivals]
     believed = [a.work_s for a in arrivals] if beliefs is None else [float(b) for b in beliefs]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import factorial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 Coalition: TypeAlias = frozenset[str]
 
@@ -22,8 +21,6 @@ def shapley(members: tuple[str, ...], values: np.ndarray) -> np.ndarray:
     """By member, from the worth of each of `coalitions(members)` (along the first axis): the sum
     over T without m of |T|! (n - |T| - 1)! / n! times (v(T and m) - v(T)). Differences are taken
     first, so that a member that changes nothing gets exactly 0."""
-    import numpy as np
-
     every = coalitions(members)
     place = {coalition: number for number, coalition in enumerate(every)}
     n = len(members)

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+import numpy as np
 
 from dovetail.insight.blocks import Blocks, middle_95
 from dovetail.insight.shapley import coalitions, shapley
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ArmKey: TypeAlias = tuple[str, object, int]  # kind, value, draw
 FIFO, NOTHING, ALL, ORACLE = "fifo", "nothing known", "all known", "oracle"
@@ -119,8 +118,6 @@ class Measured:
     @cached_property
     def _finished(self) -> np.ndarray:
         """Jobs that finish in every arm: only those can be compared."""
-        import numpy as np
-
         same = [times for (what, _, _), times in self.arms.items() if what != SHUFFLED]
         everywhere: np.ndarray = ~np.isnan(np.stack([*same, *self.known])).any(axis=0)
         return everywhere
@@ -138,8 +135,6 @@ class Measured:
 
     def _noise(self, sigma: float) -> np.ndarray:
         """By job, the mean over the draws."""
-        import numpy as np
-
         draws = [key for key in self.arms if key[0] == NOISY and key[1] == sigma]
         mean: np.ndarray = np.mean([self._of(*key) for key in draws], axis=0)
         return mean
@@ -168,8 +163,6 @@ class Measured:
 
     def _shapley(self) -> list[Worth]:
         """Linear in the completion times, so it is computed job by job."""
-        import numpy as np
-
         if not len(self.known):
             return []
         worth = -np.stack(self.known)[:, self._finished]  # less time is more worth
@@ -182,8 +175,6 @@ class Measured:
         return sorted(rows, key=lambda row: -row.seconds)
 
     def _stops_paying(self) -> tuple[float | None, tuple[float | None, float | None]]:
-        import numpy as np
-
         curves = np.stack([self._noise(sigma) for sigma in SIGMAS])
         rival = self._of(self.unaware, "", 0)
         drawn = self._blocks.means(curves - rival)
@@ -192,8 +183,6 @@ class Measured:
         return _seen(at), (_seen(low), _seen(high))
 
     def _shuffled(self) -> list[Shuffled]:
-        import numpy as np
-
         columns = dict.fromkeys(key[1] for key in self.arms if key[0] == SHUFFLED)
         base = _filled(self.arms[AS_IT_IS, "", 0])
         blocks = Blocks(len(base), self.seed)
@@ -225,8 +214,6 @@ def _seen(sigma: float) -> float | None:
 
 def _filled(times: np.ndarray) -> np.ndarray:
     """Jobs that did not finish count as the mean of the others."""
-    import numpy as np
-
     there = ~np.isnan(times)
     mean = times[there].mean() if there.any() else 1.0
     filled: np.ndarray = np.where(there, times, mean)

@@ -1,4 +1,4 @@
-"""What is said in place of output that is no longer there, by the daemon and by who follows a log."""
+"""The line that stands for output that is gone, in the daemon's answers and when a log is followed."""
 
 from __future__ import annotations
 

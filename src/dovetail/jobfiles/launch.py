@@ -1,4 +1,4 @@
-"""What is executed for a description: the files to write beforehand, and the argument vector."""
+"""The launch of a description: the files to write beforehand, and the argument vector."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def argv(spec: JobSpec) -> tuple[str, ...]:
 
 
 def interpreter(script: str, image: str = "") -> tuple[str, ...]:
-    """What its first line names, as Linux reads it: a program and one argument. Else the shell."""
+    """The interpreter of the first line, as Linux reads it (a program, one argument); else the shell."""
     first = script.partition("\n")[0].rstrip("\r")
     named = first.removeprefix("#!").strip() if first.startswith("#!") else ""
     return tuple(named.split(None, 1)) or (shell(image),)
@@ -116,7 +116,7 @@ def short_name(spec: JobSpec) -> str:
 
 
 def words_of(spec: JobSpec) -> list[str]:
-    """What it runs, as words: of a script its first line that does more than prepare."""
+    """The job's command as words; of a script, its first line that does more than prepare."""
     return [*spec.command] or [*_first_command(spec.run or ""), *spec.args]
 
 

@@ -1,5 +1,5 @@
 """The file that `dovetail profile` writes and that a job names: speeds, start-up and watts by kind and
-number of GPUs."""
+number of GPUs. It is read where the job is submitted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isfinite
+from os.path import exists
 from typing import Any
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Option, Seconds
+from dovetail.jobfiles.profiles import as_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Timing:
             raise ValueError("give at least 1 GPU, more than 0 steps a second, and no time below 0")
 
     def seconds(self, steps: float) -> Seconds:
-        """Of a whole job with so many steps."""
+        """The seconds of a whole job with so many steps."""
         return self.startup_s + steps / self.steps_per_s + self.shutdown_s
 
     def joules(self, steps: float) -> float | None:
@@ -116,3 +118,41 @@ def _number(where: str, value: object) -> float:
     if not isfinite(found):
         raise BadInput(f"{where}: {value!r} is not a number")
     return found
+
+
+def with_options(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The description with times instead of the name of a file."""
+    named = spec["profile"]
+    given = _apart(named) if isinstance(named, str) else named
+    if not isinstance(given, Mapping) or not isinstance(given.get("file"), str):
+        raise BadInput(
+            "profile: name the file that dovetail profile wrote: profile: train.profile.yaml"
+        )
+    if unknown := [name for name in given if name not in ("file", "steps")]:
+        raise BadInput(f"profile.{unknown[0]}: there is no such field; it has file and steps")
+    if spec.get("options"):
+        raise BadInput("options and profile: give one of them, not both")
+    table, path = read_table(given["file"]), given["file"]
+    try:
+        options = table.options(_steps(given.get("steps")))
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    rest = {name: value for name, value in spec.items() if name != "profile"}
+    return {**rest, "options": as_times(options)}
+
+
+def _apart(named: str) -> dict[str, str]:
+    """A file, or `train.profile.yaml@20000`."""
+    file, at, steps = named.rpartition("@")
+    return {"file": file, "steps": steps} if at and not exists(named) else {"file": named}
+
+
+def _steps(given: object) -> float | None:
+    from dovetail.jobfiles.quantities import within
+
+    if given is None:
+        return None
+    try:
+        return within(1e-9, 1e18)(given)
+    except ValueError as error:
+        raise BadInput(f"profile.steps: {given!r} {error}") from None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from math import isfinite
 from typing import Literal
 
 from dovetail.jobfiles.complaint import Complaint, shown
-from dovetail.jobfiles.moments import NEEDED, moment
 from dovetail.jobfiles.texts import label
 from dovetail.traces.readers.cells import duration as spelled_duration
 
@@ -26,6 +25,11 @@ SIZE = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?) ?(?:([kmgt]?)(i?)b?)
 GB_OF = {"": 1.0, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
 GB_OF_BINARY = {"k": 2**10 / 1e9, "m": 2**20 / 1e9, "g": 2**30 / 1e9, "t": 2**40 / 1e9}
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+NEEDED = "is not a time; write '+2h', '18:00', 'friday 18:00' or '2026-12-01 18:00'"
+
+_WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?")
+_SHORTEST = 3  # letters of a day
 
 
 def _plain(value: object) -> int | float | str:
@@ -194,3 +198,49 @@ def _is_number(given: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """With its time zone, ours if nothing is said. A day alone is meant to its end; a time alone, or
+    a day of the week, is the next one to come."""
+    try:
+        found = _moment(text.lower().split(), now)
+        found.timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(NEEDED) from None
+    return found
+
+
+def _moment(words: list[str], now: datetime) -> datetime:
+    clock = next((_clock(word) for word in words[-1:] if _CLOCK.fullmatch(word)), None)
+    days = words if clock is None else words[:-1]
+    match days:
+        case [] if clock is not None:
+            return _next(now.date(), clock, now, every=1)
+        case [word] if len(word) >= _SHORTEST and any(day.startswith(word) for day in _WEEK):
+            number = next(n for n, day in enumerate(_WEEK) if day.startswith(word))
+            ahead = (number - now.weekday()) % 7
+            return _next(now.date() + timedelta(ahead), clock, now, every=7)
+        case ["today" | "tomorrow" as word]:
+            return _at(now.date() + timedelta(word == "tomorrow"), clock)
+        case [word] if ":" not in word:
+            return _at(date.fromisoformat(word.upper()), clock)
+    found = datetime.fromisoformat(" ".join(words).upper())
+    return found if found.tzinfo else found.astimezone()
+
+
+def _clock(word: str) -> time:
+    hours, *rest = word.split(":")
+    return time.fromisoformat(":".join([hours.zfill(2), *rest]))
+
+
+def _next(day: date, clock: time | None, now: datetime, every: int) -> datetime:
+    found = _at(day, clock)
+    return found if found > now else _at(day + timedelta(every), clock)
+
+
+def _at(day: date, clock: time | None) -> datetime:
+    """At that time of the day; without one, at its end."""
+    if clock is None:
+        return datetime.combine(day + timedelta(1), time()).astimezone()
+    return datetime.combine(day, clock).astimezone()

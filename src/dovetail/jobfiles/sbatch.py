@@ -38,7 +38,7 @@ REASONS = {
 
 
 class SbatchRequest:
-    """What the options so far ask for. (A dataclass would take longer to import than all the rest.)"""
+    """The fields asked for so far. (A dataclass would take longer to import than all the rest.)"""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}

@@ -101,7 +101,7 @@ class StudySpec(JobSpec):
 
     @property
     def title(self) -> str:
-        """What listings call it."""
+        """The name in listings."""
         called = self.function.rpartition(":")[2] if self.function else short_name(self)
         if self.name:
             return self.name

@@ -50,7 +50,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def problem(text: str, names: Mapping[str, object]) -> str:
-    """What is wrong with the names in a text; nothing if it can be filled."""
+    """The mistake in the names of a text; nothing if it can be filled."""
     problems: list[str] = []
 
     def look(name: str, behind: str) -> None:

@@ -39,7 +39,7 @@ def parse_yaml(text: str, source: str = "") -> JobSpec:
 
 
 def unchecked(text: str, source: str = "") -> object:
-    """What is written, to be checked by whoever it is sent to: that saves loading pydantic.
+    """The description as written; the daemon checks it, which saves loading pydantic here.
 
     If it is refused there, `parse_yaml` refuses it too, and knows the line.
     """

@@ -1,4 +1,4 @@
-"""What running jobs costs: energy by GPU kind, busy GPUs and hour, lateness, switching, moving.
+"""The costs of running jobs: energy by GPU kind, busy GPUs and hour; lateness, switching, moving.
 
 A policy is given the same object as an estimate that the books are kept with as the truth; whoever
 wants an error between the two gives them two objects.
@@ -68,7 +68,7 @@ class Costs:
         return self.usually(_entry(rates.watts, busy) * self.pue)
 
     def watts(self, kind: str, busy: int) -> float:
-        """Of the whole node, cooling and losses of the site included."""
+        """The watts of the whole node, cooling and losses of the site included."""
         rates = self.rates.get(kind)
         return 0.0 if rates is None else _entry(rates.watts, busy) * self.pue
 

@@ -1,4 +1,4 @@
-"""What is decided whatever the policy: paused jobs give way, and time limits are kept."""
+"""Decisions that every policy has in common: paused jobs give way, and time limits are kept."""
 
 from __future__ import annotations
 

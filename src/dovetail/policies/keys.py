@@ -22,13 +22,20 @@ from dovetail.predict.duration import Predictor
 _ROUNDING = 1e-9
 
 
-@final
-class BySubmission:
-    """First come, first served."""
+class PlainKey:
+    """A key for which nothing has to be looked at again: no queues, and no rank that runs out."""
 
     queued = False
     steady = True
     rising = False
+
+    def lasts(self, track: Track, view: View) -> Seconds:
+        return inf
+
+
+@final
+class BySubmission(PlainKey):
+    """First come, first served."""
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return track.submitted_at, track.sequence
@@ -36,17 +43,10 @@ class BySubmission:
     def running(self, track: Track, view: View) -> Standing:
         return Standing(track.submitted_at, 0.0, inf, track.sequence)
 
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
-
 
 @final
-class ByPriority:
+class ByPriority(PlainKey):
     """The highest priority first."""
-
-    queued = False
-    steady = True
-    rising = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return -track.job.priority, track.sequence
@@ -54,26 +54,16 @@ class ByPriority:
     def running(self, track: Track, view: View) -> Standing:
         return Standing(-track.job.priority, tie=track.sequence)
 
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
-
 
 @final
-class ByDeadline:
+class ByDeadline(PlainKey):
     """The earliest deadline first; jobs without one come last."""
-
-    queued = False
-    steady = True
-    rising = False
 
     def waiting(self, track: Track, view: View) -> tuple[float, float]:
         return _deadline(track), track.sequence
 
     def running(self, track: Track, view: View) -> Standing:
         return Standing(_deadline(track), tie=track.sequence)
-
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
 
 
 def _pace_of_work(track: Track) -> float:
@@ -88,13 +78,12 @@ def _deadline(track: Track) -> float:
 
 
 @final
-class ByLaxity:
+class ByLaxity(PlainKey):
     """Laxity is deadline minus now minus remaining time. Counted from t = 0 (now added back), a
     waiting job's stands still and a running one's grows as its work gets done. Where interruption
     costs time, who runs stands before the others by half a stint that is worth it: a turn between two
     of equal laxity lasts twice that."""
 
-    queued = False
     steady = False
     rising = True
 
@@ -116,17 +105,10 @@ class ByLaxity:
         level = self._latest_start(track, view) - head_start - slope * now
         return Standing(level, slope, tie=track.sequence)
 
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
-
 
 @final
-class ByDuration:
+class ByDuration(PlainKey):
     """The whole predicted duration, times the GPUs if `by_gpus`."""
-
-    queued = False
-    steady = True
-    rising = False
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -142,17 +124,10 @@ class ByDuration:
     def running(self, track: Track, view: View) -> Standing:
         return Standing(self._size(track, view), 0.0, inf, track.sequence)
 
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
-
 
 @final
-class ByRemaining:
+class ByRemaining(PlainKey):
     """The predicted time that is left, times the GPUs if `by_gpus`; it falls while a job runs."""
-
-    queued = False
-    steady = True
-    rising = False
 
     def __init__(self, predictor: Predictor, by_gpus: bool = False) -> None:
         self._predictor: Final = predictor
@@ -172,9 +147,6 @@ class ByRemaining:
         return Standing(
             -slope * (track.started_at + left / track.speed), slope, inf, track.sequence
         )
-
-    def lasts(self, track: Track, view: View) -> Seconds:
-        return inf
 
 
 # ------------------------------------------------------------------------------------ keys in steps

@@ -1,4 +1,4 @@
-"""What policies share that are a key for a list scheduler, and how they explain themselves."""
+"""The base of policies that are a key for a list scheduler; it explains who goes first and why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dovetail.text.durations import duration_text
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """What all of these share: a list scheduler, made once; and words for who goes first in it."""
+    """A policy that is a key: a list scheduler, made once, and words for who goes first in it."""
 
     better: ClassVar[str] = "that the policy puts first"  # said of jobs whose key is smaller
     level: ClassVar[str] = "as good that came earlier"  # of those with the same key

@@ -1,4 +1,4 @@
-"""What is expected of the jobs: how long the waiting would run, and when the running end."""
+"""The expected durations of waiting jobs, and the expected ends of running ones."""
 
 from __future__ import annotations
 

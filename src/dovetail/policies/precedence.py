@@ -27,7 +27,7 @@ class Ahead:
 
 
 class Lineup(NamedTuple):
-    """Who waits, the first first. `order` is called later, on another thread: what it needs of the
+    """The waiting jobs in order. `order` is called later, on another thread: what it needs of the
     view is taken before."""
 
     order: Callable[[], list[Track]]
@@ -42,7 +42,7 @@ class Explains(Protocol):
     """
 
     def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
-        """Of all that wait those that go before this one."""
+        """The waiting jobs that go before this one."""
 
 
 class Lines(Protocol):

@@ -62,13 +62,18 @@ class FifoSkip(Listed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sjf(Listed):
-    """Shortest job first, never preempted; a head that does not fit blocks."""
+class _ByDuration(Listed):
+    """How the three policies explain themselves that go by the whole duration."""
 
     better = "expected to be shorter"
     level = "as short that came earlier"
     in_seconds = True
     predictor: Predictor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sjf(_ByDuration):
+    """Shortest job first, never preempted; a head that does not fit blocks."""
 
     @cached_property
     def scheduler(self) -> LineScheduler:
@@ -76,13 +81,8 @@ class Sjf(Listed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SjfSkip(Listed):
+class SjfSkip(_ByDuration):
     """Shortest job first, never preempted; jobs that do not fit are skipped."""
-
-    better = "expected to be shorter"
-    level = "as short that came earlier"
-    in_seconds = True
-    predictor: Predictor
 
     @cached_property
     def scheduler(self) -> ListScheduler:
@@ -90,13 +90,8 @@ class SjfSkip(Listed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Psjf(Listed):
+class Psjf(_ByDuration):
     """Preemptive shortest job first: by the whole duration, whatever has been done of it."""
-
-    better = "expected to be shorter"
-    level = "as short that came earlier"
-    in_seconds = True
-    predictor: Predictor
 
     @cached_property
     def scheduler(self) -> ListScheduler:

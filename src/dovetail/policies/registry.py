@@ -87,7 +87,7 @@ def place_named(text: str) -> Place:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What a policy may be given beyond the view, by the name of the field that asks for it."""
+    """Knowledge beyond the view for policies, by the name of the field that asks for it."""
 
     predictors: Mapping[str, Predictor] = field(default_factory=dict)  # beside the catalogue's
     predictor: str = "history-mean"  # the one to use unless the policy's text names another
@@ -141,7 +141,7 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
 
 
 def sources(text: str, predictor: str) -> list[str]:
-    """What a policy learns of jobs before they end: the name of its predictor, or `services`."""
+    """The source of a policy's beliefs about jobs: its predictor's name, or `services`."""
     known = settable(find(text.partition(":")[0]))
     given = CATALOGUE.given(text, known)
     found = [unwrapped(given.get("predictor", predictor))] if "predictor" in known else []
@@ -151,7 +151,7 @@ def sources(text: str, predictor: str) -> list[str]:
 
 
 def speeds_of(text: str, usual: str) -> str | None:
-    """What the policy is told of speeds; None: it does not ask."""
+    """The predictor of speeds that the policy asks; None: it asks none."""
     known = settable(find(text.partition(":")[0]))
     if "speeds" not in known:
         return None

@@ -1,4 +1,4 @@
-"""Who has waited too long for what it got: the promotion knob of Tiresias."""
+"""Jobs that have waited too long for the service they got: the promotion knob of Tiresias."""
 
 from __future__ import annotations
 

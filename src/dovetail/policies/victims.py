@@ -16,7 +16,7 @@ from dovetail.core.track import Track
 
 @final
 class Victims:
-    """Those of one pool, for one decision: looked up as far as needed, and once for all who ask."""
+    """The jobs of one pool that could give way, for one decision; looked up once, as far as needed."""
 
     def __init__(self, order: KeyOrder, room: Room, pool: Pool) -> None:
         self._order: Final = order

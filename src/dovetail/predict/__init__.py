@@ -1,1 +1,1 @@
-"""What we believe about jobs before they have ended."""
+"""Beliefs about jobs before they have ended."""

@@ -1,4 +1,4 @@
-"""What is known when a job is submitted: what jobs like it took, and what they are doing now.
+"""The knowledge at a job's submission: what similar jobs took, and what they are doing now.
 
 A chronicle is told of submissions in their order, and of starts and ends at any time; a submission sees
 those before it in time and nothing else. So it is the same whether it was kept while things happened
@@ -58,7 +58,7 @@ MEANING: Final = {
 
 
 class KnownAtSubmission(NamedTuple):
-    """What is known of a job at its submission. Logarithms are of seconds plus one."""
+    """The knowledge about a job at its submission. Logarithms are of seconds plus one."""
 
     levels: tuple[float, ...]  # in the order of LEVELS; not a number: unknown
     others: tuple[float, ...]  # in the order of OTHERS
@@ -67,7 +67,7 @@ class KnownAtSubmission(NamedTuple):
 
     @property
     def recent(self) -> float:
-        """What jobs like it took, the newer counting more, and what its user says; or nan."""
+        """The duration by similar jobs, the newer counting more, and by the user's figure; or nan."""
         return nan if self.opinion is None else self.opinion.middle
 
     @property
@@ -77,7 +77,7 @@ class KnownAtSubmission(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Of jobs that the answer rests on first of all."""
+        """The number of jobs that the answer rests on first of all."""
         return 0 if self.opinion is None else self.opinion.number
 
 
@@ -105,7 +105,7 @@ class Chronicle:
         heappush(self._due, (at, self._told, job.id, job, seconds))
 
     def submits(self, job: Job, at: Seconds) -> KnownAtSubmission:
-        """What is known of it, from before that time; it is counted from now on."""
+        """The knowledge about the job from before that time; it is counted from now on."""
         known = self.of(job, at)
         command, named, users = _followed(job)
         for key in {command, named}:
@@ -115,7 +115,7 @@ class Chronicle:
         return known
 
     def now_of(self, job: Job, at: Seconds) -> KnownAtSubmission:
-        """What is known of it if it came right after that time; it is not counted."""
+        """The knowledge about the job if it came right after that time; it is not counted."""
         return self.of(job, nextafter(at, inf))
 
     def of(self, job: Job, at: Seconds) -> KnownAtSubmission:

@@ -1,4 +1,4 @@
-"""What two commands have in common: as digests, so that what people run stays theirs.
+"""Digests by which commands are compared, so that what people run stays theirs.
 
 A job is compared with runs of the very same command, of the same with another number of epochs or
 steps, of the same flags with other values, and of the same script. What a command says outright of its

@@ -26,13 +26,13 @@ _NOTHING_KNOWN = (0.0, 1.0, 1.0, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class LossForecast:
-    """What a loss will be at some later step: a normal distribution."""
+    """The loss at some later step: a normal distribution."""
 
     mean: float
     deviation: float
 
     def chance(self, target: float) -> float:
-        """Of being at the target or below it."""
+        """The chance of being at the target or below it."""
         return NormalDist(self.mean, self.deviation).cdf(target)
 
     def improvement(self, incumbent: float) -> float:
@@ -44,7 +44,7 @@ class LossForecast:
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """What is believed of a curve before a step of it is seen."""
+    """The prior of a curve before a step of it is seen."""
 
     asymptote: float
     spread: float  # of the asymptotes

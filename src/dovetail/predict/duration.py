@@ -65,7 +65,7 @@ class NoisyOracle:
 
 @final
 class _History:
-    """What jobs that finished have taught."""
+    """The durations of the jobs that finished."""
 
     def __init__(self) -> None:
         self.watches = ENDS | RECALLS
@@ -115,7 +115,7 @@ class HistoryMean:
 @final
 @dataclass(frozen=True, eq=False)
 class UserEstimate:
-    """What the user said, else `guess_s`."""
+    """The user's own estimate, else `guess_s`."""
 
     guess_s: Seconds = 3600.0
 

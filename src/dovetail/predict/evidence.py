@@ -1,4 +1,4 @@
-"""What is believed of a job's length, from runs of jobs ever less like it and from what its user says.
+"""The belief about a job's duration, from runs of ever less similar jobs and from its user's figures.
 
 Every identity that has a past says something. Jobs of one identity scatter about its level, and the
 level of a finer identity about that of the coarser one it lies in: how much, is learned from the jobs
@@ -38,7 +38,7 @@ _PROGRESS = 0.2  # of what is left, from a job's own reports when all is done; m
 
 
 class Opinion(NamedTuple):
-    """Of the logarithm of its seconds plus one."""
+    """A normal distribution of the logarithm of a job's seconds plus one."""
 
     middle: float
     deviation: float
@@ -68,7 +68,7 @@ class Scatter:
 
 @final
 class ScatterScales:
-    """What has been learned about scatters, by fineness; and about what users say, by user."""
+    """The scatters learned so far, by fineness; and those of users' own figures, by user."""
 
     def __init__(self) -> None:
         self._apart: Final = [Scatter(deviation) for deviation in _APART]
@@ -98,7 +98,7 @@ class ScatterScales:
         return (_PRIOR * usual + (few - 1) * own) / (_PRIOR + few - 1)
 
     def word(self, key: tuple[str, str], said: float, usual: tuple[float, float]) -> Normal:
-        """What a user's figure means, by how that user's figures have turned out."""
+        """The meaning of a user's figure, judged by how that user's figures have turned out."""
         brief = self._words.get(key, _NOBODYS).brief
         few = min(brief.number, _MOST_RUNS)
         share = few / (few + _PRIOR)
@@ -116,7 +116,7 @@ _NOBODYS: Final = LikeJobs()
 
 
 def offset(job: Job, fineness: int) -> float:
-    """Where runs with another number of epochs count, they do so by what each epoch takes."""
+    """Runs with another number of epochs count by the time that each epoch took."""
     return log(job.amount) if job.amount and fineness in (AMOUNT, FLAGS) else 0.0
 
 

@@ -98,7 +98,7 @@ class LikeJobs:
         return self.marks[place - 1].brief if place else NOTHING
 
     def beyond(self, logarithm: float) -> Brief:
-        """Those of the latest that took longer than that."""
+        """The latest jobs that took longer than that."""
         longer = [mark.last for mark in self.marks[-_LOOKED_AT:] if mark.last > logarithm]
         if not longer:
             return NOTHING
@@ -117,7 +117,7 @@ class LikeJobs:
         return log1p(len(self.hour)), log1p(len(self.minutes))
 
     def ages(self, at: Seconds) -> tuple[float, float]:
-        """Of the jobs that run: of the oldest and of the one in the middle."""
+        """The ages of the running jobs: of the oldest, and of the one in the middle."""
         if not self.running:
             return nan, nan
         since = list(self.running.values())
@@ -170,7 +170,7 @@ class Latest:
         self._since.pop(job_id, None)
 
     def of(self, at: Seconds) -> tuple[tuple[float, float], tuple[float, float]]:
-        """What the last few and the last twenty take, and the share of them that still run."""
+        """The mean of the last few and of the last twenty, and the share of them that still run."""
         total, running, number, few = 0.0, 0, 0, (nan, nan)
         for job_id in reversed(self._took):
             took = self._took[job_id]

@@ -21,7 +21,7 @@ _CLEARLY_ORDERED = 0.05  # so many fewer pairs in order are trusted by a factor 
 
 
 def recent(known: KnownAtSubmission) -> float:
-    """What history says by itself, as a logarithm of seconds plus one."""
+    """The answer of history alone, as a logarithm of seconds plus one."""
     return known.recent if known.recent == known.recent else _GUESS
 
 

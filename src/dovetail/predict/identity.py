@@ -1,4 +1,4 @@
-"""Whose jobs a job is compared with: by ever coarser identity."""
+"""The jobs that a job is compared with: by ever coarser identity."""
 
 from __future__ import annotations
 

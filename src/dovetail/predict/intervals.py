@@ -67,7 +67,7 @@ def exactly(seconds: Seconds, source: str = "known") -> Belief:
 
 @final
 class Experience:
-    """What jobs that finished have taught. It may be kept, and told of those that have ended since."""
+    """The lessons of jobs that finished. It may be kept, and told of jobs that have ended since."""
 
     def __init__(self, past: Sequence[Track] = ()) -> None:
         self._lock: Final = Lock()
@@ -77,7 +77,7 @@ class Experience:
         self.take_in(past)
 
     def take_in(self, past: Sequence[Track]) -> Experience:
-        """Those of the past that it has not heard of; the past is in order of the ends."""
+        """Learn from the jobs of the past that are new to it; the past is in order of the ends."""
         with self._lock:
             if self._learned > _FORGOTTEN * len(past) + 1000:
                 self._lore, self._last, self._learned = Lore(looks_back=True), None, 0
@@ -89,7 +89,7 @@ class Experience:
         return self
 
     def see(self, tracks: Iterable[Track], now: Seconds) -> Experience:
-        """Those that have begun and are not over."""
+        """Take note of jobs that have begun and are not over."""
         with self._lock:
             begun = [track for track in tracks if track.executed_by(now) > 0]
             self._lore.waits_for(

@@ -117,7 +117,7 @@ def _need_trees() -> None:
 
 @final
 class LearnedAnswer:
-    """What one that learns has said, where nothing is to be learned; of other jobs, what history
+    """Answers of a learning predictor, where it must not learn; of other jobs, what history
     says."""
 
     def __init__(self, seconds: Mapping[JobId, Seconds], source: Callable[[], str]) -> None:

@@ -73,7 +73,7 @@ def fitted_at(now: Seconds) -> Seconds:
 
 @final
 class Fit:
-    """What is in force for one period; the trees of the interval are fitted when asked for."""
+    """The models in force for one period; the trees of the interval are fitted when asked for."""
 
     def __init__(self, way: str, memory: JobMemory, upto: int) -> None:
         self._way: Final = way
@@ -171,8 +171,8 @@ class Fit:
         return 0 if known.opinion is None else self._memory.chronicle.lore.judged(known.opinion)
 
     def reasons(self, known: KnownAtSubmission) -> list[tuple[str, float]]:
-        """What made the answer longer or shorter than it would be if that were as usual: the names of
-        features and logarithms of factors, the largest first."""
+        """The features that made the answer longer or shorter than usual, with the logarithm of each
+        factor, the largest first."""
         found: dict[str, float] = {}
         if not self._models:
             return []

@@ -1,4 +1,4 @@
-"""What the jobs that ended have taught: the one place where a job is compared with others.
+"""The lessons of jobs that ended: the one place where a job is compared with others.
 
 Forecasts, `dovetail predict` and the predictors of policies all ask here.
 """
@@ -72,12 +72,12 @@ class Lore:
                 group.mark(at)
 
     def judge(self, opinion: Opinion, seconds: Seconds) -> None:
-        """What was believed of a job when it came, now that it has ended."""
+        """Judge the belief about a job at its submission, now that it has ended."""
         off = (log1p(seconds) - opinion.middle) / opinion.deviation
         self._shown[_sort_of(opinion)].judge(off)
 
     def waits_for(self, running: Iterable[tuple[Opinion, Seconds]]) -> None:
-        """What is believed of jobs that have lasted so long and are not over."""
+        """Take note of beliefs about jobs that have lasted so long and are not over."""
         bounds: list[list[float]] = [[] for _ in self._shown]
         for opinion, seconds in running:
             bounds[_sort_of(opinion)].append((log1p(seconds) - opinion.middle) / opinion.deviation)
@@ -96,7 +96,7 @@ class Lore:
         return weighed(job, briefs, self._scales)
 
     def beyond(self, job: Job, done: Seconds) -> LoreAnswer | None:
-        """Of a job that has lasted so long: from those that lasted longer. None: none did."""
+        """The belief about a job that has lasted so long, by jobs that lasted longer. None: none did."""
         keys, logarithm = identities(job), log1p(done)
         briefs = [
             self.at_hand(key).beyond(logarithm - offset(job, len(keys) - 1 - place))

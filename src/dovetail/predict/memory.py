@@ -22,7 +22,7 @@ class Lesson(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What has become of a job so far."""
+    """The life of a job so far."""
 
     job: Job
     submitted_at: Seconds

@@ -147,7 +147,7 @@ def _said(
 
 
 class _Judged:
-    """What was said beside the truth. Each job is compared with some others of its week."""
+    """The predictions beside the truth. Each job is compared with some others of its week."""
 
     def __init__(self, since: Numbers, truth: Numbers, said: Said, seed: int) -> None:
         self.weeks = (since // WEEK_S).astype(int) + 1

@@ -11,18 +11,21 @@ Gavel's tables, also with scales chosen without the model at hand.
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp, log, log2
+from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from dovetail.models.speed_table import Hardware, ModelType, SpeedTable
-from dovetail.predict.known_models import KnownModel, known_models
+from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, plain
 
 _SAME = 2  # batch sizes of the same model that are asked
 _SHOWN = 3  # of other models
+FILE: Final = Path(__file__).with_name("known_models.csv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +155,34 @@ def _median(others: Sequence[Neighbour]) -> float:
             return value + (following - value) * (half - at) / (middle - at)
         below, at, value = below + weight, middle, following
     return value
+
+
+class KnownModel(NamedTuple):
+    name: str
+    family: str
+    parameters_m: float  # millions
+    gflop_per_sample: float  # forward
+    layers: int  # those with weights
+    batch: int  # the usual size on one GPU
+    source: str
+
+
+@cache
+def known_models() -> dict[str, KnownModel]:
+    """By every plain name that the model goes by."""
+    found: dict[str, KnownModel] = {}
+    with open(FILE, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            model = KnownModel(
+                row["model"],
+                row["family"],
+                float(row["parameters_m"]),
+                float(row["gflop_per_sample"]),
+                int(row["layers"]),
+                int(row["batch"]),
+                row["source"],
+            )
+            for name in (row["model"], *row["also"].split(";")):
+                if name:
+                    found[plain(name)] = model
+    return found

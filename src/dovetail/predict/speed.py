@@ -11,9 +11,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
-from dovetail.predict.known_models import KnownModel
 from dovetail.predict.left_out import Hides, left_out, same_type
-from dovetail.predict.similarity import describe, guess, same_model
+from dovetail.predict.similarity import KnownModel, describe, guess, same_model
 
 Speed: TypeAlias = Callable[[Job, str, int], float]
 
@@ -146,7 +145,7 @@ class LikeModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindSpeed:
-    """What is believed of a model on one GPU kind; None: it cannot be told."""
+    """The believed speed of a model on one GPU kind; None: it cannot be told."""
 
     kind: str
     measured: bool
@@ -158,7 +157,7 @@ class KindSpeed:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpeeds:
-    """What is believed of a model on each GPU kind, and how far off that usually is: when its type, or
+    """The believed speed of a model on each GPU kind, and how far off that usually is: when its type, or
     all of its model, is left out, and by the median of all. None: the table does not tell."""
 
     model: str

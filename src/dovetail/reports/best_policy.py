@@ -15,7 +15,7 @@ _BASELINE = "fifo"
 
 
 def verdict(summaries: Sequence[tuple[str, Summary]], objective: Objective | None = None) -> str:
-    """Such as "srtf has the shortest mean completion time, 47.2 min: 29 % less than fifo"."""
+    """A sentence such as "srtf has the lowest mean completion time, 47.2 min: 29 % less than fifo"."""
     figure = objective.figure if objective else _JCT
     known = [
         (policy, value) for policy, own in summaries if (value := _value(own, figure)) is not None

@@ -13,9 +13,8 @@ from heapq import nlargest
 from math import ceil, log10
 
 from dovetail.reports.binning import Window
-from dovetail.reports.busy import busy
+from dovetail.reports.busy import busy, first_rows, rectangles
 from dovetail.reports.distribution import waited
-from dovetail.reports.gpu_rows import first_rows, rectangles
 from dovetail.results.record import RunRecord, Stint
 
 MAX_RECTANGLES = 40_000  # over all runs of a page

@@ -10,11 +10,10 @@ from dovetail.core.model import Node
 from dovetail.experiments.pareto import Objective, point_of
 from dovetail.reports import gantt
 from dovetail.reports.best_policy import verdict
-from dovetail.reports.binning import window_of
+from dovetail.reports.binning import gpus_in_use, over_time, window_of
 from dovetail.reports.busy import MAX_CELLS
 from dovetail.reports.distribution import SIZE_CLASSES, completion_times, slowest, waited
 from dovetail.reports.frame import asset, framed
-from dovetail.reports.series import gpus_in_use, over_time
 from dovetail.reports.summary_html import table, zeros_sentence
 from dovetail.results.record import JobOutcome, RunRecord
 from dovetail.text.counting import counted
@@ -55,7 +54,7 @@ def _facts(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def describe_cluster(nodes: Sequence[Node]) -> str:
-    """Such as "32 nodes × 8 V100 + 4 nodes × 4 T4 = 272 GPUs"."""
+    """A text such as "32 nodes × 8 V100 + 4 nodes × 4 T4 = 272 GPUs"."""
     if not nodes:
         return "no nodes"
     kinds = Counter((node.gpus, node.kind) for node in nodes)

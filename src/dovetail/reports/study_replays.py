@@ -33,7 +33,7 @@ _LEAST_STEPS = 9
 
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
-    """What one rule would have taken. Times are in seconds, infinite for never."""
+    """The result of one rule. Times are in seconds, infinite for never."""
 
     policy: str
     own: bool  # is it the study's?

@@ -130,7 +130,7 @@ def _zeros(summaries: Sequence[tuple[str, Summary]]) -> set[str]:
 
 
 def zeros_sentence(summaries: Sequence[tuple[str, Summary]]) -> str:
-    """Such as "Zero throughout: jobs refused, preemptions."."""
+    """A sentence such as "Zero throughout: jobs refused, preemptions."."""
     zeros = _zeros(summaries)
     names = [
         f"jobs {column.label}" if column.group == "Jobs" else column.key.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Where a job keeps what it needs to go on later, and whether it is going on now."""
+"""The folder of a job's checkpoints, and whether the job is being resumed."""
 
 from __future__ import annotations
 

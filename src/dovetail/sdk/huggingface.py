@@ -20,7 +20,7 @@ from dovetail.sdk.stopping import EXIT_REQUEUE, should_stop
 
 
 def last_checkpoint() -> str | None:
-    """Where to go on from, for `resume_from_checkpoint`; None at the first start."""
+    """The checkpoint to resume from, for `resume_from_checkpoint`; None at the first start."""
     # The Trainer writes this file last: a folder without it is half a checkpoint.
     whole = [state.parent for state in checkpoint_dir().glob("checkpoint-*/trainer_state.json")]
     return str(max(whole, key=_step)) if whole else None

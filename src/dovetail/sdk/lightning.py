@@ -20,7 +20,7 @@ from dovetail.sdk.stopping import EXIT_REQUEUE, should_stop
 
 
 def last_checkpoint() -> Path | None:
-    """Where to go on from, for `ckpt_path`; None at the first start."""
+    """The checkpoint to resume from, for `ckpt_path`; None at the first start."""
     path = _path()
     return path if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""What the ranks of torch.distributed have to agree on, so that they stop after the same step."""
+"""Agreement between the ranks of torch.distributed, so that they stop after the same step."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def stop_if_asked(save: Callable[[], object]) -> None:
 
 
 class StopRequest:
-    """What this process knows of being asked to stop."""
+    """The request to stop, as far as this process knows of it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

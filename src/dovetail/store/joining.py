@@ -43,7 +43,7 @@ def apply(db: sqlite3.Connection, rows: Rows) -> None:
 
 
 def name_of(db: sqlite3.Connection) -> str:
-    """Of the journal; an older one gets its name now."""
+    """The name of the journal; an older journal gets one now."""
     name = keyed_text(db, "meta", NAME)
     if name is None:
         name = uuid4().hex
@@ -116,7 +116,7 @@ def _following(path: Path, name: str, number: int) -> list[Commit]:
 
 
 def head(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:
-    """What a start needs: the last snapshot, the entries after it, and what is not over yet."""
+    """What a start reads: the last snapshot, the entries after it, and what is not over yet."""
     last = db.execute("SELECT * FROM snapshots ORDER BY seq DESC LIMIT 1").fetchall()
     since = last[0][0] if last else 0
     entries = db.execute("SELECT * FROM entries WHERE seq > ? ORDER BY seq", (since,))

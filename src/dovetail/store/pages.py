@@ -37,7 +37,7 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def pages_in_log(path: Path) -> Mapping[int, int]:
-    """Where in the write-ahead log the latest committed version of each page is."""
+    """The place of the latest committed version of each page in the write-ahead log."""
     committed: dict[int, int] = {}
     since: dict[int, int] = {}
     try:

@@ -74,7 +74,7 @@ class JournalReader:
         return {key: text for key, text in texts.items() if text is not None}
 
     def first_seq(self) -> int:
-        """Of the first entry that is kept; 0 if there is none."""
+        """The number of the first entry that is kept; 0 if there is none."""
         with self._lock, noticing_damage(self._path):
             (seq,) = self._db.execute("SELECT min(seq) FROM entries").fetchone()
         return seq or 0
@@ -139,7 +139,7 @@ def keyed_text(db: sqlite3.Connection, table: str, key: str) -> str | None:
 
 
 def last_seq(db: sqlite3.Connection) -> int:
-    """Of the last entry, or of a snapshot whose entries are gone."""
+    """The number of the last entry, or of a snapshot whose entries are gone."""
     (entry,) = db.execute("SELECT max(seq) FROM entries").fetchone()
     (seq,) = db.execute("SELECT max(seq) FROM snapshots").fetchone()
     return max(entry or 0, seq or 0)

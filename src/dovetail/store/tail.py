@@ -132,7 +132,7 @@ def has_entries(journal: Path) -> bool:
 
 
 def last_commit(journal: Path) -> Commit | None:
-    """Of the newer one, if its last line is whole."""
+    """The last commit of the newer file, if its last line is whole."""
     try:
         with tail_of(journal).open("rb") as file:
             end = file.seek(0, os.SEEK_END)

@@ -5,7 +5,6 @@ A policy of your own is tested in one line: `check_policy(lambda: MyPolicy())`.
 """
 
 from dovetail.testing.audit import Audit
-from dovetail.testing.builders import arrival, job, nodes, placement
 from dovetail.testing.contract import (
     AskedTwice,
     check_ends_and_laws,
@@ -32,9 +31,13 @@ from dovetail.testing.runs import (
 from dovetail.testing.wild import wild_world
 from dovetail.testing.worlds import (
     World,
+    arrival,
     crowded_world,
+    job,
     knowledge,
+    nodes,
     over_nodes,
+    placement,
     policy_for,
     random_world,
     world_of_options,

@@ -1,4 +1,4 @@
-"""What every policy must keep, whoever wrote it."""
+"""The contract of policies: it holds for every policy, whoever wrote it."""
 
 from __future__ import annotations
 

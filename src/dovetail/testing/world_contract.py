@@ -1,4 +1,4 @@
-"""What every world must keep, whoever wrote it: subclass one of these and let pytest run it.
+"""The contract of worlds, whoever wrote them: subclass one of these and let pytest run it.
 
 `WorldContract` is for whatever tells events and carries out actions, the simulated world too.
 `LiveWorldContract` is for a world behind the daemon's seam (`worlds.world`): say how it is made.

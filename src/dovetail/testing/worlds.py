@@ -1,4 +1,5 @@
-"""Worlds: a cluster, its jobs and its troubles, made by hand or by chance."""
+"""Jobs, nodes, arrivals and placements in one short call each; and worlds: a cluster, its jobs and its
+troubles, made by hand or by chance."""
 
 from __future__ import annotations
 
@@ -17,12 +18,15 @@ from dovetail.core.entries import (
 )
 from dovetail.core.loop import Policy
 from dovetail.core.model import (
+    WHOLE_GPU,
     Interruption,
     Job,
     JobId,
     Node,
     Option,
+    Placement,
     Seconds,
+    Slice,
     Tenant,
 )
 from dovetail.models.failures import NodeFailures
@@ -32,6 +36,36 @@ from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import Knowledge, make
 from dovetail.predict.duration import HistoryMean, Predictor, UserEstimate
 from dovetail.worlds.simulated import Interference, NodeEvent, SimulatedCluster, Speed
+
+
+def job(job_id: str = "j", gpus: int = 1, **rest: Any) -> Job:
+    return Job(JobId(job_id), gpus, **rest)
+
+
+def arrival(
+    job_id: str,
+    at: Seconds = 0.0,
+    work_s: Seconds = 10.0,
+    gpus: int = 1,
+    *,
+    failures: tuple[Seconds, ...] = (),
+    cancel_at: Seconds | None = None,
+    cancel_after_s: Seconds | None = None,
+    **rest: Any,
+) -> Arrival:
+    """A job and its truth; everything else is a field of the job."""
+    own = job(job_id, gpus, **rest)
+    return Arrival(at, own, work_s, failures, cancel_at, cancel_after_s)
+
+
+def nodes(number: int, gpus: int, **rest: Any) -> tuple[Node, ...]:
+    """Equal nodes n0, n1, …"""
+    return tuple(Node(f"n{i}", gpus, **rest) for i in range(number))
+
+
+def placement(*pieces: tuple[int, int], share: int = WHOLE_GPU) -> Placement:
+    """From pairs of a node's number and a mask of its GPUs."""
+    return Placement(tuple(Slice(node, mask) for node, mask in pieces), share)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,6 @@ def numbers_text(numbers: Iterable[int]) -> str:
 
 
 def either(names: Sequence[str]) -> str:
-    """Such as "load", or "load, tail weight or gang mix"."""
+    """A text such as "load", or "load, tail weight or gang mix"."""
     *others, last = names or ("nothing",)
     return f"{', '.join(others)} or {last}" if others else last

@@ -1,12 +1,16 @@
-"""Learning curves for a terminal: axes, all curves, the best above the others."""
+"""Learning curves for a terminal: axes, all curves, the best above the others.
+
+Drawn by braille characters, two by four dots in each. plotext, the library for this, takes longer to
+import than the whole command runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import ceil, floor, isfinite, log10
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from dovetail.text.canvas import DOWN, Canvas
 from dovetail.text.tables import columns_of, cut, padded, paint
 
 Point: TypeAlias = tuple[float, float]
@@ -22,6 +26,9 @@ _CROWDED = 0.15
 _FEW_TIMES = 5.0  # values that differ less look alike on both scales
 _ROOM = 0.05  # of a scale, beyond its ends
 _STEPS = (1.0, 2.0, 5.0, 10.0)
+ACROSS, DOWN = 2, 4  # dots of one character
+_BLANK = 0x2800
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of the dot
 
 
 class Curve(NamedTuple):
@@ -215,3 +222,54 @@ def _bottom(across: Scale, title: str, gutter: int, columns: int) -> list[str]:
             numbers[start : start + len(label)] = label
     numbers[end + 1 :] = cut(title, width)
     return [f"{' ' * gutter} └{''.join(axis)}", f"{' ' * gutter}  {''.join(numbers)}".rstrip()]
+
+
+class Canvas:
+    """Characters hold dots, and the number of the highest layer that has dots there."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.width: Final = columns * ACROSS
+        self.height: Final = rows * DOWN
+        self._dots: Final = [[0] * columns for _ in range(rows)]
+        self._layers: Final = [[0] * columns for _ in range(rows)]
+        self._marks: Final[list[list[str]]] = [[""] * columns for _ in range(rows)]
+
+    def dot(self, x: int, y: int, layer: int) -> None:
+        """Counted from the upper left."""
+        row, column = y // DOWN, x // ACROSS
+        layers = self._layers[row]
+        if layer >= layers[column]:
+            if layer > layers[column]:
+                self._dots[row][column] = 0  # a lower layer would only blur it
+                layers[column] = layer
+            self._dots[row][column] |= _BITS[y % DOWN][x % ACROSS]
+
+    def line(self, start: tuple[int, int], end: tuple[int, int], layer: int) -> None:
+        (x, y), (to_x, to_y) = start, end
+        length = max(abs(to_x - x), abs(to_y - y), 1)
+        for part in range(length + 1):
+            self.dot(x + (to_x - x) * part // length, y + (to_y - y) * part // length, layer)
+
+    def rule(self, y: int, mark: str) -> None:
+        """A line across the whole width, behind everything."""
+        self._marks[y // DOWN] = [mark] * (self.width // ACROSS)
+
+    def lines(self, styles: list[str] | None, marks: dict[int, str]) -> list[str]:
+        """Layer n in style n; without styles, a layer that has a mark is drawn with it."""
+        return [self._line(row, styles, marks) for row in range(len(self._dots))]
+
+    def _line(self, row: int, styles: list[str] | None, marks: dict[int, str]) -> str:
+        cells = zip(self._layers[row], self._dots[row], self._marks[row], strict=True)
+        if styles is None:
+            return "".join(marks.get(layer) or _cell(dots, mark) for layer, dots, mark in cells)
+        runs = groupby(cells, key=lambda cell: cell[0])
+        return "".join(_painted(list(run), styles[layer]) for layer, run in runs)
+
+
+def _painted(cells: list[tuple[int, int, str]], style: str) -> str:
+    text = "".join(_cell(dots, mark) for _, dots, mark in cells)
+    return text if text.isspace() else paint(text, style)
+
+
+def _cell(dots: int, mark: str) -> str:
+    return chr(_BLANK + dots) if dots else mark or " "

@@ -148,7 +148,7 @@ class JobTold:
 
 @dataclass(frozen=True, slots=True)
 class Tells:
-    """Where a job reports its progress."""
+    """The place where a job reports its progress."""
 
     reports: Path
     log: Path | None = None  # if its output is looked at, too

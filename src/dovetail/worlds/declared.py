@@ -35,7 +35,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What giving way has taken so far, and took the last time."""
+    """The seconds that giving way has taken so far, and took the last time."""
 
     preemptions: int = 0
     lost_gpu_s: float = 0.0
@@ -58,7 +58,7 @@ class TrialsTold:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredStatus:
-    """What became of one of them. Times are seconds since 1970."""
+    """The status of a declared job or study. Times are seconds since 1970."""
 
     phase: str
     why: str = ""
@@ -84,7 +84,7 @@ class Declarations(Protocol):
         """Returns when something was declared, edited or withdrawn, or `rouse` was called."""
 
     def rouse(self) -> None:
-        """From any thread: whoever awaits news looks about."""
+        """Wake up whoever waits for news; from any thread."""
 
     def standing(self) -> Sequence[Declared]:
         """All of them."""

@@ -1,4 +1,4 @@
-"""What the end of a process means, in words and as an exit code."""
+"""The meaning of a process's end, in words and as an exit code."""
 
 from __future__ import annotations
 

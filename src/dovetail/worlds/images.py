@@ -20,7 +20,7 @@ _IMAGE: Final = re.compile(f"{_REGISTRY}{_PART}(?:/{_PART})*{_TAG}{_DIGEST}")
 
 
 def image_trouble(name: str) -> str:
-    """What keeps this from being the name of an image; "" if it is one.
+    """The reason why this is no name of an image; "" if it is one.
 
     Only [registry[:port]/]path[:tag][@digest] is: an option of the engine, a path of the machine or
     another transport (`oci:/…`) is not.
@@ -42,7 +42,7 @@ def is_cluster_name(text: str) -> bool:
 
 
 def volume_trouble(path: str, claim: str) -> str:
-    """What keeps the claim from being mounted there; "" if nothing does. A claim is all that can be
+    """The reason why the claim cannot be mounted there; "" if it can. A claim is all that can be
     named: no folder of a machine."""
     if not is_cluster_name(claim.removesuffix(READ_ONLY)):
         return f"{claim!r} is not the name of a volume claim, such as datasets or datasets:ro"

@@ -22,7 +22,7 @@ class Want(Enum):
 
 
 class Place(Enum):
-    """Where the processes of a job are."""
+    """The place of a job's processes."""
 
     ABSENT = "absent"
     AT_WORK = "at work"
@@ -30,7 +30,7 @@ class Place(Enum):
 
 
 class News(Enum):
-    """What the journal is told."""
+    """The news for the journal."""
 
     STARTED = "started"
     DISPLACED = "displaced"  # it lines up again, and was not charged

@@ -65,7 +65,7 @@ _STEP = re.compile(
 
 
 class Sought(NamedTuple):
-    """What a study wants to hear of its trials."""
+    """The metric that a study wants to hear from its trials."""
 
     metric: str
     steps: int = 0  # of a whole trial; 0: not known

@@ -232,7 +232,7 @@ class ProcessStage:
         )
 
     def room_bytes(self) -> int:
-        """What is left of the memory for suspended jobs."""
+        """The bytes left of the memory for suspended jobs."""
         tracks = (self.view.tracks.get(job_id) for job_id in list(self.lives))
         return self._limit - sum(track.parked_bytes for track in tracks if track is not None)
 

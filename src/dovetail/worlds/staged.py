@@ -1,4 +1,4 @@
-"""What the worlds that run processes have in common: an agent that has machines, a stage that knows
+"""The common part of worlds that run processes: an agent that has machines, a stage that knows
 what is wanted of each job's processes, and a teller that makes events of facts.
 
 Everything happens on the thread of the daemon's loop, except waiting: that is done by threads of the

@@ -106,7 +106,7 @@ class UserAccount:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a daemon gives its world to stand on."""
+    """The daemon's side for its world: the state, the clock, orders and accounts by job."""
 
     view: View
     clock: Callable[[], Seconds]  # as the journal counts
@@ -252,7 +252,7 @@ class Shelf(Protocol):
     def copy_checkpoint(
         self, sources: Sequence[JobId], name: str, owner: UserAccount | None
     ) -> bool:
-        """Of the first of them that has saved anything, under a name of its own. False: none has."""
+        """Copy the checkpoint of the first of them that has one, under a new name. False: none has."""
 
     def hand_over(self, name: str, job_id: JobId) -> None:
         """The job begins with the copy of that name."""
@@ -310,7 +310,7 @@ class World(Protocol):
     def gauges(self) -> Iterable[Gauge]: ...
 
     def findings(self) -> Iterable[Finding]:
-        """What works and what is missing, for `dovetail doctor`."""
+        """The features that work and those that are missing, for `dovetail doctor`."""
 
     @property
     def trouble(self) -> str:

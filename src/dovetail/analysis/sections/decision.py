@@ -7,7 +7,7 @@ from math import exp
 
 from dovetail.analysis.policy_choice import percent
 from dovetail.analysis.sections import html
-from dovetail.insight.decision import DecisionWorth
+from dovetail.insight.worth import DecisionWorth
 from dovetail.text.durations import duration_text
 
 NOTHING_S = 1e-6  # less is rounding

@@ -8,8 +8,7 @@ from math import exp, expm1
 from dovetail.analysis.policy_choice import gain_text, percent
 from dovetail.analysis.sections import html
 from dovetail.analysis.sections.html import Cell, ChartsDrawn, PageColumn, table
-from dovetail.insight.features import LEVELS
-from dovetail.insight.past import GAP, RECENT
+from dovetail.insight.features import GAP, LEVELS, RECENT
 from dovetail.insight.predictive import FeatureShape, Importance, Predictive, Score
 from dovetail.predict.rolling import Gain, Rolling, Week
 from dovetail.reports.summary_html import number

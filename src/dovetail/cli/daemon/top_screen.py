@@ -1,4 +1,4 @@
-"""What `dovetail top` draws: lines that fit a terminal of any size."""
+"""The picture of `dovetail top`: lines that fit a terminal of any size."""
 
 from __future__ import annotations
 

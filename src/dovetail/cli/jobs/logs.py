@@ -63,7 +63,7 @@ def _from_a_line_on(pieces: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, 
 
 
 def start_of_lines(raw: bytes, lines: int) -> int:
-    """Where the last so many lines begin; 0 if there are no more."""
+    """The byte at which the last so many lines begin; 0 if there are no more."""
     place = len(raw) - raw.endswith(b"\n")
     if lines == 0:
         return len(raw)

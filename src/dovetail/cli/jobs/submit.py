@@ -121,8 +121,7 @@ def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> Non
     """
     if asked["array"]:
         raise click.UsageError("run follows one job; hand in an array with dovetail submit")
-    from dovetail.cli.jobs.attached import are_apart, attend
-    from dovetail.cli.jobs.send_stdin import has_input, send_input
+    from dovetail.cli.jobs.attached import are_apart, attend, has_input, send_input
 
     is_command = ctx.meta["is_command"]
     describes = not is_command and asked["words"][:1] == ("-",)  # what comes is the description

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import CostTold, OthersTold, OutcomeTold, WhatIf
+from dovetail.api.forecast_row import CostTold, OthersTold, OutcomeTold, Span, WhatIf
 from dovetail.api.wire import read
 from dovetail.cli.jobs.submit import (
     SubmitCommand,

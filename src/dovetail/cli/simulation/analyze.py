@@ -11,8 +11,7 @@ import click
 from dovetail import traces
 from dovetail.analysis.driver import ALL, UNASKED, Analysis, answer
 from dovetail.analysis.policy_choice import gain_text
-from dovetail.analysis.question import Question
-from dovetail.analysis.reading import read_trace
+from dovetail.analysis.question import Question, read_trace
 from dovetail.cli.simulation.simulate_options import DURATIONS, FORMAT, PLACEMENT, QUOTAS, TENANTS
 from dovetail.core.errors import BadInput
 from dovetail.experiments.experiment_options import interruption

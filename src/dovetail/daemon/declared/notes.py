@@ -1,4 +1,4 @@
-"""What the journal keeps of a declared job or study: that it was taken on, as what, and as which ids.
+"""The journal's note of a declared job or study: that it was taken on, as what, and under which ids.
 
 It is written with the submission itself, in one transaction: nothing is taken on twice.
 """

@@ -64,7 +64,7 @@ class Desired:
                 raise NotFound(f"there is no job {other}, after which this one is to come")
 
     def withdraw(self, key: str, note: DeclaredNote) -> None:
-        """What of it has not ended is cancelled, and forgotten here: none will be told of it."""
+        """Cancel its jobs that have not ended, and forget it: nobody is told of them any more."""
         caller = caller_for(note.tenant)
         try:
             if note.kind == STUDY:

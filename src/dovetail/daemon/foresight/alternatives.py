@@ -8,7 +8,7 @@ from math import inf
 from time import thread_time
 from typing import Final, final
 
-from dovetail.api.whatif_row import Change, WhatIf
+from dovetail.api.forecast_row import Change, WhatIf
 from dovetail.core.model import WHOLE_GPU, Job, Seconds
 from dovetail.daemon.foresight.copy import Asked
 from dovetail.daemon.foresight.unblocking import might_give_way, names_of, sizes_below
@@ -74,7 +74,7 @@ class _Search:
         self.limited = ""
 
     def found(self) -> list[WhatIfOutcome]:
-        """Those that gain something, the best first, with their intervals."""
+        """The changes that gain something, the best first, with their intervals."""
         gains = [outcome for outcome in self._outcomes() if self._gains(outcome)]
         if not any(outcome.in_time in (YES, None) for outcome in (self._asked, *gains)):
             gains += [outcome for outcome in self._together() if self._gains(outcome)]

@@ -55,7 +55,7 @@ class Case:
         }
 
     def source(self, job_id: str) -> str:
-        """Of the duration that is expected of a job."""
+        """The evidence behind the duration that is expected of a job."""
         belief = self.forecast.beliefs.get(JobId(job_id))
         return belief.source if belief is not None else ""
 

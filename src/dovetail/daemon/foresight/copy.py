@@ -1,4 +1,4 @@
-"""A likeness of the live state, to be tried things on: taken in milliseconds of the loop's time.
+"""A copy of the live state on which changes can be tried, taken in milliseconds of the loop's time.
 
 Of a long queue only the part is taken that can matter soon, in the order of the policy itself.
 """
@@ -91,7 +91,7 @@ class Likeness:
 
 
 def said(policy: Policy, method: str, *given: Any) -> Any:
-    """What the policy says of itself (`policies.precedence`). None: it does not, or, being somebody
+    """The policy's own explanation (`policies.precedence`). None: it does not, or, being somebody
     else's, cannot."""
     ask = getattr(policy, method, None)
     try:

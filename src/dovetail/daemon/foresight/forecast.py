@@ -23,10 +23,9 @@ from dovetail.core.track import Track
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
 from dovetail.daemon.foresight.forecast_record import END, START
-from dovetail.daemon.foresight.intervals import Drawn
 from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
-from dovetail.daemon.foresight.scenarios import drawn, scenarios_for, spread
+from dovetail.daemon.foresight.scenarios import Drawn, drawn, scenarios_for, spread
 from dovetail.daemon.holds import ARRAY_FULL
 from dovetail.models.cost import Costs
 from dovetail.predict.intervals import Belief, Experience
@@ -118,12 +117,12 @@ _kept_lock = Lock()
 
 
 def forecast(service: Asked, ids: Iterable[str] = ()) -> QueueForecast:
-    """Of the jobs as they are now, or were a moment ago; these must be among them."""
+    """The forecast of the jobs as they are now, or were a moment ago; these ids must be among them."""
     return _keeping(service, lambda: likenesses.take(service), ids)
 
 
 def forecast_with(service: Asked, likeness: Likeness, job_id: str) -> QueueForecast:
-    """The same, where somebody has taken a likeness already."""
+    """The same, on a copy of the state that was taken already."""
     return _keeping(service, lambda: likeness, (job_id,))
 
 
@@ -285,7 +284,7 @@ def _may_run(track: Track) -> bool:
 def beliefs_of(
     state: State, told: Beliefs = _NOTHING_TOLD, experience: Experience | None = None
 ) -> dict[JobId, Belief]:
-    """Of those jobs that may run and of which anything is known."""
+    """The beliefs about jobs that may run and of which anything is known."""
     known = (experience or Experience()).take_in(state.past).see(state.tracks.values(), state.now)
     found: dict[JobId, Belief] = {}
     trials = beliefs_of_trials(state)

@@ -8,7 +8,9 @@ prediction). What was told is kept in the journal, so that a daemon that starts 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import exp, log
 from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
@@ -17,7 +19,8 @@ from dovetail.api.forecast_row import Span
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
-from dovetail.daemon.foresight.intervals import Drawn
+from dovetail.daemon.foresight.scenarios import Drawn
+from dovetail.daemon.refusals import Unavailable
 from dovetail.predict.calibration import A_TENTH, Shown
 
 START, END = 0, 1
@@ -30,6 +33,7 @@ _ERRORS = 1.0  # jobs that wait for the same are off together: fewer than they s
 MOST_KEPT = 1_000  # jobs of which it is remembered what was told
 _FAR = 30.0  # as a logarithm of seconds: for ever
 _AT_ONCE_S = 0.1  # who starts so soon does not wait
+_PREFIX = "foretold "
 
 
 class TimePromise(NamedTuple):
@@ -66,7 +70,7 @@ _Truth: TypeAlias = tuple[Seconds, _Kind, float]  # when, of which kind, how far
 
 @final
 class Record:
-    """What was told first of jobs that waited, under one policy, and how far off it was."""
+    """The first forecast told of each waiting job, under one policy, and how far off it was."""
 
     def __init__(self, keeper: PromiseKeeper | None = None) -> None:
         self._lock: Final = Lock()
@@ -120,7 +124,7 @@ class Record:
         ends: Mapping[JobId, Drawn],
         known: Container[JobId],
     ) -> None:
-        """What is told of jobs that wait, before it is stretched; only the first time counts."""
+        """Remember forecasts of waiting jobs as they were before stretching; each job's first counts."""
         at = round(state.now, 3)
         with self._lock:
             new = [
@@ -190,3 +194,59 @@ def _off(drawn: Drawn, now: Seconds, truth: Seconds) -> float:
     away = _log(truth - now) - _log(drawn.centre - now)
     below, above = _reaches(drawn, now)
     return away / (below if away < 0 else above)
+
+
+class PromiseRows(Protocol):
+    """The part of a service that is used here."""
+
+    def keep_meta(self, key: str, value: str, forget: Iterable[str] = ()) -> None: ...
+
+    def meta_after(self, key: str, prefix: str) -> str | None: ...
+
+
+@final
+class Promises:
+    """As a `Keeper`: one row for whatever was told at one time."""
+
+    def __init__(self, journal: PromiseRows) -> None:
+        self._journal: Final = journal
+        self._rows: Final[dict[int, int]] = {}  # how many promises each has, the oldest first
+        self._policy = ""
+        self._last = 0
+
+    def kept(self) -> tuple[str, Sequence[TimePromise]]:
+        found: list[TimePromise] = []
+        while (text := self._journal.meta_after(_key(self._last), _PREFIX)) is not None:
+            self._last, policy, rows = json.loads(text)
+            if policy != self._policy:
+                self._policy, found = policy, []
+            self._rows[self._last] = len(rows)
+            found += [TimePromise.of_row(row) for row in rows]
+        return self._policy, found
+
+    def keep(self, policy: str, promises: Sequence[TimePromise]) -> None:
+        """Not at any price: where there is no room, forecasts go on without."""
+        number, old = self._last + 1, self._outdated(policy, len(promises))
+        text = json.dumps([number, policy, promises])
+        with suppress(Unavailable):
+            self._journal.keep_meta(_key(number), text, map(_key, old))
+            self._last, self._policy = number, policy
+            self._rows[number] = len(promises)
+            for row in old:
+                del self._rows[row]
+
+    def _outdated(self, policy: str, new: int) -> list[int]:
+        """Rows of another policy, and such as are further back than anybody remembers."""
+        if policy != self._policy:
+            return [*self._rows]
+        found, number = [], new + sum(self._rows.values())
+        for row, has in self._rows.items():
+            number -= has
+            if number < MOST_KEPT:
+                break
+            found.append(row)
+        return found
+
+
+def _key(number: int) -> str:
+    return f"{_PREFIX}{number:012d}"

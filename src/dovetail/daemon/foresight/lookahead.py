@@ -1,4 +1,4 @@
-"""The queue set going in the simulator: the policy itself decides, on a likeness of the live state."""
+"""The queue simulated from now on: the policy itself decides, on a copy of the live state."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class StartsAndEnds:
         """Nothing is ever tried out."""
 
     def forget_after(self, at: Seconds) -> None:
-        """What came of jobs that nobody knows the end of."""
+        """Forget what followed from jobs whose end is unknown."""
         for times in (self.started, self.ended):
             for job_id in [job_id for job_id, then in times.items() if then > at]:
                 del times[job_id]
@@ -188,7 +188,7 @@ def run_ahead(
     charges: Charges | None = None,
     horizon: Seconds = inf,
 ) -> StartsAndEnds:
-    """Set the likeness going: every job has that much work left. Nothing is told beyond the horizon."""
+    """Simulate the copy: every job has that much work left. Nothing is told beyond the horizon."""
     state = likeness.state(jobs)
     watch = StartsAndEnds()
     state.index(watch)

@@ -29,7 +29,7 @@ _LASTING_GAIN = 0.5  # of what a step has gained, in the next one
 
 @dataclass(slots=True)
 class _Course:
-    """What one trial does yet: reports, `work` apart, each about so many steps."""
+    """The rest of one trial: reports, `work` apart, each about so many steps."""
 
     study: StudyTrack
     work: Seconds

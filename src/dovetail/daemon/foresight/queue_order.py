@@ -1,4 +1,4 @@
-"""Who is ahead of a waiting job, and why, in the terms of the policy that decides."""
+"""The jobs ahead of a waiting job, and why, in the terms of the policy that decides."""
 
 from __future__ import annotations
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from random import Random
 from statistics import NormalDist
+from typing import NamedTuple
 
+from dovetail.api.forecast_row import Span
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
-from dovetail.daemon.foresight.intervals import Drawn
 from dovetail.predict.intervals import Belief
 from dovetail.quantiles import value_at
 
@@ -20,6 +21,21 @@ _STEPS_TO_SIMULATE = 800  # of studies, whose rules think
 _FEWEST_SCENARIOS = 2
 _LOW, _HIGH = 0.1, 0.9
 _NORMAL = NormalDist()
+
+
+class Drawn(NamedTuple):
+    """A time as the scenarios have it, in seconds of the state's clock."""
+
+    expected: Seconds  # if everything takes the time it is believed to
+    low: Seconds  # in a tenth of the scenarios it is sooner,
+    centre: Seconds  # in half of them,
+    high: Seconds | None  # in a tenth of them later; None: open
+
+    @property
+    def span(self) -> Span:
+        """The interval as drawn, around the expected time."""
+        high = None if self.high is None else max(self.high, self.expected)
+        return Span(self.expected, min(self.low, self.expected), high)
 
 
 def scenarios_for(jobs: int, rounds: int, steps: int) -> int:

@@ -1,4 +1,4 @@
-"""What would let a waiting job start now: found by changing a likeness and asking the policy."""
+"""Changes that would let a waiting job start now, found by trying them on a copy of the state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import thread_time
 from typing import Final, final
 
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change
 from dovetail.core.entries import Held, Preempt, Released, Start
 from dovetail.core.model import WHOLE_GPU, Job, JobId
 from dovetail.core.room import Room
@@ -26,7 +26,7 @@ _MOST_PRIORITIES = 5
 
 @final
 class ChangeTrial:
-    """Tries changes on copies. `track` is of the state that was made of the likeness unchanged."""
+    """Tries changes on copies. `track` belongs to the state that was made of the unchanged copy."""
 
     def __init__(
         self, likeness: Likeness, state: State, track: Track, allowed: Allowed = ALL

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dovetail.core.inventory import Pool
 from dovetail.core.model import WHOLE_GPU, Shape
 from dovetail.core.room import Room
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.case import Case
-from dovetail.daemon.foresight.free_gpus import count_free, usable
 from dovetail.daemon.foresight.queue_order import PlaceInLine
 from dovetail.policies.placement import consolidated
 from dovetail.text.counting import counted
@@ -87,7 +87,7 @@ def _reason_of_room(case: Case, line: PlaceInLine) -> Reason:
 
 
 def node_shortage(room: Room, shape: Shape) -> str:
-    """What is missing now; "" if it is not nodes."""
+    """The nodes that are missing now; "" if it is not nodes."""
     free = max([pool.free for pool in room.eligible(shape)], default=0)
     if not shape.gpus or not shape.nodes or (shape.nodes == 1 and free < shape.gpus):
         return ""
@@ -152,3 +152,41 @@ def rank_of(state: State, study: StudyTrack, track: Track) -> tuple[int | None, 
     except Exception:  # a rule of somebody else's; the loop says what is wrong with it
         return None, waiting
     return None, waiting
+
+
+def free_text(room: Room, shape: Shape) -> str:
+    """Free GPUs by kind, of those that the job may use."""
+    by_kind: dict[str, tuple[int, int]] = {}
+    strangers = closed = 0
+    for pool in room.eligible(shape):
+        free, total = by_kind.get(pool.kind, (0, 0))
+        there = [n for n in pool.members if n not in room.gone]
+        total += sum(room.nodes[n].gpus for n in there)
+        by_kind[pool.kind] = (free + pool.free, total)
+        strangers += sum(room.occupied.get(n, 0).bit_count() for n in there)
+        closed += sum(room.nodes[n].gpus for n in there if not room.open[n])
+    parts = [
+        f"{free} of {total} {'slots' if kind == 'cpu' else f'GPUs of kind {kind}'}"
+        for kind, (free, total) in list(by_kind.items())[:4]
+    ]
+    left = max(room.shares.values(), default=0)
+    if shape.share != WHOLE_GPU and left:
+        parts.append(f"{left / WHOLE_GPU:g} of a shared one")
+    if strangers:
+        parts.append(f"{strangers} in use by processes that are not ours")
+    if closed:
+        parts.append(f"{closed} on closed nodes")
+    return "; ".join(parts) or "no GPU that it may use"
+
+
+def usable(room: Room, pool: Pool) -> int:
+    """GPUs that are ours to give, whichever job has them now."""
+    return sum(
+        room.nodes[n].gpus - room.occupied.get(n, 0).bit_count()
+        for n in pool.members
+        if room.open[n]
+    )
+
+
+def count_free(free: int) -> str:
+    return {0: "none is free", 1: "1 is free"}.get(free, f"{free} are free")

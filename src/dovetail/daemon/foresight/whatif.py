@@ -1,4 +1,4 @@
-"""What would become of a job that nobody has submitted: the queue looked ahead with it and without.
+"""The outcome of a job that nobody has submitted: the queue is simulated with it and without it.
 
 Both are told by the code that says what is expected of the queue, on a likeness of the live state.
 """
@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from dovetail.api.forecast_row import Span
-from dovetail.api.whatif_row import Change, CostTold, InTime, OthersTold, OutcomeTold
+from dovetail.api.forecast_row import Change, CostTold, InTime, OthersTold, OutcomeTold, Span
 from dovetail.core.entries import Held, Preempt, Submitted
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
@@ -208,7 +207,7 @@ class Prospect:
 
 
 def missing_costs(costs: Costs, state: State) -> str:
-    """What the daemon would have to know before it could tell what a job costs; "" if nothing."""
+    """The figures that the daemon lacks to tell what a job costs; "" if none."""
     kinds = sorted({node.kind for node in state.room.nodes if node.kind not in costs.rates})
     drawing = "processor slots" if kinds == ["cpu"] else f"GPUs of kind {', '.join(kinds)}"
     unsaid = [f"what power {drawing} draw"] if kinds else []

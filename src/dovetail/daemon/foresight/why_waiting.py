@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from dovetail.api.whatif_row import Change
+from dovetail.api.forecast_row import Change
 from dovetail.api.why_row import JobsAhead, Preemption, WaitsFor, WhyWaiting
 from dovetail.core.track import Phase, Track
 from dovetail.daemon.foresight.case import Case
-from dovetail.daemon.foresight.free_gpus import free_text
 from dovetail.daemon.foresight.queue_order import PlaceInLine, standing
 from dovetail.daemon.foresight.unblocking import ChangeTrial
 from dovetail.daemon.foresight.wait_reason import (
@@ -22,6 +21,7 @@ from dovetail.daemon.foresight.wait_reason import (
     SOON,
     TURN,
     Reason,
+    free_text,
     reason_to_wait,
 )
 from dovetail.daemon.foresight.wording import folded, labelled, screen, span_text

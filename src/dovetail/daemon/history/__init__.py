@@ -1,1 +1,1 @@
-"""What has run: rows of ended jobs, costs, how long all of it is kept."""
+"""The past: rows of ended jobs, costs, and how long all of it is kept."""

@@ -1,4 +1,4 @@
-"""What has run, as a trace that the simulator reads: no commands, no environment."""
+"""The jobs that have run as a trace for the simulator: no commands, no environment."""
 
 from __future__ import annotations
 

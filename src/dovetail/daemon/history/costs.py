@@ -1,4 +1,4 @@
-"""What running jobs on this machine costs: as policies are told it, and as the journal says it did."""
+"""The costs of running jobs on this machine: as policies are told, and as the journal says they were."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _daily(table: Hourly, epoch: float) -> Hourly:
 def charged(
     entries: Iterable[JournalEntry], costs: Costs, now: Seconds, since: Seconds = 0.0
 ) -> Figures:
-    """What the journal amounts to since then, by the books that simulations are kept with."""
+    """The costs since then, computed from the journal as those of a simulation are."""
     state, charges = State(), Charges(costs)
     state.index(charges)
     before: Figures | None = None

@@ -1,8 +1,9 @@
-"""What is old goes: entries of the journal into archives, run folders of jobs that ended for good.
+"""Retention: old entries go into archives, and run folders of jobs that ended are removed.
 
 A row of every job stays for ever. Each step may be cut short by a kill: what is archived is on disk,
 and known to be, before it is removed elsewhere; and what is half removed is removed at the next round.
 Nothing is removed of a job that has not ended, has processes, or is of an open study.
+How long that takes is said at the start of a daemon, else it is as usual.
 """
 
 from __future__ import annotations
@@ -10,24 +11,29 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf, isinf
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
 from dovetail.core.entries import Event
+from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.asking import Parts
-from dovetail.daemon.history.retention_settings import Keep
 from dovetail.daemon.history.submission_records import array_of
 from dovetail.daemon.service import Service
 from dovetail.home import Home
 from dovetail.store import EndedJob
 from dovetail.workloads.study.kind import studies_of
 
+_FOR_EVER = "forever"
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(d|days?|y|years?|GB)", re.IGNORECASE)
 DAY_S = 86400.0
 _EVERY_S = 60.0
 _SIZES_EVERY_S = 3600.0
@@ -36,6 +42,71 @@ _AT_ONCE = 5_000  # entries
 _FOLDERS_AT_ONCE = 200
 _MOST_FOLDERS = 2_000  # a round
 _MOST_ENTRIES = 2_000_000  # kept in the journal, however young
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Run folders (logs, reports, checkpoints) of jobs that ended, and entries of the journal. Rows of
+    ended jobs, as `history` shows them, are always kept."""
+
+    runs_days: float = 30.0
+    runs_gb: float = 100.0
+    journal_days: float = 30.0
+
+    def text(self) -> str:
+        runs = f"runs for {_days(self.runs_days)} and up to {_gb(self.runs_gb)}"
+        return f"{runs}, the journal for {_days(self.journal_days)}, history for ever"
+
+    def to_words(self) -> list[str]:
+        runs = [(self.runs_days, "d"), (self.runs_gb, "GB")]
+        runs.sort(key=lambda said: not isinf(said[0]))  # `forever` is said of both: it comes first
+        return [
+            *(f"runs={_said(value, unit)}" for value, unit in runs),
+            f"journal={_said(self.journal_days, 'd')}",
+        ]
+
+
+def keep_of(words: Sequence[str], before: Keep | None = None) -> Keep:
+    """Retention from words such as `runs=30d`, `runs=100GB`, `journal=1y`, `runs=forever`."""
+    keep = before or Keep()
+    for word in words:
+        what, _, amount = word.partition("=")
+        found = _AMOUNT.fullmatch(amount.strip())
+        if what == "runs" and amount == _FOR_EVER:
+            keep = replace(keep, runs_days=inf, runs_gb=inf)
+        elif what == "journal" and amount == _FOR_EVER:
+            keep = replace(keep, journal_days=inf)
+        elif found and what == "runs" and found[2].upper() == "GB":
+            keep = replace(keep, runs_gb=float(found[1]))
+        elif found and what in ("runs", "journal") and found[2].upper() != "GB":
+            days = float(found[1]) * (365.0 if found[2][0] in "yY" else 1.0)
+            name = "runs_days" if what == "runs" else "journal_days"
+            keep = replace(keep, **{name: days})
+        else:
+            raise BadInput(f"--keep {word}: {_wanted(what)}")
+    return keep
+
+
+def _wanted(what: str) -> str:
+    if what == "journal":
+        return "of the journal say how long: days (journal=30d), years (journal=1y) or forever"
+    if what == "runs":
+        return "of runs say days (runs=30d), years (runs=1y), gigabytes (runs=100GB) or forever"
+    return (
+        "say what and how long: runs=30d, runs=1y, runs=100GB, journal=30d, or forever for either"
+    )
+
+
+def _days(days: float) -> str:
+    return "ever" if isinf(days) else f"{days:g} days"
+
+
+def _gb(size: float) -> str:
+    return "any size" if isinf(size) else f"{size:g} GB"
+
+
+def _said(value: float, unit: str) -> str:
+    return _FOR_EVER if isinf(value) else f"{value:g}{unit}"
 
 
 class Retention:
@@ -106,7 +177,7 @@ class Retention:
     # --------------------------------------------------------------------------------- run folders
 
     def remove_old_runs(self) -> int:
-        """Those of jobs that ended long ago, and what was left of others."""
+        """Remove the run folders of jobs that ended long ago, and half-removed ones."""
         self._shelf.clear()
         before = self._parts.clock.unix(self._parts.clock()) - self._keep.runs_days * DAY_S
         removed = 0

@@ -1,4 +1,4 @@
-"""What running jobs has cost so far, kept as it grows: nobody needs to read the whole journal for it.
+"""The costs so far, kept as they grow: nobody needs to read the whole journal for them.
 
 A state of its own follows the journal with the books that simulations are kept with. What they say is
 kept with each snapshot, from where the next daemon goes on, and once an hour, to tell what a stretch of
@@ -54,7 +54,7 @@ class RunningCosts:
         self._books: _Books | None = None
 
     def since(self, since: Seconds, now: Seconds) -> Figures:
-        """What was charged from then to now."""
+        """The costs charged from then to now."""
         if self._reader.first_seq() == 1 and self._reader.last_seq() <= EXACT:
             entries = (decode(line) for _, line in self._reader.lines_after(0))
             return charged(entries, self._costs, now, since)
@@ -63,7 +63,7 @@ class RunningCosts:
         return {name: value - before.get(name, 0) for name, value in after.items()}
 
     def snapshot(self) -> KeptCosts:
-        """Of the state that all committed entries lead to. It may take seconds; others go on."""
+        """The costs up to the last committed entry. It may take seconds; others go on meanwhile."""
         with self._lock:
             books = self._up_to_date()
             figures = books.figures(books.state.now)

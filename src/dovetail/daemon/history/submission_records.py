@@ -39,7 +39,7 @@ class SubmissionRecord:
 
 
 def member_text(array: str, index: int) -> str:
-    """What is kept of a member beside the record of its array."""
+    """The part of a member that is kept beside the record of its array."""
     return json.dumps({"of": array, "index": index})
 
 

@@ -1,1 +1,1 @@
-"""What is asked of the daemon and answered, over its socket or the network."""
+"""Requests to the daemon and its answers, over its socket or the network."""

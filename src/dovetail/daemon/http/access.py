@@ -46,7 +46,7 @@ class SocketAccess:
         return uid in (0, self.daemon_uid)
 
     def of_header(self, authorization: str) -> Caller | None:
-        """Who has the token can read the daemon's own files, so it speaks for the daemon's user."""
+        """The token lies in the daemon's own files, so whoever shows it counts as the daemon's user."""
         if self.token is None or authorization[: len(_BEARER)].lower() != _BEARER:
             return None
         given = authorization[len(_BEARER) :].strip()

@@ -7,6 +7,7 @@ a connection got says how many are in use.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
@@ -19,12 +20,21 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, NoReturn
 
 from dovetail.daemon.http.access import peer_of
-from dovetail.daemon.http.raw_answers import refused
 
 MOST = 2048  # connections, however many descriptors there are: each takes some 40 kB
 _LONGEST_REQUEST_UNREAD = 1 << 16
 
 log = logging.getLogger("dovetail.daemon")
+
+
+def refused(status: str, error: str) -> bytes:
+    """The bytes of an answer such as `503 Service Unavailable`, with one line that says why."""
+    body = json.dumps({"error": error}).encode()
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +75,7 @@ class Doors:
         self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def listening(self, listener: socket.socket) -> socket.socket:
-        """The same socket; whoever it accepts has passed these doors."""
+        """The same socket; every connection that it accepts has been counted here."""
         return _Listener(self, listener)
 
     def accept(self, accept: Callable[[], tuple[socket.socket, Any]]) -> tuple[socket.socket, Any]:

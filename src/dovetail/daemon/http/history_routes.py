@@ -54,8 +54,8 @@ def history_trace(
     until: Time = None,
     format: Literal["csv", "jsonl"] = "csv",
 ) -> Response:
-    """What has run, for `dovetail simulate`: no commands, no environment. Jobs that never ran are
-    left out."""
+    """The jobs that have run, as a trace for `dovetail simulate`: no commands, no environment. Jobs that
+    never ran are left out."""
     from dovetail.daemon.history import as_trace as past
 
     text = past.trace(daemon.service, Filter(user, name, since, until), format)
@@ -64,7 +64,7 @@ def history_trace(
 
 @routes.get("/v1/costs", response_model=CostsTold, responses=problems(503))
 def costs(daemon: AskedDaemon, since: Time = None) -> Response:
-    """What running jobs has cost since then, or since the journal began: energy, carbon, lateness.
+    """The costs since then, or since the journal began: energy, carbon, lateness.
     By the prices and watts that the daemon knew at the time; of a short journal, that it knows now."""
     clock = daemon.service.clock
     found = daemon.account.since(max((since or 0.0) - clock.epoch, 0.0), clock())

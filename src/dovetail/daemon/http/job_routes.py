@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
 
-from dovetail.api.forecast_row import Forecast
+from dovetail.api.forecast_row import Forecast, WhatIf
 from dovetail.api.job_row import Ids, JobDetails, JobRow, Jobs, StdinTaken
-from dovetail.api.whatif_row import WhatIf
 from dovetail.api.why_row import WhyEnded, WhyRunning, WhyWaiting
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
@@ -60,7 +59,7 @@ def list_jobs(
     name: Text = None,
     limit: Limit = 200,
 ) -> Response:
-    """Those that have not ended: first what runs, then the queue. `name` may be a pattern."""
+    """The jobs that have not ended: first those that run, then the queue. `name` may be a pattern."""
     found = daemon.service.jobs(user, limit, name)
     found.jobs = [row_for(caller, row) for row in found.jobs]
     return JsonAnswer(found)
@@ -68,7 +67,7 @@ def list_jobs(
 
 @routes.get("/v1/jobs/{job_id}", response_model=JobDetails, responses=problems(404, 503))
 def show_job(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
-    """What it was told to do is for its owner's eyes, and administrators'."""
+    """One job. Its command and settings are shown to its owner and administrators alone."""
     found = daemon.service.job(job_id)
     if not _is_removed(daemon, found):
         found.log = daemon.world.shelf.log(job_id).place

@@ -25,7 +25,7 @@ _Priority = Annotated[float, Field(ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, st
 
 
 class LimitAsked(BaseModel):
-    """What one user may have. null: as everybody; none: no limit; what is left out stays as it is."""
+    """The limits of one user. null: as everybody; none: no limit; fields left out stay as they are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,7 +55,7 @@ def _told(daemon: AskedDaemon, caller: Asking, unknown: Sequence[str]) -> Respon
 
 @routes.put("/v1/limits", response_model=LimitsTold, responses=problems(400, 503, 507))
 def set_limit(asked: LimitAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    """What is left out stays as it is. The user may be one that comes later."""
+    """Fields left out stay as they are. The user may be one that comes later."""
     given = asked.model_dump(include=asked.model_fields_set & {*NAMES})
     values = {name: inf if value == "none" else value for name, value in given.items()}
     daemon.service.set_limit(asked.user, values, caller)

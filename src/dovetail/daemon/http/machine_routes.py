@@ -128,7 +128,7 @@ def _finite(value: float) -> float | None:
 
 @routes.get("/v1/findings", response_model=Findings, responses=problems())
 def findings(daemon: AskedDaemon) -> Response:
-    """What the machines can do for jobs, and what they lack."""
+    """The features that the machines offer to jobs, and those that they lack."""
     return JsonAnswer(
         Findings(findings=[FindingRow(**own._asdict()) for own in daemon.world.findings()])
     )

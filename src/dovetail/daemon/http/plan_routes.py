@@ -32,7 +32,7 @@ class PlanAnswer(BaseModel):
 
 
 class PlanProblem(BaseModel):
-    """What is wrong, and the code that the ANDREAS optimiser has for it."""
+    """The mistake, and the code that the ANDREAS optimiser has for it."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -1,4 +1,4 @@
-"""What every endpoint is given: the daemon and the caller, and a strict reading of JSON."""
+"""The arguments of every endpoint: the daemon, the caller, and JSON that was read strictly."""
 
 from __future__ import annotations
 

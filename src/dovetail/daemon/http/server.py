@@ -13,8 +13,7 @@ from uvicorn import Config, Server
 
 from dovetail.daemon.http.access import SocketAccess, listen_on, peer_of, token_in
 from dovetail.daemon.http.app import make_app
-from dovetail.daemon.http.connections import ConnectionLimits, Doors
-from dovetail.daemon.http.raw_answers import refused
+from dovetail.daemon.http.connections import ConnectionLimits, Doors, refused
 from dovetail.daemon.http.time_limits import Timed
 from dovetail.daemon.http.tls import Network
 from dovetail.daemon.users.system_accounts import group_called

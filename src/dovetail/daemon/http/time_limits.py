@@ -1,4 +1,4 @@
-"""Whoever connects has to ask, and to have asked within a time: a connection that waits costs us one.
+"""Time limits for requests: an idle connection takes the place of another.
 
 Uvicorn only limits the time between two requests. Here it is counted from the moment something is
 owed to us (a first request, the rest of its head, the rest of its body) and grows with what came:
@@ -13,7 +13,7 @@ from time import monotonic
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dovetail.daemon.http.raw_answers import refused
+from dovetail.daemon.http.connections import refused
 
 WITHIN_S = 10.0
 _LAST_CHANCE_S = 0.2

@@ -1,4 +1,4 @@
-"""What leaves the machine is encrypted, or somebody has said that it need not be."""
+"""Traffic that leaves the machine is encrypted, unless the operator has said that it need not be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.daemon.http.access import listen_at
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where who is not on this machine comes in."""
+    """The address for callers from other machines."""
 
     listener: socket.socket
     tls: ssl.SSLContext | None

@@ -1,4 +1,4 @@
-"""What callers may see of what is not theirs: that it is there, whose, how large and how far it is.
+"""The part of others' jobs that a caller may see: that it exists, its owner, its size and progress.
 
 Never what it runs, is set to, prints or reports: those texts are its owner's and administrators' alone.
 Every answer about jobs and studies of others comes by here; what is not listed is not shown."""

@@ -1,4 +1,4 @@
-"""What studies need that takes time: the next settings, copies of checkpoints. A thread for each user
+"""Slow work for studies: the next settings, copies of checkpoints. A thread for each user
 does it: whoever stops the copy of a checkpoint keeps nobody else's studies waiting.
 
 What there is to do follows from the state alone, so that whoever takes over after a crash does it.

@@ -13,9 +13,8 @@ from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.service import Opening
 from dovetail.daemon.submissions import Member, StudyShell, shape_of, why_never
-from dovetail.daemon.users.byte_quota import PER_JOB
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import Limits, most_gpus
+from dovetail.daemon.users.limits import PER_JOB, Limits, most_gpus
 from dovetail.jobfiles import jobs as spec_jobs
 from dovetail.jobfiles.job_model import dump
 from dovetail.jobfiles.study_model import StudySpec, expand, read_study

@@ -1,4 +1,4 @@
-"""Who of a user with limits may be in line: as many as could run at once without breaking a limit.
+"""Which jobs of a user with limits may join the queue: as many as could run at once within the limit.
 
 The others are held, with the limit as the reason, and let go as those end. So the limits hold for every
 policy: none of them sees, nor can start, more of a user's jobs than that user may have at work. A study
@@ -50,7 +50,7 @@ class AdmittedUnit:
 
     @property
     def rank(self) -> tuple[bool, bool, float, int]:
-        """Those at work first, then those in line, then by priority and age."""
+        """Running jobs first, then queued ones, then by priority and age."""
         first = self.tracks[0]
         at_work = any(track.placement is not None or track.process for track in self.tracks)
         return not at_work, not self.is_admitted, -first.job.priority, first.sequence
@@ -171,7 +171,7 @@ def admitted_or_held(
     now: Seconds,
     ask: str,
 ) -> Iterator[Event]:
-    """Who goes into the line, and who is held, and why. Nobody passes one who waits for a limit."""
+    """Which jobs join the queue, which are held, and why. None overtakes one that waits for a limit."""
     number = gpus = 0.0
     why = ""
     for unit in sorted(units, key=lambda unit: unit.rank):

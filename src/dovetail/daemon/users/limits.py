@@ -4,17 +4,20 @@ On a box of one user there are no limits."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from dovetail.core.errors import BadInput
-from dovetail.core.model import EVERYBODY, WHOLE_GPU, Job, Limit, Tenant
+from dovetail.core.model import EVERYBODY, WHOLE_GPU, Job, Limit, Seconds, Tenant
 from dovetail.core.view import View
 from dovetail.daemon.refusals import NotAllowed
+from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users import system_accounts as accounts
 from dovetail.daemon.users.callers import Caller
+from dovetail.jobfiles.job_model import dump
 
 # Where nobody has said anything: enough for people, too little to fill a disk or to jump the queue.
 USUAL: Final = Limit(
@@ -22,6 +25,9 @@ USUAL: Final = Limit(
 )
 HOURS_WITHIN_S: Final = 30 * 86400.0
 NAMES: Final = ("queued", "running", "gpus", "gpu_hours", "priority", "megabytes")
+DAY_S: Final = 86400.0
+PER_JOB: Final = 2000  # bytes of entries, and of files that are there for every job
+PER_CHANGE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +201,37 @@ def most_gpus(job: Job) -> float:
     """That it may come to hold."""
     widest = max([job.gpus, job.max_gpus or 0, *(option.gpus for option in job.options)])
     return widest * job.share / WHOLE_GPU
+
+
+class Intake:
+    """Forgets evenly, all of what is allowed within a day. Kept in memory: a restart forgives."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits: Final = limits
+        self._used: Final[dict[str, tuple[float, Seconds]]] = {}  # bytes, as of when
+
+    def charge(self, user: str, size: float, view: View, now: Seconds) -> None:
+        """Before anything is written; refused whole if it is too much."""
+        allowed = self._limits.of(user, view).megabytes * 1e6
+        if allowed == inf:
+            return
+        used = self.used(user, view, now)
+        if used + size > allowed:
+            raise NotAllowed(
+                f"{user} may hand in {allowed / 1e6:,.0f} MB a day; {used / 1e6:,.1f} MB are used and "
+                f"this takes {size / 1e6:,.1f} MB: send less, wait, or {self._limits.ask}"
+            )
+        self._used[user] = (used + size, now)
+
+    def used(self, user: str, view: View, now: Seconds) -> float:
+        bytes_then, then = self._used.get(user, (0.0, now))
+        allowed = self._limits.of(user, view).megabytes * 1e6
+        return max(bytes_then - (now - then) / DAY_S * allowed, 0.0) if allowed < inf else 0.0
+
+
+def size_of(submission: Submission, members: int) -> float:
+    """Bytes that are written for it: the common part of an array once, its command for every member."""
+    common = len(json.dumps(dump(submission.spec)))
+    common += sum(len(name) + len(value) for name, value in submission.environment.items())
+    command = sum(map(len, submission.spec.command or ()))
+    return common + members * (PER_JOB + command)

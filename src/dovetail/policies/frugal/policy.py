@@ -27,9 +27,8 @@ from dovetail.policies.frugal.guests import Guest
 from dovetail.policies.frugal.hours import PriceForecast, signal
 from dovetail.policies.frugal.ladder import PriceLadder, Rates, ladder
 from dovetail.policies.frugal.portfolio import cheaper
-from dovetail.policies.frugal.special import make_room
+from dovetail.policies.frugal.special import Urgency, make_room
 from dovetail.policies.frugal.tide import Tide
-from dovetail.policies.frugal.urgency import Urgency
 from dovetail.policies.frugal.wide import Wide, spread
 from dovetail.policies.outlook import expected_end
 from dovetail.policies.placement import consolidated

@@ -6,15 +6,23 @@ file is for several kinds of GPU, `kind`; the tables of Zeus are understood as t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from dovetail.core.errors import BadInput
 from dovetail.models.power import Limited, PowerTable
-from dovetail.traces.readers.cells import Header, Read, Row, amount, column, given, shown, whole
+from dovetail.traces.readers.cells import (
+    Header,
+    Read,
+    Row,
+    amount,
+    column,
+    given,
+    positive,
+    shown,
+    whole,
+)
 from dovetail.traces.readers.rows import each
-
-Number = TypeVar("Number", int, float)
 
 ZEUS = ("dataset", "network", "batch_size", "optimizer")  # together they name a model
 TIMES = ("time", "time_s", "time_per_epoch", "seconds")
@@ -67,9 +75,9 @@ def _reader(header: Header, kind: str) -> Read[_Measured]:
         )
     kinds = column(header, "kind", given) if not kind else lambda row: kind
     model = _model(header)
-    limit = column(header, "power_limit", _more_than_0(whole))
-    time = column(header, _present(header, TIMES), _more_than_0(amount))
-    watts = column(header, _present(header, WATTS), _more_than_0(amount))
+    limit = column(header, "power_limit", positive(whole))
+    time = column(header, _present(header, TIMES), positive(amount))
+    watts = column(header, _present(header, WATTS), positive(amount))
     return lambda row: _Measured(kinds(row), model(row), limit(row), time(row), watts(row))
 
 
@@ -89,16 +97,6 @@ def _model(header: Header) -> Read[str]:
 
 def _present(header: Header, names: Sequence[str]) -> str:
     return next((name for name in names if name in header), names[0])
-
-
-def _more_than_0(parse: Callable[[str], Number]) -> Callable[[str], Number]:
-    def positive(text: str) -> Number:
-        value = parse(text)
-        if not value:
-            raise ValueError("is not more than 0")
-        return value
-
-    return positive
 
 
 def _steps(rows: Sequence[_Measured]) -> list[Limited]:

@@ -22,6 +22,7 @@ from dovetail.traces.readers.cells import (
     column,
     given,
     label,
+    positive,
     shown,
     whole,
 )
@@ -99,9 +100,9 @@ def _reader(header: Header, part: str) -> Read[Measured | None]:
 def _own(header: Header) -> Read[Measured | None]:
     """One row for each model, kind and number of GPUs; `batch` and `nodes` may be added."""
     model, kind = column(header, "model", _type), column(header, "kind", _kind)
-    gpus, speed = column(header, "gpus", _some), column(header, "steps_per_s", amount)
+    gpus, speed = column(header, "gpus", positive(whole)), column(header, "steps_per_s", amount)
     batch = column(header, "batch", blank_or(whole)) if "batch" in header else _nothing
-    nodes = column(header, "nodes", blank_or(_some)) if "nodes" in header else _nothing
+    nodes = column(header, "nodes", blank_or(positive(whole))) if "nodes" in header else _nothing
     rows: dict[tuple[ModelType, Hardware], Row] = {}
 
     def measured(row: Row) -> Measured:
@@ -125,7 +126,10 @@ def _own(header: Header) -> Read[Measured | None]:
 def _gavel_flat(header: Header, part: str) -> Read[Measured | None]:
     """Jobs alone on their GPUs; rows with a second job are for policies that pair."""
     model, kind = column(header, "job_type", _type), column(header, "gpu", label)
-    gpus, speed = column(header, "scale_factor", _some), column(header, "steps_per_s", amount)
+    gpus, speed = (
+        column(header, "scale_factor", positive(whole)),
+        column(header, "steps_per_s", amount),
+    )
     other = column(header, "co_job_type", label) if "co_job_type" in header else _no_text
     table = column(header, "table", label) if "table" in header else _no_text
     wanted = part
@@ -201,13 +205,6 @@ def _type(text: str) -> ModelType:
 
 def _kind(text: str) -> str:
     return plain(given(text))
-
-
-def _some(text: str) -> int:
-    value = whole(text)
-    if not value:
-        raise ValueError("is 0; give at least 1")
-    return value
 
 
 def _pieces(text: str) -> tuple[int, ...]:

@@ -13,7 +13,17 @@ from dovetail.core.model import Job, JobId, Node, Option, Seconds
 from dovetail.models.cost import FREE, Costs, NodeRates
 from dovetail.models.hourly import Hourly
 from dovetail.models.workload import Arrival
-from dovetail.traces.readers.cells import LARGEST_AMOUNT, CellError, Header, Read, Row
+from dovetail.traces.readers.cells import (
+    CellError,
+    Header,
+    Read,
+    Row,
+    amount,
+    column,
+    given,
+    positive,
+    whole,
+)
 from dovetail.traces.readers.rows import each
 from dovetail.traces.spreadsheets import escaped
 from dovetail.traces.trace import Trace, put_in_order
@@ -50,36 +60,7 @@ def read_instance(path: str | PathLike[str]) -> Instance:
     return Instance(Trace(arrivals, folder, "andreas"), nodes, costs)
 
 
-# ------------------------------------------------------------------------------------------- tables
-
-
-def _text(header: Header, name: str) -> Read[str]:
-    at = _position(header, name)
-
-    def read(row: Row) -> str:
-        text = row[at].strip()
-        if not text:
-            raise CellError(f"{name} is empty")
-        return text
-
-    return read
-
-
-def _number(header: Header, name: str, least: float = 0.0) -> Read[float]:
-    at = _position(header, name)
-
-    def read(row: Row) -> float:
-        try:
-            value = float(row[at])
-        except ValueError:
-            raise CellError(f"{name} {row[at]!r} is no number") from None
-        if not least <= value <= LARGEST_AMOUNT:
-            raise CellError(
-                f"{name} is {value:g}; give {least:g} or more, up to {LARGEST_AMOUNT:g}"
-            )
-        return value
-
-    return read
+# ------------------------------------------------------------------------------------------- reading
 
 
 def _of(what: str, name: Read[str], read: Read[T]) -> Read[tuple[str, T]]:
@@ -95,38 +76,18 @@ def _of(what: str, name: Read[str], read: Read[T]) -> Read[tuple[str, T]]:
     return named
 
 
-def _position(header: Header, name: str) -> int:
-    if name not in header.names:
-        raise BadInput(f"{header.source}: there is no column {name!r}")
-    return header.names.index(name)
-
-
-def _whole(value: float) -> int:
-    if value != int(value):
-        raise CellError(f"{value:g} GPUs are no whole number")
-    return int(value)
-
-
-# ------------------------------------------------------------------------------------------- reading
-
-
 def _read_rates(path: str) -> tuple[dict[str, NodeRates], float, float]:
     """Rates by kind, the price per kWh and the PUE; without power only the rates."""
 
     def reader(header: Header) -> Read[tuple[str, int, float, float, float, float]]:
-        kind, gpus, cost = (
-            _text(header, "GPUtype"),
-            _number(header, "nGPUs", 1),
-            _number(header, "cost"),
-        )
-        has_power = any(name.startswith("PowerConsumption") for name in header.names)
-        names = {name.split("[")[0]: name for name in header.names}
-        watts = _number(header, names["PowerConsumption"]) if has_power else _nothing
-        price = _number(header, names["EnergyCost"]) if has_power else _nothing
-        pue = _number(header, "PUE", 1) if has_power else _nothing
-        return lambda row: (
-            kind(row), _whole(gpus(row)), cost(row), watts(row), price(row), pue(row),
-        )  # fmt: skip
+        kind, gpus = column(header, "GPUtype", given), column(header, "nGPUs", positive(whole))
+        cost = column(header, "cost", amount)
+        names = {name.partition("_")[0]: name for name in header.index}  # without their units
+        has_power = "powerconsumption" in names
+        watts = column(header, names["powerconsumption"], amount) if has_power else _nothing
+        price = column(header, names["energycost"], amount) if has_power else _nothing
+        pue = column(header, "PUE", _at_least_1) if has_power else _nothing
+        return lambda row: (kind(row), gpus(row), cost(row), watts(row), price(row), pue(row))
 
     tables: dict[str, dict[int, tuple[float, float]]] = {}
     price = pue = 0.0
@@ -139,6 +100,13 @@ def _read_rates(path: str) -> tuple[dict[str, NodeRates], float, float]:
 
 def _nothing(row: Row) -> float:
     return 0.0
+
+
+def _at_least_1(text: str) -> float:
+    value = amount(text)
+    if value < 1.0:
+        raise ValueError("is less than 1")
+    return value
 
 
 def _rates(path: str, kind: str, table: Mapping[int, tuple[float, float]]) -> NodeRates:
@@ -154,9 +122,9 @@ def _read_nodes(
     path: str, rates: Mapping[str, NodeRates]
 ) -> tuple[tuple[Node, ...], dict[str, float]]:
     def reader(header: Header) -> Read[tuple[str, tuple[str, int, float]]]:
-        name, kind = _text(header, "ID"), _text(header, "GPUtype")
-        gpus, cost = _number(header, "nGPUs", 1), _number(header, "cost")
-        return _of("node", name, lambda row: (kind(row), _whole(gpus(row)), cost(row)))
+        name, kind = column(header, "ID", given), column(header, "GPUtype", given)
+        gpus, cost = column(header, "nGPUs", positive(whole)), column(header, "cost", amount)
+        return _of("node", name, lambda row: (kind(row), gpus(row), cost(row)))
 
     nodes: dict[str, Node] = {}
     by_node: dict[str, float] = {}
@@ -179,9 +147,12 @@ def _read_nodes(
 
 def _read_times(path: str) -> dict[str, list[Option]]:
     def reader(header: Header) -> Read[tuple[str, Option]]:
-        job, kind = _text(header, "ID"), _text(header, "GPUtype")
-        gpus, seconds = _number(header, "nGPUs", 1), _number(header, "ExecutionTime")
-        return _of("job", job, lambda row: Option(kind(row), _whole(gpus(row)), seconds(row)))
+        job, kind = column(header, "ID", given), column(header, "GPUtype", given)
+        gpus, took = (
+            column(header, "nGPUs", positive(whole)),
+            column(header, "ExecutionTime", amount),
+        )
+        return _of("job", job, lambda row: Option(kind(row), gpus(row), took(row)))
 
     options: dict[str, list[Option]] = {}
     for _, (job_id, option) in each(path, reader):
@@ -193,8 +164,8 @@ def _read_jobs(
     path: str, options: Mapping[str, Sequence[Option]], nodes: Sequence[Node]
 ) -> list[Arrival]:
     def reader(header: Header) -> Read[tuple[str, tuple[Seconds, Seconds, float]]]:
-        name, at = _text(header, "ID"), _number(header, "SubmissionTime")
-        deadline, weight = _number(header, "Deadline"), _number(header, "TardinessWeight")
+        name, at = column(header, "ID", given), column(header, "SubmissionTime", amount)
+        deadline, weight = (column(header, own, amount) for own in ("Deadline", "TardinessWeight"))
         return _of("job", name, lambda row: (at(row), deadline(row), weight(row)))
 
     widest: dict[str, int] = {}

@@ -13,6 +13,7 @@ from dovetail.core.errors import BadInput
 from dovetail.traces.spreadsheets import unescaped
 
 T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 Row = list[str]
 Read = Callable[[Row], T]
 
@@ -85,9 +86,9 @@ def column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
 
 def distinct_column(header: Header, name: str, parse: Callable[[str], T]) -> Read[T]:
     """A parser for a column in which nearly every value is different."""
-    if name not in header:
+    if plain(name) not in header:
         raise BadInput(f"{header.source}: there is no column {name!r} ({shown(header.names)})")
-    index = header.index[name]
+    index = header.index[plain(name)]
     label = header.names[index]
 
     def cell(row: Row) -> T:
@@ -105,6 +106,18 @@ def blank_or(parse: Callable[[str], T]) -> Callable[[str], T | None]:
 
     def cell(text: str) -> T | None:
         return parse(text) if text and not text.isspace() else None
+
+    return cell
+
+
+def positive(parse: Callable[[str], Number]) -> Callable[[str], Number]:
+    """The same parser for cells that must be more than 0."""
+
+    def cell(text: str) -> Number:
+        value = parse(text)
+        if not value:
+            raise ValueError("is not more than 0")
+        return value
 
     return cell
 

@@ -1,4 +1,8 @@
-"""Synthetic traces: the one generator behind tests, benchmarks and the demo."""
+"""Synthetic traces: the one generator behind tests, benchmarks and the demo.
+
+Only `random()` of the standard library is used, with our own transforms of its uniform numbers: its
+stream is guaranteed never to change.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from math import exp, floor, inf, isfinite, pi, sin
+from math import ceil, exp, floor, inf, isfinite, log, pi, sin, sqrt
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
 from dovetail.models.workload import Arrival
-from dovetail.traces.synthetic.draws import Draw, pick, spread
 
 DAY_S = 86_400.0
 MINUTES = 1440  # steps in which the daily cycle changes its rate
 # Mostly small gangs, as in Philly, yet enough large ones to make placement matter.
 USUAL_GANGS = ((1, 0.6), (2, 0.15), (4, 0.12), (8, 0.1), (16, 0.03))
+Draw = Callable[[], float]
+
+LEAST_C2 = 0.01  # a smaller value would need more than a hundred stages per draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +167,52 @@ def _are_gangs(gangs: Sequence[tuple[int, float]]) -> bool:
 def _require(holds: bool, what: str, value: object, instead: str) -> None:
     if not holds:
         raise BadInput(f"cannot make a trace with {what} {value}: give {instead}")
+
+
+def spread(uniform: Draw, c2: float) -> Draw:
+    """Positive numbers of mean 1 and squared coefficient of variation `c2`."""
+    if c2 == 0:
+        return lambda: 1.0
+    if c2 < LEAST_C2:
+        raise BadInput(
+            f"a squared coefficient of variation of {c2:g} is not possible: 0 or 0.01 up"
+        )
+    if c2 == 1:
+        return lambda: -log(1.0 - uniform())
+    return _hyperexponential(uniform, c2) if c2 > 1 else _erlang(uniform, c2)
+
+
+def _hyperexponential(uniform: Draw, c2: float) -> Draw:
+    """Two exponentials that each bring half of the mean ("balanced means")."""
+    short = (1.0 + sqrt((c2 - 1.0) / (c2 + 1.0))) / 2.0
+    short_mean, long_mean = 1.0 / (2.0 * short), 1.0 / (2.0 * (1.0 - short))
+
+    def draw() -> float:
+        mean = short_mean if uniform() < short else long_mean
+        return -mean * log(1.0 - uniform())
+
+    return draw
+
+
+def _erlang(uniform: Draw, c2: float) -> Draw:
+    """k or k - 1 exponential stages, mixed so that mean and variance are right (Tijms 1986)."""
+    stages = ceil(1.0 / c2)
+    fewer = (stages * c2 - sqrt(max(0.0, stages * (1.0 + c2) - stages * stages * c2))) / (1.0 + c2)
+    stage_mean = 1.0 / (stages - fewer)
+
+    def draw() -> float:
+        count = stages - 1 if uniform() < fewer else stages
+        return -stage_mean * sum(log(1.0 - uniform()) for _ in range(count))
+
+    return draw
+
+
+def pick(uniform: Draw, weights: Sequence[float]) -> Callable[[], int]:
+    """An index, drawn with probability proportional to its weight."""
+    limits = list(accumulate(weights))
+    total, last = limits[-1], len(limits) - 1
+
+    def draw() -> int:
+        return min(last, bisect_right(limits, uniform() * total))
+
+    return draw

@@ -1,4 +1,4 @@
-"""What a user asked of a study."""
+"""The design of a study, as its user asked for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dovetail.core.model import Seconds
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Of a study: many trials of one thing, of which the best is wanted."""
+    """A study: many trials of one thing, of which the best is wanted."""
 
     id: str
     name: str

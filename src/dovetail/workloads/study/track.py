@@ -41,7 +41,7 @@ class TrialStint(NamedTuple):
 
 
 class Branching(NamedTuple):
-    """What a trial is to go on from, once there is a job for it."""
+    """The checkpoint that a trial goes on from, once there is a job for it."""
 
     source: JobId
     settings: Settings

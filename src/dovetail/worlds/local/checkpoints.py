@@ -39,8 +39,8 @@ def has_something(folder: Path) -> bool:
 
 
 def copy(source: Path, target: Path, owner: UserAccount | None) -> None:
-    """What was there before goes. Links stay links. It is copied by a process of the owner, which can
-    read no more than they."""
+    """Copy a checkpoint over whatever was there; links stay links. A process of the owner does it, which
+    can read no more than they."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(mode=0o700)
     as_owner: dict[str, Any] = {}

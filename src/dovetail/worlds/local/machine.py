@@ -1,4 +1,4 @@
-"""What this machine has: its GPUs as NVML tells of them, its processors and its memory.
+"""The hardware of this machine: its GPUs as NVML reports them, its processors and its memory.
 
 Nothing here fails on a machine without NVIDIA: there are then no GPUs, and `gpu_trouble` says why if a
 card is in the machine nevertheless. Gigabytes are 2**30 bytes, as everywhere in Dovetail.
@@ -167,7 +167,7 @@ def room_for(needs: Mapping[str, int], free: Mapping[str, int] | None = None) ->
 
 
 def power_watts() -> dict[str, float]:
-    """What every GPU draws now, by UUID. Those that do not tell are absent."""
+    """The watts that every GPU draws now, by UUID. GPUs that do not report them are absent."""
     with nvml() as library:
         drawn = {
             library.nvmlDeviceGetUUID(handle): told(library, "nvmlDeviceGetPowerUsage", handle)
@@ -246,12 +246,12 @@ def host_memory_bytes() -> int:
 
 
 def host_memory_available_bytes() -> int:
-    """What can still be filled without swapping or a kill, within the limits of our control group."""
+    """Bytes that can be filled without swapping or a kill, within the limits of our control group."""
     return min([memory_available_bytes(), *_control_group_room()])
 
 
 def memory_available_bytes() -> int:
-    """Of the whole machine, whatever our own limits are."""
+    """The available bytes of the whole machine, whatever our own limits are."""
     return _meminfo()["MemAvailable"]
 
 
@@ -277,7 +277,7 @@ def _control_group_room(
 
 
 def rooms_upwards(mount: Path, path: str) -> Iterator[int]:
-    """What the limits of a control group, and of those that hold it, leave free."""
+    """The bytes that the limits of a control group, and of the groups above it, leave free."""
     group = mount / path
     for folder in (group, *group.parents):
         if not folder.is_relative_to(mount):
@@ -371,7 +371,7 @@ def _compute_processes() -> dict[str, list[tuple[int, int | None]]]:
 
 
 def told(library: Any, function: str, handle: Any) -> Any:
-    """What the card answers; None if it does not support the question."""
+    """The card's answer; None if it does not support the question."""
     try:
         return getattr(library, function)(handle)
     except library.NVMLError:

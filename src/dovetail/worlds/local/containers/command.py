@@ -95,7 +95,7 @@ def before_the_first(engine: Engine, account: UserAccount | None) -> None:
 
 
 def remove(launched: Mapping[str, Any], account: UserAccount | None) -> None:
-    """What a client that was killed has left of the container of this launch (see `Launch`)."""
+    """Remove what a killed client has left of the container of this launch (see `Launch`)."""
     if launched.get("container"):
         _as_owner([launched["argv"][0], "rm", "--force", launched["container"]], account)
 

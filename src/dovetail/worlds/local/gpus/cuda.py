@@ -126,7 +126,7 @@ def can_suspend() -> str:
 
 
 def state(pid: int, driver: Driver | None = None) -> State:
-    """Where the process stands. Waits while the driver is at work on it."""
+    """The checkpoint state of the process. Waits while the driver is at work on it."""
     return (driver or NvidiaDriver()).state(pid)
 
 

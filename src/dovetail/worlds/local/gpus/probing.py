@@ -1,4 +1,4 @@
-"""What is looked at now and then: who could give way, and which GPUs strangers use."""
+"""Probes that run now and then: which jobs could give way, and which GPUs strangers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job reads: its standard input, kept in a ring on disk."""
+"""The standard input of a job, kept in a ring on disk."""
 
 from __future__ import annotations
 

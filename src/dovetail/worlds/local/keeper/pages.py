@@ -1,4 +1,4 @@
-"""What a job prints, in pages on disk."""
+"""The output of a job, in pages on disk."""
 
 from __future__ import annotations
 

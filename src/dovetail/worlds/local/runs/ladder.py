@@ -59,8 +59,8 @@ class Suspendable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobSeat:
-    """What a job has here: its GPUs by UUID (none on processor slots), where it reports and saves
-    itself, and what is left of the memory for suspended jobs; with GPUs, as far as it is free."""
+    """The resources of a job here: its GPUs by UUID (none on processor slots), where it reports and
+    saves itself, and what is left of the memory for suspended jobs; with GPUs, as far as it is free."""
 
     gpus: tuple[str, ...]
     reports: Path

@@ -90,7 +90,7 @@ def _given(placement: Placement | None) -> dict[str, str]:
 
 
 def slurm_machine() -> dict[str, str]:
-    """What a Slurm script may ask about where it is."""
+    """The variables by which a Slurm script learns where it runs."""
     host, cpus = os.uname().nodename.partition(".")[0], str(os.cpu_count() or 1)
     same = (
         (host, "JOB_NODELIST NODELIST SUBMIT_HOST TOPOLOGY_ADDR"),

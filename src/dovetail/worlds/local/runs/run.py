@@ -114,7 +114,7 @@ class ProcessRun:
         return True
 
     def trouble(self) -> str:
-        """What the keeper said when it failed before it could begin (no room on the disk), or ""."""
+        """The keeper's message when it failed before it could begin (no room on the disk), or ""."""
         try:
             lines = (self.folder / keeper.TROUBLE).read_text(errors="replace").split("\n")
         except OSError:
@@ -219,7 +219,7 @@ class ProcessRun:
         return f"{launch['engine']} could not run it in {launch['image']}: exit code {code}"
 
     def launched(self) -> dict[str, Any]:
-        """What its keeper was told: a `Launch`."""
+        """The `Launch` that its keeper was given."""
         return files.read_json(str(self.folder / keeper.LAUNCH))
 
     def _log(self) -> Path:

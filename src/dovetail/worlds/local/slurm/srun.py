@@ -167,7 +167,7 @@ def _whole(text: str, name: str, most: int) -> int:
 
 
 def gpus_of(task: int, options: dict[str, str], env: dict[str, str]) -> str | None:
-    """What the task sees: all that the job has, unless each is to have its own."""
+    """The GPUs that the task sees: all of the job's, unless each task is to have its own."""
     each = options.get("gpus-per-task") or env.get("SLURM_GPUS_PER_TASK")
     own = [gpu for gpu in env.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     if not each:

@@ -27,7 +27,7 @@ class TooSlow(Exception):
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """What the named groups hold in each line; or why that cannot be told."""
+    """The values of the named groups in each line; or why they cannot be told."""
     try:
         with_alarm(LONGEST_S)
         pattern = re.compile(request["pattern"])

@@ -39,7 +39,7 @@ _NOT_A_NUMBER = ("NaN", "nan", "inf", "-inf", "Infinity", "-Infinity")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one line tells. `upto` is where the next line begins."""
+    """The metrics of one line. `upto` is where the next line begins."""
 
     step: float | None
     metrics: dict[str, float | str]
@@ -50,7 +50,7 @@ class Found:
 
 
 def read(log: Path, upto: int, most: int) -> tuple[int, bytes]:
-    """What was printed from there on, and where that really begins: later, if the oldest is gone."""
+    """The output from there on, and the byte at which it really begins: later, if the oldest is gone."""
     for _ in range(3):  # between two looks the keeper may have turned a page
         begins = pages.bytes_before(str(log))
         found = _looked_up(log, begins, upto, most)
@@ -220,7 +220,7 @@ def _is_number(value: Any) -> bool:
 
 
 def from_groups(groups: Sequence[dict[str, str]], lines: Sequence[tuple[str, int]]) -> list[Found]:
-    """What the groups of the expression hold, where that is numbers."""
+    """The numbers in the groups of the expression."""
     found = [_found(texts, upto) for texts, (_, upto) in zip(groups, lines, strict=True) if texts]
     return [one for one in found if one is not None]
 
@@ -272,7 +272,7 @@ class Matcher:
         self._process: subprocess.Popen[str] | None = None
 
     def groups(self, pattern: str, lines: Sequence[str]) -> list[dict[str, str]] | str:
-        """What the named groups hold in each line; or in words why that cannot be told."""
+        """The values of the named groups in each line; or in words why they cannot be told."""
         with self._lock:
             answer = self._ask(json.dumps({"pattern": pattern, "lines": lines}))
         if answer is None:
