@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Final, TypeAlias
 
 from dovetail.store.ended_jobs import Filter, history
@@ -198,15 +197,15 @@ def hold(path: Path) -> int:
 
 def _locked(descriptor: int) -> bool:
     """A process that the daemon before was just starting has its lock, too, until it is started."""
-    until = monotonic() + _WITHIN_S
+    until = time.monotonic() + _WITHIN_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except OSError:
-            if monotonic() > until:
+            if time.monotonic() > until:
                 return False
-        sleep(_LOOK_AGAIN_S)
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _why_no_lock(path: Path, error: OSError) -> str:
