@@ -10,7 +10,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.model import JobId, Node, Placement
@@ -142,7 +141,6 @@ class Cluster:
             return
         with self._lock:
             self._called_off.discard(errand.run)
-        self._note_live(errand)
         self._errands.begin(errand.run, self._flow(gang, errand), errand.work)
 
     def call_off(self, run: RunId) -> None:
@@ -151,17 +149,13 @@ class Cluster:
                 self._called_off.add(run)
             self._errands.poke(run)
 
-    def _note_live(self, errand: Errand) -> None:
-        note = self.folders.note(errand.run.job_id)
-        try:
-            note.write_text(str(errand.run.number))
-        except FileNotFoundError:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(str(errand.run.number))
-
     def _flow(self, gang: Gang, errand: Errand) -> Flow:
         mission = self._mission(gang, errand)
         if errand.work is Work.BRING_UP:
+            if (
+                gang.note is None
+            ):  # here: of all that are set to work at once, before the first waits
+                self._flows.noted(mission)
             return self._flows.bring_up(mission)
         if errand.work is Work.GIVE_WAY:
             return self._flows.give_way(mission)
@@ -218,19 +212,19 @@ class Cluster:
         with self._lock:
             known = self._gangs.get(run)
             if known is None:
-                known = self._gangs[run] = Gang(run, self._folder(run))
+                known = self._gangs[run] = self._as_noted(run)
                 self._runs.setdefault(run.job_id, []).append(run)
             return known
 
-    def _folder(self, run: RunId) -> Path:
-        return self.folders.folder(run.job_id) / str(run.number)
+    def _as_noted(self, run: RunId) -> Gang:
+        return Gang(run, self.folders.launch(run), self.folders.launches)
 
     def gangs(self) -> list[Gang]:
         with self._lock:
             return list(self._gangs.values())
 
     def drop(self, job_id: JobId) -> None:
-        self.folders.note(job_id).unlink(missing_ok=True)
+        self.folders.forget_live(job_id)
         with self._lock:
             runs = [self._gangs[run] for run in self._runs.pop(job_id, ())]
         for gang in runs:
@@ -339,7 +333,7 @@ class Cluster:
 
     def _noted_gang(self, pod: Pod) -> Gang:
         with self._lock:
-            return self._gangs.get(pod.run) or Gang(pod.run, self._folder(pod.run))
+            return self._gangs.get(pod.run) or self._as_noted(pod.run)
 
     def _see(self, pod: Pod, is_gone: bool) -> None:
         gang = self._gang(pod.run)

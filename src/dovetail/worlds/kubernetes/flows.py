@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Final
 
 from dovetail.core.errors import DovetailError
-from dovetail.worlds.agent import COOPERATE, KILL, Done, Errand, Used, WorkOutcome
+from dovetail.worlds.agent import COOPERATE, KILL, Done, Errand, RunId, Used, WorkOutcome
 from dovetail.worlds.kubernetes import channel as orders
 from dovetail.worlds.kubernetes import manifest
 from dovetail.worlds.kubernetes.channel import Answer
@@ -27,10 +27,12 @@ from dovetail.worlds.kubernetes.client import (
     Unreachable,
 )
 from dovetail.worlds.kubernetes.closing import LOOK_S, TRY_AGAIN_S, GangClosing, Steps
-from dovetail.worlds.kubernetes.gangs import Gang, GangNote
+from dovetail.worlds.kubernetes.gangs import Gang
+from dovetail.worlds.kubernetes.launch_notes import GangNote
 from dovetail.worlds.kubernetes.manifest import PodPlan
 from dovetail.worlds.kubernetes.pods import is_refusal_of_a_seat, pod_name, pod_of
 from dovetail.worlds.kubernetes.quotas import is_over_quota
+from dovetail.worlds.local.watching.output import end_of
 
 _IMAGE_WITHIN_S: Final = 30.0
 _GONE_WITHIN_S: Final = 60.0
@@ -110,7 +112,8 @@ class Flows(GangClosing):
         if trouble := manifest.namespace_trouble(first.namespace, self._settings):
             raise Refused(trouble)
         yield from self._wait_for_those_before(mission, until)
-        note = self._noted(mission)
+        note = self.noted(mission)
+        gang.make_sure()
         # One pod alone is all or none by itself: a request less.
         node = note.nodes[0] if len(mission.plans) == 1 else ""
         first = replace(first, attempt=note.attempt, is_moved=note.is_moved, node=node)
@@ -124,7 +127,7 @@ class Flows(GangClosing):
         while not self._create(gang, rest, note):
             yield monotonic() + TRY_AGAIN_S
             self._check_wanted(mission, until)
-        gang.keep_note(replace(note, is_made=True), is_sure=False)
+        gang.keep_note(replace(note, is_made=True))
         while not gang.is_running:
             yield min(monotonic() + _PATIENT_LOOK_S, until)
             self._check(mission, until)
@@ -149,13 +152,12 @@ class Flows(GangClosing):
             return True
         return pod is not None and not pod.is_over
 
-    def _noted(self, mission: Mission) -> GangNote:
+    def noted(self, mission: Mission) -> GangNote:
         """Before anything is made: where its output and its reports will begin."""
         gang, old = mission.gang, mission.gang.note
         if old is not None and not old.is_given_up and old.nodes == mission.nodes:
             return old  # a controller since killed has begun
-        job_id = mission.errand.run.job_id
-        reports = self._folders.reports(job_id)
+        log_from, reports_from = self._so_far(mission.errand.run, old)
         note = GangNote(
             mission.plans[0].namespace,
             mission.nodes,
@@ -163,11 +165,19 @@ class Flows(GangClosing):
             mission.errand.order.grace_s,
             1 if old is None else old.attempt + 1,
             is_moved=old is not None and old.is_moved,
-            log_from=self._folders.log(job_id).end(),
-            reports_from=reports.stat().st_size if reports.exists() else 0,
+            log_from=log_from,
+            reports_from=reports_from,
         )
         gang.begin_attempt(note)
         return note
+
+    def _so_far(self, run: RunId, old: GangNote | None) -> tuple[int, int]:
+        """The bytes of the job's log and of its reports; none before its first launch."""
+        if run.number == 1 and old is None:
+            return 0, 0
+        reports = self._folders.reports(run.job_id)
+        printed = end_of(self._folders.log_path(run.job_id))
+        return printed, reports.stat().st_size if reports.exists() else 0
 
     @staticmethod
     def _addressed(plan: PodPlan, gang: Gang, note: GangNote) -> PodPlan:
@@ -266,6 +276,7 @@ class Flows(GangClosing):
             return
         gang.is_ending = True  # noted first: a controller since killed has not left a launch behind
         gang.keep_note(replace(gang.note, is_given_up=True, is_made=False))
+        gang.make_sure()
         for pod in gang.all_pods():
             yield from self._delete(pod, 1 if pod.node else 0)
         until = monotonic() + _GONE_WITHIN_S

@@ -128,7 +128,7 @@ class KubernetesCluster:
         return ""
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
-        return bool(self.shelf.notes()) if job_id is None else self.shelf.note(job_id).exists()
+        return bool(self.shelf.live()) if job_id is None else self.shelf.launches.has(job_id)
 
     def gauges(self) -> Iterable[Gauge]:
         agents = sum(self._cluster.channel.has_agent(node.id) for node in self.nodes)
