@@ -15,10 +15,11 @@ from typing import Any, Final
 from dovetail.core.model import JobId, Node, Placement
 from dovetail.worlds.agent import Done, Errand, FactLog, Run, RunId, Tells, Work
 from dovetail.worlds.kubernetes import channel as orders
+from dovetail.worlds.kubernetes.bringing_up import Mission
 from dovetail.worlds.kubernetes.channel import Channel
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.copying import Copier
-from dovetail.worlds.kubernetes.flows import Flows, Mission
+from dovetail.worlds.kubernetes.flows import Flows
 from dovetail.worlds.kubernetes.gangs import Gang, PodRun
 from dovetail.worlds.kubernetes.inventory import ClusterInventory
 from dovetail.worlds.kubernetes.logs import LogMirror
@@ -28,6 +29,7 @@ from dovetail.worlds.kubernetes.pods import Pod, pod_of
 from dovetail.worlds.kubernetes.quotas import Quotas
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
+from dovetail.worlds.kubernetes.silent_nodes import SilentNodes
 from dovetail.worlds.kubernetes.tasks import Flow, Tasks
 from dovetail.worlds.local.folders import LogFile
 from dovetail.worlds.local.watching.watcher import Watcher
@@ -70,7 +72,9 @@ class Cluster:
         self.logs: Final = LogMirror(api, lambda job_id: folders.log(job_id).path)
         self.quotas: Final = Quotas(self.post)
         refused = self.quotas.refused
-        self._flows: Final = Flows(api, settings, self.channel, self.logs, folders, refused)
+        self.silent: Final = SilentNodes()
+        what = (api, settings, self.channel, self.logs, folders, refused, self.silent.silent_s)
+        self._flows: Final = Flows(*what)
         self.watcher: Final = Watcher(self.post, lambda: None, reports_lag_s=_LAG_S)
         self._lock: Final = threading.RLock()
         self._gangs: dict[RunId, Gang] = {}
@@ -174,6 +178,7 @@ class Cluster:
             *(gang, errand, plans, nodes),
             self._manners.saves_itself(errand.order, gang.all_pods()),
             lambda: errand.run in self._called_off,
+            errand.run.job_id not in self._ground.view.tracks,
         )
 
     def _plans(self, errand: Errand, placement: Placement, nodes: Sequence[str]) -> list[PodPlan]:
