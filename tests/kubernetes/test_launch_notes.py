@@ -55,10 +55,14 @@ def test_two_hundred_launches_at_once_wait_for_the_disk_a_few_times(
 
     monkeypatch.setattr(os, "fdatasync", slowly)
     notes = LaunchNotes(tmp_path / "launches")
-    for run in _runs(200):
-        notes.keep(run, NOTE)
+    kept = {run: notes.keep(run, NOTE) for run in _runs(200)}
+
+    def make(run: RunId) -> None:
+        notes.make_sure(kept[run])
+        notes.keep(run, replace(NOTE, is_made=True))
+
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: notes.make_sure(), range(200)))
+        list(pool.map(make, kept))
     assert 1 <= len(waits) <= 2
 
 
@@ -69,10 +73,10 @@ def test_who_asks_is_not_answered_before_the_disk_has_it(
     monkeypatch.setattr(os, "fdatasync", lambda fd: has_it.wait(30))
     notes = LaunchNotes(tmp_path / "launches")
     notes.keep(RUN, NOTE)
-    notes.keep(RUN, NOTE)
+    number = notes.keep(RUN, NOTE)
 
     def ask() -> None:
-        notes.make_sure()
+        notes.make_sure(number)
         is_sure.set()
 
     threading.Thread(target=ask).start()
@@ -102,8 +106,7 @@ def test_after_a_full_disk_nothing_that_was_kept_is_missing(
         full.setattr(os, "write", lambda fd, data: write(fd, data[:5]))
         with pytest.raises(OSError, match="full"):
             notes.keep(RunId(JobId("8"), 1), NOTE)
-    notes.keep(RunId(JobId("9"), 1), NOTE)
-    notes.make_sure()
+    notes.make_sure(notes.keep(RunId(JobId("9"), 1), NOTE))
     assert LaunchNotes(path).find(RUN) == NOTE
     assert LaunchNotes(path).find(RunId(JobId("9"), 1)) == NOTE
 

@@ -37,6 +37,7 @@ class Gang:
         self.run: Final = run
         self.folder: Final = folder
         self._notes: Final = notes
+        self._kept = 0  # the number of its note there
         self.lock: Final = threading.RLock()
         self.pods: dict[int, Pod] = {}
         self.vanished: list[Pod] = []  # gone from the API server before anybody saw them end
@@ -63,11 +64,11 @@ class Gang:
         """For the next controller. See `make_sure`."""
         with self.lock:
             self.note = note
-            self._notes.keep(self.run, note)
+            self._kept = self._notes.keep(self.run, note)
 
     def make_sure(self) -> None:
         """Before anything is made, or ended, that could not be found out again after a loss of power."""
-        self._notes.make_sure()
+        self._notes.make_sure(self._kept)
 
     def keep_ending(self, ending: Ending) -> None:
         with self.lock:

@@ -142,11 +142,12 @@ class LaunchNotes:
 
     # ------------------------------------------------------------------------------------- writing
 
-    def keep(self, run: RunId, note: GangNote) -> None:
-        """It outlives this process; that it outlives a loss of power, `make_sure` says."""
+    def keep(self, run: RunId, note: GangNote) -> int:
+        """It outlives this process. The number is for `make_sure`: then it outlives a loss of power."""
         with self._lock:
             self._all().setdefault(run.job_id, {})[run.number] = note
             self._write(_line(run.job_id, run.number, note))
+            return self._written
 
     def drop(self, job_id: JobId) -> dict[int, GangNote]:
         """It is over: the notes that there were, by launch."""
@@ -156,12 +157,10 @@ class LaunchNotes:
                 self._write(_line(job_id))
             return known
 
-    def make_sure(self) -> None:
-        """All that was kept before is on the disk. One waits for it; the others find it done."""
-        with self._lock:
-            mine = self._written
+    def make_sure(self, number: int) -> None:
+        """What was kept up to there is on the disk. One waits for it; the others find it done."""
         with self._syncing:
-            if self._sure >= mine:
+            if self._sure >= number and self._fd >= 0:
                 return
             with self._lock:
                 if self._fd < 0:
