@@ -36,7 +36,11 @@ _SYSTEM: Final = {
     "bin", "boot", "dev", "etc", "lib", "lib64", "proc", "run", "sbin", "sys", "usr", "var",
 }  # fmt: skip
 _OURS: Final = {"/dovetail", "/dovetail-scripts", "/dovetail-checkpoints"}
-_NO_MORE: Final = {"allowPrivilegeEscalation": False, "privileged": False}
+_NO_MORE: Final = {
+    "allowPrivilegeEscalation": False,
+    "privileged": False,
+    "capabilities": {"drop": ["MKNOD", "NET_RAW"]},
+}
 
 
 @dataclass(frozen=True)

@@ -18,3 +18,11 @@ def until(found: Callable[[], Found], within_s: float = LONG_S) -> Found:
         time.sleep(pause_s)
         pause_s = min(1.5 * pause_s, 0.05)
     return answer
+
+
+def stays(holds: Callable[[], object], seconds: float) -> None:
+    """It is so, and so it remains."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert holds()
+        time.sleep(0.05)

@@ -14,8 +14,8 @@ from dovetail.worlds.agent import RunId
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.cluster import Cluster
 from dovetail.worlds.kubernetes.config import Access
-from dovetail.worlds.kubernetes.gangs import GangNote
 from dovetail.worlds.kubernetes.inventory import Taken
+from dovetail.worlds.kubernetes.launch_notes import GangNote
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
 from dovetail.worlds.world import Ground, Order
@@ -36,6 +36,7 @@ def watched(tmp_path: Path) -> Iterator[Cluster]:
         *(lambda job_id: None, lambda job_id: {}),
     )
     shelf = PodShelf(tmp_path / "runs", tmp_path / "environments", tmp_path / "socket")
+    (tmp_path / "runs" / "7").mkdir(parents=True)
     made = Cluster(Api(Access("127.0.0.1", 1)), SETTINGS, shelf, ground)
     made._gang(RUN).keep_note(GangNote("team-a", ("node1",), (1,), is_made=True))
     yield made

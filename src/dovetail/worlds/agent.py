@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -162,8 +162,11 @@ class RunFiles(Protocol):
     @property
     def runs(self) -> Path: ...
 
-    def notes(self) -> Iterable[Path]:
-        """One for each job that may have processes: the number of their launch."""
+    def live(self) -> Mapping[JobId, int]:
+        """The jobs that may have processes, and the number of their launch."""
+
+    def forget_live(self, job_id: JobId) -> None:
+        """It has none any more."""
 
     def reports(self, job_id: str) -> Path: ...
 

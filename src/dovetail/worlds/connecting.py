@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dovetail.core.entries import Displaced, Event, NodeJoined, NodeLeft
 from dovetail.core.errors import BadInput
-from dovetail.core.model import JobId, Node, Placement, Seconds, Slice
+from dovetail.core.model import Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.worlds.agent import Run, RunId, WorkOutcome
@@ -93,13 +93,12 @@ def _adopt(stage: ProcessStage, track: Track, life: Life, run: Run) -> list[Even
 
 def _end_stray_runs(stage: ProcessStage) -> None:
     """A daemon may have died while it ended a job: the job's processes are ended now."""
-    for note in stage.folders.notes():
-        job_id = JobId(note.name)
+    for job_id, number in stage.folders.live().items():
         if job_id in stage.lives:
             continue
-        run = stage.agent.run(RunId(job_id, int(note.read_text())))
+        run = stage.agent.run(RunId(job_id, number))
         if not run.is_alive():
-            note.unlink(missing_ok=True)
+            stage.folders.forget_live(job_id)
             continue
         life = stage.add(Life(job_id, Want.END))
         life.take_up(run, Place.AT_WORK, _everywhere(stage.view))

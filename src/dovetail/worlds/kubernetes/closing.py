@@ -50,6 +50,7 @@ class GangClosing:
         logs: LogMirror,
         folders: Folders,
         over_quota: Callable[[JobId, str, str], None],
+        silent_s: Callable[[str], float],
     ) -> None:
         self._api: Final = api
         self._settings: Final = settings
@@ -57,6 +58,7 @@ class GangClosing:
         self._logs: Final = logs
         self._folders: Final = folders
         self._over_quota: Final = over_quota
+        self._silent_s: Final = silent_s
 
     def _delete(self, pod: Pod, grace_s: int) -> Steps:
         """Until somebody has taken note of it."""

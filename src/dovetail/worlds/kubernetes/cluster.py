@@ -10,16 +10,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.model import JobId, Node, Placement
 from dovetail.worlds.agent import Done, Errand, FactLog, Run, RunId, Tells, Work
 from dovetail.worlds.kubernetes import channel as orders
+from dovetail.worlds.kubernetes.bringing_up import Mission
 from dovetail.worlds.kubernetes.channel import Channel
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.copying import Copier
-from dovetail.worlds.kubernetes.flows import Flows, Mission
+from dovetail.worlds.kubernetes.flows import Flows
 from dovetail.worlds.kubernetes.gangs import Gang, PodRun
 from dovetail.worlds.kubernetes.inventory import ClusterInventory
 from dovetail.worlds.kubernetes.logs import LogMirror
@@ -29,6 +29,7 @@ from dovetail.worlds.kubernetes.pods import Pod, pod_of
 from dovetail.worlds.kubernetes.quotas import Quotas
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
+from dovetail.worlds.kubernetes.silent_nodes import SilentNodes
 from dovetail.worlds.kubernetes.tasks import Flow, Tasks
 from dovetail.worlds.local.folders import LogFile
 from dovetail.worlds.local.watching.watcher import Watcher
@@ -71,7 +72,9 @@ class Cluster:
         self.logs: Final = LogMirror(api, lambda job_id: folders.log(job_id).path)
         self.quotas: Final = Quotas(self.post)
         refused = self.quotas.refused
-        self._flows: Final = Flows(api, settings, self.channel, self.logs, folders, refused)
+        self.silent: Final = SilentNodes()
+        what = (api, settings, self.channel, self.logs, folders, refused, self.silent.silent_s)
+        self._flows: Final = Flows(*what)
         self.watcher: Final = Watcher(self.post, lambda: None, reports_lag_s=_LAG_S)
         self._lock: Final = threading.RLock()
         self._gangs: dict[RunId, Gang] = {}
@@ -142,7 +145,6 @@ class Cluster:
             return
         with self._lock:
             self._called_off.discard(errand.run)
-        self._note_live(errand)
         self._errands.begin(errand.run, self._flow(gang, errand), errand.work)
 
     def call_off(self, run: RunId) -> None:
@@ -151,17 +153,13 @@ class Cluster:
                 self._called_off.add(run)
             self._errands.poke(run)
 
-    def _note_live(self, errand: Errand) -> None:
-        note = self.folders.note(errand.run.job_id)
-        try:
-            note.write_text(str(errand.run.number))
-        except FileNotFoundError:
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(str(errand.run.number))
-
     def _flow(self, gang: Gang, errand: Errand) -> Flow:
         mission = self._mission(gang, errand)
         if errand.work is Work.BRING_UP:
+            if (
+                gang.note is None
+            ):  # here: of all that are set to work at once, before the first waits
+                self._flows.noted(mission)
             return self._flows.bring_up(mission)
         if errand.work is Work.GIVE_WAY:
             return self._flows.give_way(mission)
@@ -180,6 +178,7 @@ class Cluster:
             *(gang, errand, plans, nodes),
             self._manners.saves_itself(errand.order, gang.all_pods()),
             lambda: errand.run in self._called_off,
+            errand.run.job_id not in self._ground.view.tracks,
         )
 
     def _plans(self, errand: Errand, placement: Placement, nodes: Sequence[str]) -> list[PodPlan]:
@@ -218,19 +217,19 @@ class Cluster:
         with self._lock:
             known = self._gangs.get(run)
             if known is None:
-                known = self._gangs[run] = Gang(run, self._folder(run))
+                known = self._gangs[run] = self._as_noted(run)
                 self._runs.setdefault(run.job_id, []).append(run)
             return known
 
-    def _folder(self, run: RunId) -> Path:
-        return self.folders.folder(run.job_id) / str(run.number)
+    def _as_noted(self, run: RunId) -> Gang:
+        return Gang(run, self.folders.launch(run), self.folders.launches)
 
     def gangs(self) -> list[Gang]:
         with self._lock:
             return list(self._gangs.values())
 
     def drop(self, job_id: JobId) -> None:
-        self.folders.note(job_id).unlink(missing_ok=True)
+        self.folders.forget_live(job_id)
         with self._lock:
             runs = [self._gangs[run] for run in self._runs.pop(job_id, ())]
         for gang in runs:
@@ -339,7 +338,7 @@ class Cluster:
 
     def _noted_gang(self, pod: Pod) -> Gang:
         with self._lock:
-            return self._gangs.get(pod.run) or Gang(pod.run, self._folder(pod.run))
+            return self._gangs.get(pod.run) or self._as_noted(pod.run)
 
     def _see(self, pod: Pod, is_gone: bool) -> None:
         gang = self._gang(pod.run)

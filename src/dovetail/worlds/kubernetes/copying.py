@@ -10,7 +10,7 @@ from uuid import uuid4
 from dovetail.core.errors import DovetailError
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.config import Access
-from dovetail.worlds.kubernetes.manifest import saved_in
+from dovetail.worlds.kubernetes.manifest import NO_MORE, saved_in
 from dovetail.worlds.kubernetes.settings import HOME, MANAGED_BY, Settings
 
 _WITHIN_S: Final = 300.0
@@ -82,7 +82,7 @@ class Copier:
             "image": self._settings.image,
             "command": ["/bin/sh", "-c", script.replace("$", "$$"), "sh", folder, *names],
             "volumeMounts": [{"name": "checkpoints", "mountPath": _ALL}],
-            "securityContext": {"allowPrivilegeEscalation": False, "privileged": False},
+            "securityContext": NO_MORE,
         }
         return {
             "apiVersion": "v1",

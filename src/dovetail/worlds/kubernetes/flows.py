@@ -9,72 +9,24 @@ controller that was killed in the middle leaves the rest to the next.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
 from time import monotonic
 from typing import Final
 
-from dovetail.core.errors import DovetailError
-from dovetail.worlds.agent import COOPERATE, KILL, Done, Errand, Used, WorkOutcome
+from dovetail.worlds.agent import COOPERATE, KILL, Done, Used, WorkOutcome
 from dovetail.worlds.kubernetes import channel as orders
-from dovetail.worlds.kubernetes import manifest
+from dovetail.worlds.kubernetes.bringing_up import GangMaking, Mission, Waits
 from dovetail.worlds.kubernetes.channel import Answer
-from dovetail.worlds.kubernetes.client import (
-    CONFLICT,
-    NOT_FOUND,
-    ApiError,
-    Json,
-    Unreachable,
-)
-from dovetail.worlds.kubernetes.closing import LOOK_S, TRY_AGAIN_S, GangClosing, Steps
-from dovetail.worlds.kubernetes.gangs import Gang, GangNote
-from dovetail.worlds.kubernetes.manifest import PodPlan
-from dovetail.worlds.kubernetes.pods import is_refusal_of_a_seat, pod_name, pod_of
-from dovetail.worlds.kubernetes.quotas import is_over_quota
+from dovetail.worlds.kubernetes.closing import LOOK_S, TRY_AGAIN_S, Steps
+from dovetail.worlds.kubernetes.gangs import Gang
+from dovetail.worlds.kubernetes.launch_notes import GangNote
 
-_IMAGE_WITHIN_S: Final = 30.0
-_GONE_WITHIN_S: Final = 60.0
-_DELETED: Final = "a pod was deleted before it came up"
-_PATIENT_LOOK_S: Final = 5.0  # where the watch tells of what there is, and thousands may wait
+_SILENT_FOR_S: Final = 60.0  # a node, after the cluster has noticed that it is
 
 log = logging.getLogger("dovetail.kubernetes")
 
-Waits = Generator[float, None, Done]
 
-
-class Refused(DovetailError):
-    """The API server, or who it asks, does not want the pod."""
-
-
-class NoSeat(DovetailError):
-    """What was given is taken, or did not come up in time: not now."""
-
-
-class OverQuota(DovetailError):
-    """Its namespace has used up what it may have: not now, and its GPUs are for others meanwhile."""
-
-
-class CalledOff(DovetailError):
-    """It is not wanted any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mission:
-    """An errand on a gang, with all that was to be known from the state."""
-
-    gang: Gang
-    errand: Errand
-    plans: Sequence[PodPlan]  # by rank; the addresses are not known yet
-    nodes: tuple[str, ...]  # where the job is to run, by rank
-    saves_itself: bool  # so that nothing is lost with its pods
-    is_called_off: Callable[[], bool]
-
-    @property
-    def job_id(self) -> str:
-        return self.errand.run.job_id
-
-
-class Flows(GangClosing):
+class Flows(GangMaking):
     """Those that an errand may be."""
 
     # ----------------------------------------------------------------------------------- making
@@ -83,201 +35,6 @@ class Flows(GangClosing):
         if mission.gang.note is not None and mission.gang.note.is_made:
             return (yield from self._go_on(mission))
         return (yield from self._bring_up_new(mission))
-
-    def _bring_up_new(self, mission: Mission) -> Waits:
-        gang, job_id = mission.gang, mission.errand.run.job_id
-        try:
-            yield from self._make(mission)
-        except NoSeat as error:
-            yield from self._give_up(gang)
-            yield monotonic() + TRY_AGAIN_S  # who would start it again at once shall not
-            return Done(job_id, WorkOutcome.NO_SEAT, trouble=str(error))
-        except OverQuota as error:
-            yield from self._give_up(gang)
-            self._over_quota(job_id, mission.plans[0].namespace, str(error))
-            return Done(job_id, WorkOutcome.NO_SEAT, trouble=str(error))
-        except CalledOff:
-            yield from self._give_up(gang)
-            return Done(job_id, WorkOutcome.CALLED_OFF)
-        except Refused as error:
-            yield from self._give_up(gang)
-            return Done(job_id, WorkOutcome.NOT_STARTED, trouble=str(error))
-        return Done(job_id, WorkOutcome.UP)
-
-    def _make(self, mission: Mission) -> Steps:
-        gang, until = mission.gang, monotonic() + self._settings.start_within_s
-        first = mission.plans[0]
-        if trouble := manifest.namespace_trouble(first.namespace, self._settings):
-            raise Refused(trouble)
-        yield from self._wait_for_those_before(mission, until)
-        note = self._noted(mission)
-        # One pod alone is all or none by itself: a request less.
-        node = note.nodes[0] if len(mission.plans) == 1 else ""
-        first = replace(first, attempt=note.attempt, is_moved=note.is_moved, node=node)
-        while not self._create(gang, [first], note):
-            yield monotonic() + TRY_AGAIN_S  # nobody answers
-            self._check_wanted(mission, until)
-        while len(mission.plans) > 1 and not (gang.pods.get(0) and gang.pods[0].address):
-            yield min(monotonic() + LOOK_S, until)
-            self._check(mission, until)
-        rest = [self._addressed(plan, gang, note) for plan in mission.plans[1:]]
-        while not self._create(gang, rest, note):
-            yield monotonic() + TRY_AGAIN_S
-            self._check_wanted(mission, until)
-        gang.keep_note(replace(note, is_made=True), is_sure=False)
-        while not gang.is_running:
-            yield min(monotonic() + _PATIENT_LOOK_S, until)
-            self._check(mission, until)
-
-    def _wait_for_those_before(self, mission: Mission, until: float) -> Steps:
-        """Pods of an attempt that was given up may still end: nothing is begun beside them."""
-        note, run = mission.gang.note, mission.errand.run
-        if note is None or not note.is_given_up:
-            return
-        home, path = self._settings.home, f"/api/v1/namespaces/{note.namespace}/pods"
-        for rank in range(len(note.nodes)):
-            while self._lingers(f"{path}/{pod_name(home, run, rank, note.attempt)}"):
-                yield monotonic() + TRY_AGAIN_S
-                self._check_wanted(mission, until)
-
-    def _lingers(self, path: str) -> bool:
-        try:
-            pod = pod_of(self._api.get(path), self._settings)
-        except ApiError as error:
-            return error.code != NOT_FOUND
-        except Unreachable:
-            return True
-        return pod is not None and not pod.is_over
-
-    def _noted(self, mission: Mission) -> GangNote:
-        """Before anything is made: where its output and its reports will begin."""
-        gang, old = mission.gang, mission.gang.note
-        if old is not None and not old.is_given_up and old.nodes == mission.nodes:
-            return old  # a controller since killed has begun
-        job_id = mission.errand.run.job_id
-        reports = self._folders.reports(job_id)
-        note = GangNote(
-            mission.plans[0].namespace,
-            mission.nodes,
-            tuple(plan.mask for plan in mission.plans),
-            mission.errand.order.grace_s,
-            1 if old is None else old.attempt + 1,
-            is_moved=old is not None and old.is_moved,
-            log_from=self._folders.log(job_id).end(),
-            reports_from=reports.stat().st_size if reports.exists() else 0,
-        )
-        gang.begin_attempt(note)
-        return note
-
-    @staticmethod
-    def _addressed(plan: PodPlan, gang: Gang, note: GangNote) -> PodPlan:
-        """The first pod has an address now, where it waits for the others."""
-        addresses = (gang.pods[0].address, *plan.rank.addresses[1:])
-        rank = plan.rank._replace(addresses=addresses)
-        return replace(plan, attempt=note.attempt, is_moved=note.is_moved, rank=rank)
-
-    def _create(self, gang: Gang, plans: Sequence[PodPlan], note: GangNote) -> bool:
-        """Those pods, bound. What is there already is ours: names are never used twice. False: nobody
-        answers."""
-        try:
-            where = [self._create_one(gang, plan) for plan in plans]
-            for plan, node in zip(plans, where, strict=True):
-                if node != note.nodes[plan.rank.number]:
-                    self._bind(plan, note.nodes[plan.rank.number])
-        except Unreachable as error:
-            log.warning("job %s waits to be started: %s", gang.run.job_id, error)
-            return False
-        except ApiError as error:
-            if error.code in (429, 500, 503, 504):
-                log.warning("job %s waits to be started: %s", gang.run.job_id, error)
-                return False
-            if is_over_quota(error):
-                raise OverQuota(str(error)) from None
-            raise Refused(str(error)) from None
-        return True
-
-    def _create_one(self, gang: Gang, plan: PodPlan) -> str:
-        """The node that it is bound to; "" if to none yet."""
-        path = f"/api/v1/namespaces/{plan.namespace}"
-        try:
-            made = self._api.create(f"{path}/pods", manifest.pod(plan, self._settings))
-        except ApiError as error:
-            if error.code != CONFLICT or error.reason != "AlreadyExists":
-                raise
-            made = self._made_before(f"{path}/pods/{plan.name}")
-        gang.take_note_of(made, self._settings)
-        if plan.order.scripts and plan.rank.number == 0:
-            try:
-                self._api.create(f"{path}/configmaps", manifest.scripts(plan, made, self._settings))
-            except ApiError as error:
-                if error.code != CONFLICT:
-                    raise
-        return str(made["spec"].get("nodeName") or "")
-
-    def _made_before(self, path: str) -> Json:
-        try:
-            return self._api.get(path)
-        except ApiError as error:
-            if error.code == NOT_FOUND:
-                raise NoSeat(_DELETED) from None
-            raise
-
-    def _bind(self, plan: PodPlan, node: str) -> None:
-        try:
-            self._api.bind(plan.namespace, plan.name, node)
-        except ApiError as error:
-            if error.code == NOT_FOUND:
-                raise NoSeat(_DELETED) from None
-            if error.code != CONFLICT:
-                raise
-            path = f"/api/v1/namespaces/{plan.namespace}/pods/{plan.name}"
-            bound = self._api.get(path)["spec"].get("nodeName")
-            if bound != node:
-                raise NoSeat(f"pod {plan.name} is bound to {bound or 'no node'}") from None
-
-    def _check_wanted(self, mission: Mission, until: float) -> None:
-        if mission.is_called_off() and not _may_have_begun(mission.gang):
-            raise CalledOff("it is not wanted any more")
-        if monotonic() >= until:
-            within = f"its pods did not come up within {self._settings.start_within_s:g} s"
-            waits = (pod.waits_for for pod in mission.gang.all_pods() if pod.waits_for)
-            raise NoSeat(": ".join((within, *list(waits)[:1])))
-
-    def _check(self, mission: Mission, until: float) -> None:
-        """Is there still hope for its pods?"""
-        self._check_wanted(mission, until)
-        began = until - self._settings.start_within_s
-        for pod in mission.gang.all_pods():
-            ending = pod.ending
-            if ending is not None and not pod.container:
-                if is_refusal_of_a_seat(ending):
-                    raise NoSeat(ending.failure)
-                raise Refused(ending.failure)
-            is_late = monotonic() > began + _IMAGE_WITHIN_S
-            if pod.is_hopeless or (pod.lacks_image and is_late):
-                raise Refused(pod.waits_for)
-        gone = mission.gang.is_lost or any(pod.is_deleted for pod in mission.gang.all_pods())
-        if gone and not mission.gang.is_running:
-            raise NoSeat(_DELETED)
-
-    def _give_up(self, gang: Gang) -> Steps:
-        """All or none: what was made goes, and its names are not used again."""
-        if gang.note is None:
-            return
-        gang.is_ending = True  # noted first: a controller since killed has not left a launch behind
-        gang.keep_note(replace(gang.note, is_given_up=True, is_made=False))
-        for pod in gang.all_pods():
-            yield from self._delete(pod, 1 if pod.node else 0)
-        until = monotonic() + _GONE_WITHIN_S
-        while not gang.is_over and monotonic() < until:
-            yield min(until, monotonic() + LOOK_S)
-        for pod in gang.all_pods():  # of a node that does not answer
-            yield from self._delete(pod, 0)
-        while not gang.is_over:
-            yield monotonic() + LOOK_S
-        for pod in gang.all_pods():
-            self._channel.drop(pod.uid)
-        gang.is_ending = False
 
     # ---------------------------------------------------------------------------- giving way
 
@@ -404,10 +161,10 @@ class Flows(GangClosing):
     # --------------------------------------------------------------------------------- ending
 
     def end(self, mission: Mission) -> Waits:
-        yield from self._end(mission.gang, mission.errand.order.grace_s)
+        yield from self._end(mission.gang, mission.errand.order.grace_s, mission.is_last)
         return Done(mission.errand.run.job_id, WorkOutcome.ENDED)
 
-    def _end(self, gang: Gang, grace_s: float) -> Steps:
+    def _end(self, gang: Gang, grace_s: float, is_last: bool = False) -> Steps:
         if gang.note is None or not gang.note.is_made:
             yield from self._give_up(gang)
             return
@@ -417,15 +174,17 @@ class Flows(GangClosing):
             yield from self._delete(pod, max(round(grace_s), 1))
         while not gang.is_closed:
             yield monotonic() + LOOK_S
+            if is_last:
+                yield from self._leave_behind(gang)
 
-
-def _may_have_begun(gang: Gang) -> bool:
-    """Then it is not called off but comes up, and gives way as others do: to begin it again would be
-    twice. Where its image is missing it has not."""
-    pods, note = gang.all_pods(), gang.note
-    if any(pod.lacks_image or pod.is_hopeless for pod in pods):
-        return False
-    return (note is not None and note.is_made) or any(pod.container for pod in pods)
+    def _leave_behind(self, gang: Gang) -> Steps:
+        """Pods on nodes that are silent for long: nobody says that they have ended, and the job is not
+        to wait for ever. Nothing is begun after them; a kubelet that comes back ends what the API
+        server does not know any more."""
+        for pod in gang.all_pods():
+            if not pod.is_over and self._silent_s(pod.node) > _SILENT_FOR_S:
+                log.warning("pod %s is left behind on %s, which is silent", pod.name, pod.node)
+                yield from self._delete(pod, 0)
 
 
 def _used(answers: Sequence[Answer], began: float, is_parked: bool) -> Used:

@@ -1,7 +1,7 @@
 """The pods of one launch: all of them or none, one on each node.
 
-What was made is noted in the launch's folder before it is made, and how it ended before its pods are
-deleted: whoever takes over after a crash finds there what the cluster can no longer tell.
+What is made is noted before it is made, and how it ended before its pods are deleted: whoever takes
+over after a crash finds there what the cluster can no longer tell.
 """
 
 from __future__ import annotations
@@ -10,49 +10,40 @@ import json
 import os
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Final
 
 from dovetail.worlds.agent import RunId
 from dovetail.worlds.endings import Ending
+from dovetail.worlds.kubernetes.launch_notes import (
+    GangNote,
+    LaunchNotes,
+    kept_in,
+    write_launch_file,
+)
 from dovetail.worlds.kubernetes.pods import Pod, pod_of
 from dovetail.worlds.kubernetes.settings import Settings
 
-_PODS, _EXIT, _STOP = "pods.json", "exit.json", "stop"
+_EXIT, _STOP = "exit.json", "stop"
 _KILLED: Final = 9
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-
-
-@dataclass(frozen=True, slots=True)
-class GangNote:
-    """What is known of a launch without asking the cluster."""
-
-    namespace: str
-    nodes: tuple[str, ...]  # by rank
-    masks: tuple[int, ...]  # the GPUs on each
-    grace_s: float = 60.0
-    attempt: int = 1
-    is_made: bool = False  # all its pods were created and bound
-    is_given_up: bool = False  # they were not, and never will be: the next attempt has other names
-    is_moved: bool = False  # pods before these have saved what these go on with
-    log_from: int = 0  # its output begins there in the job's log
-    reports_from: int = 0  # and its reports in the job's
 
 
 class Gang:
     """From any thread, under its lock. Its pods are as last seen, by rank."""
 
-    def __init__(self, run: RunId, folder: Path) -> None:
+    def __init__(self, run: RunId, folder: Path, notes: LaunchNotes) -> None:
         self.run: Final = run
         self.folder: Final = folder
+        self._notes: Final = notes
+        self._kept = 0  # the number of its note there
         self.lock: Final = threading.RLock()
         self.pods: dict[int, Pod] = {}
         self.vanished: list[Pod] = []  # gone from the API server before anybody saw them end
         self._seen_at: dict[int, float] = {}
         self.ending: Ending | None = _read_ending(folder)
-        self.note: GangNote | None = _read_note(folder)
+        self.note: GangNote | None = notes.find(run) or kept_in(folder)
         self.is_moving = False  # its pods end so that others go on elsewhere: that is no end of it
         self.is_ending = False  # we end it
         self.taken_away = ""  # why somebody else does
@@ -69,17 +60,21 @@ class Gang:
             self.taken_away = ""
             self.keep_note(note)
 
-    def keep_note(self, note: GangNote, is_sure: bool = True) -> None:
-        """On disk before anything is made. What can be found out again need not be sure to be there
-        after a loss of power."""
+    def keep_note(self, note: GangNote) -> None:
+        """For the next controller. See `make_sure`."""
         with self.lock:
             self.note = note
-            _write(self.folder / _PODS, note, is_sure)
+            self._kept = self._notes.keep(self.run, note)
+
+    def make_sure(self) -> None:
+        """Before anything is made, or ended, that could not be found out again after a loss of power."""
+        self._notes.make_sure(self._kept)
 
     def keep_ending(self, ending: Ending) -> None:
         with self.lock:
             if self.ending is None:
-                _write(self.folder / _EXIT, ending)
+                found = {own.name: getattr(ending, own.name) for own in fields(ending)}
+                write_launch_file(self.folder / _EXIT, found, is_sure=True)
                 self.ending = ending
 
     def ask_to_stop(self) -> None:
@@ -95,6 +90,7 @@ class Gang:
         with self.lock:
             assert self.note is not None
             self.keep_note(replace(self.note, is_given_up=True, is_made=False, is_moved=True))
+            self.make_sure()
             self.pods.clear()
             (self.folder / _STOP).unlink(missing_ok=True)
             self.is_moving = self.is_ending = False
@@ -270,31 +266,6 @@ class PodRun:
             return handle
         os.close(handle)
         raise ProcessLookupError(f"no pods of job {self.id.job_id} are left")
-
-
-def _write(path: Path, content: GangNote | Ending, is_sure: bool = True) -> None:
-    part = path.with_suffix(".part")
-    data = json.dumps({own.name: getattr(content, own.name) for own in fields(content)}).encode()
-    try:
-        file = os.open(part, _NEW, 0o600)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = os.open(part, _NEW, 0o600)
-    try:
-        os.write(file, data)
-        if is_sure:
-            os.fsync(file)
-    finally:
-        os.close(file)
-    os.replace(part, path)
-
-
-def _read_note(folder: Path) -> GangNote | None:
-    try:
-        found = json.loads((folder / _PODS).read_text())
-        return GangNote(**{**found, "nodes": tuple(found["nodes"]), "masks": tuple(found["masks"])})
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _read_ending(folder: Path) -> Ending | None:

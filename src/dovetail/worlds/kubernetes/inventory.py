@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from dovetail.core.model import Node
 from dovetail.worlds.kubernetes.amounts import amount
 from dovetail.worlds.kubernetes.settings import BERTHS, Settings
+from dovetail.worlds.kubernetes.silent_nodes import is_ready
 
 _GB: Final = 1e9
 _OVER: Final = ("Succeeded", "Failed")
@@ -89,13 +90,12 @@ def _address(status: Object) -> str:
 
 
 def _why_closed(found: Object) -> str:
-    spec, status = found.get("spec") or {}, found.get("status") or {}
+    spec = found.get("spec") or {}
     if found["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     if spec.get("unschedulable"):
         return "it is cordoned"
-    ready = {row.get("type"): row.get("status") for row in status.get("conditions") or ()}
-    if ready.get("Ready") != "True":
+    if not is_ready(found):
         return "it is not ready"
     for taint in spec.get("taints") or ():
         if taint.get("effect") in ("NoSchedule", "NoExecute") and taint["key"] not in _TOLERATED:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from dovetail.core.model import JobId
+from dovetail.worlds.agent import RunId
+from dovetail.worlds.kubernetes.launch_notes import LaunchNotes, keep_in
 from dovetail.worlds.local.folders import Folders, LogFile
 from dovetail.worlds.world import UserAccount
 
@@ -55,6 +57,7 @@ class PodShelf(Folders):
 
     def __init__(self, runs: Path, environments: Path, socket: Path) -> None:
         super().__init__(runs, environments, socket, shared=False)
+        self.launches: Final = LaunchNotes(runs / "launches")
         self._handed_over: set[str] = set()
 
     def log(self, job_id: str, stream: str = "") -> LogFile:
@@ -63,6 +66,23 @@ class PodShelf(Folders):
     def _look(self, job_id: str) -> None:
         if self.cluster is not None:
             self.cluster.look_at_log(job_id)
+
+    # ------------------------------------------------------------------------------------- lives
+
+    def live(self) -> dict[JobId, int]:
+        return self.launches.live()
+
+    def forget_live(self, job_id: JobId) -> None:
+        """What was noted of its launches is kept with them: a pod of theirs may come too late."""
+        for number, note in self.launches.drop(job_id).items():
+            keep_in(self.launch(RunId(job_id, number)), note)
+
+    def launch(self, run: RunId) -> Path:
+        return self.folder(run.job_id) / str(run.number)
+
+    def leave_alone(self, job_id: str) -> str:
+        self.forget_live(JobId(job_id))
+        return ""
 
     # ------------------------------------------------------------------------------- checkpoints
 

@@ -128,7 +128,7 @@ class KubernetesCluster:
         return ""
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
-        return bool(self.shelf.notes()) if job_id is None else self.shelf.note(job_id).exists()
+        return bool(self.shelf.live()) if job_id is None else self.shelf.launches.has(job_id)
 
     def gauges(self) -> Iterable[Gauge]:
         agents = sum(self._cluster.channel.has_agent(node.id) for node in self.nodes)
@@ -243,9 +243,11 @@ class _NodeWatch:
         self._cluster: Final = cluster
 
     def listed(self, objects: Sequence[Mapping[str, Any]], as_of: float) -> None:
+        self._cluster.silent.listed(objects)
         if self._cluster.inventory.nodes_listed(objects):
             self._cluster.post(NodesSeen())
 
     def changed(self, thing: Mapping[str, Any], is_gone: bool) -> None:
+        self._cluster.silent.changed(thing, is_gone)
         if self._cluster.inventory.node_changed(thing, is_gone):
             self._cluster.post(NodesSeen())

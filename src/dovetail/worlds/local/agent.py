@@ -88,7 +88,7 @@ class LocalAgent:
         return machine.uuids_of(placement, self._ground.view.room.nodes)
 
     def drop(self, job_id: JobId) -> None:
-        self.folders.note(job_id).unlink(missing_ok=True)
+        self.folders.forget_live(job_id)
 
     def kill(self, run: RunId) -> None:
         ladder.end(self.run(run), 0.0)

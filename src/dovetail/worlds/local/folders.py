@@ -144,8 +144,12 @@ class Folders:
         """The file that exists while the job has processes."""
         return self.runs / _LIVE / job_id
 
-    def notes(self) -> list[Path]:
-        return sorted((self.runs / _LIVE).glob("*"))
+    def live(self) -> dict[JobId, int]:
+        notes = sorted((self.runs / _LIVE).glob("*"))
+        return {JobId(note.name): int(note.read_text()) for note in notes}
+
+    def forget_live(self, job_id: JobId) -> None:
+        self.note(job_id).unlink(missing_ok=True)
 
     def jobs(self) -> set[str]:
         return {path.name for path in self.runs.iterdir() if _JOB.fullmatch(path.name)}

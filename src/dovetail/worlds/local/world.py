@@ -75,7 +75,7 @@ class LocalMachine:
         return engine.gpu_trouble() if wants_gpus else ""
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
-        return bool(self.shelf.notes()) if job_id is None else self.shelf.note(job_id).exists()
+        return bool(self.shelf.live()) if job_id is None else self.shelf.note(job_id).exists()
 
     def gauges(self) -> Iterable[Gauge]:
         places = {
