@@ -32,7 +32,8 @@ def _submit(here: Box, steps: int) -> tuple[str, Count]:
 
 
 def test_jobs_outlive_an_api_server_that_is_restarted(cluster: RealCluster, here: Box) -> None:
-    """Meanwhile one ends, one is to be suspended, one to go on, and one is submitted."""
+    """For longer than the lease lasts. Meanwhile one ends, one is to be suspended, one to go on, and
+    one is submitted."""
     plane = cluster.breakable().plane
     parked, one = begin(here, 60)
     suspend(here, parked, one)
@@ -44,6 +45,7 @@ def test_jobs_outlive_an_api_server_that_is_restarted(cluster: RealCluster, here
     waiting, four = _submit(here, 5)
     eventually(lambda: "end" in three.lines())
     eventually(lambda: here.daemon.world.trouble)
+    eventually(lambda: not here.daemon.world._leader.is_leading)  # type: ignore[attr-defined]
     plane.api.start()
     plane.wait_until_ready()
     here.wait_until(running, "suspended")

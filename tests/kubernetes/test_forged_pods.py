@@ -38,7 +38,7 @@ def watched(tmp_path: Path) -> Iterator[Cluster]:
     shelf = PodShelf(tmp_path / "runs", tmp_path / "environments", tmp_path / "socket")
     (tmp_path / "runs" / "7").mkdir(parents=True)
     made = Cluster(Api(Access("127.0.0.1", 1)), SETTINGS, shelf, ground)
-    made._gang(RUN).keep_note(GangNote("team-a", ("node1",), (1,), is_made=True))
+    made._roster.gang(RUN).keep_note(GangNote("team-a", ("node1",), (1,), is_made=True))
     yield made
     made._workers.shutdown(wait=False, cancel_futures=True)
 
@@ -80,8 +80,8 @@ def test_a_pod_that_only_says_that_it_is_ours_is_counted_as_anybodys(
 ) -> None:
     watched.changed(forged, False)
     watched.listed([forged], 0.0)
-    assert not watched._gang(RUN).pods
-    assert watched._gang(RUN).verdict() is None
+    assert not watched._roster.gang(RUN).pods
+    assert watched._roster.gang(RUN).verdict() is None
     assert watched.inventory.taken() == {forged["spec"]["nodeName"]: Taken(gpus=1)}
 
 
@@ -89,13 +89,13 @@ def test_our_own_pod_is_seen_and_others_do_not_take_its_place(watched: Cluster) 
     watched.changed(pod(), False)
     for forged in FORGED:
         watched.changed(forged, False)
-    assert [own.uid for own in watched._gang(RUN).all_pods()] == ["team-a-node1"]
+    assert [own.uid for own in watched._roster.gang(RUN).all_pods()] == ["team-a-node1"]
 
 
 def test_of_a_launch_that_nobody_noted_nothing_is_kept(watched: Cluster) -> None:
     labels = {**pod()["metadata"]["labels"], "dovetail.dev/job": "8"}
     watched.changed(pod(labels=labels, name="dt-0a1b2c3d-8-1-0-1"), False)
-    assert RunId(JobId("8"), 1) not in watched._gangs
+    assert watched._roster.known(RunId(JobId("8"), 1)) is None
 
 
 def test_an_agent_cannot_speak_of_a_pod_of_another_node(watched: Cluster) -> None:

@@ -9,13 +9,12 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dovetail.core.model import JobId, Node, Placement
 from dovetail.worlds.agent import Done, Errand, FactLog, Run, RunId, Tells, Work
 from dovetail.worlds.kubernetes import channel as orders
-from dovetail.worlds.kubernetes.bringing_up import Mission
 from dovetail.worlds.kubernetes.channel import Channel
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.copying import Copier
@@ -23,17 +22,17 @@ from dovetail.worlds.kubernetes.flows import Flows
 from dovetail.worlds.kubernetes.gangs import Gang, PodRun
 from dovetail.worlds.kubernetes.inventory import ClusterInventory
 from dovetail.worlds.kubernetes.logs import LogMirror
-from dovetail.worlds.kubernetes.manifest import OWN_ADDRESS, PodPlan
 from dovetail.worlds.kubernetes.manners import Manners
+from dovetail.worlds.kubernetes.missions import Missions
 from dovetail.worlds.kubernetes.pods import Pod, pod_of
 from dovetail.worlds.kubernetes.quotas import Quotas
+from dovetail.worlds.kubernetes.roster import Roster
 from dovetail.worlds.kubernetes.settings import Settings
 from dovetail.worlds.kubernetes.shelf import PodShelf
 from dovetail.worlds.kubernetes.silent_nodes import SilentNodes
 from dovetail.worlds.kubernetes.tasks import Flow, Tasks
 from dovetail.worlds.local.folders import LogFile
 from dovetail.worlds.local.watching.watcher import Watcher
-from dovetail.worlds.ranks import Rank
 from dovetail.worlds.world import Ground, Order
 
 _WORKERS: Final = 8  # more would wait for each other: an API server answers within milliseconds
@@ -67,8 +66,13 @@ class Cluster:
         self.facts: Final = self._log.after
         self._workers: Final = ThreadPoolExecutor(_WORKERS, "pods")
         self.inventory: Final = ClusterInventory(settings)
-        self.channel: Final = Channel(*(api, settings, self._workers, self._heard, self._node_of))
+        self._roster: Final = Roster(folders, self._is_at_work)
+        node_of = self._roster.node_of
+        self.channel: Final = Channel(api, settings, self._workers, self._heard, node_of)
         self._manners: Final = Manners(settings, self.channel)
+        self._missions: Final = Missions(
+            *(settings, ground, folders, self.inventory, self.channel, self._manners)
+        )
         self.logs: Final = LogMirror(api, lambda job_id: folders.log(job_id).path)
         self.quotas: Final = Quotas(self.post)
         refused = self.quotas.refused
@@ -77,10 +81,6 @@ class Cluster:
         self._flows: Final = Flows(*what)
         self.watcher: Final = Watcher(self.post, lambda: None, reports_lag_s=_LAG_S)
         self._lock: Final = threading.RLock()
-        self._gangs: dict[RunId, Gang] = {}
-        self._runs: dict[JobId, list[RunId]] = {}
-        self._dropped: set[RunId] = set()
-        self._by_uid: dict[str, RunId] = {}
         self._errands: Final = Tasks(self._workers, self._done)
         self._closings: Final = Tasks(self._workers, self._closed)
         self._called_off: set[RunId] = set()
@@ -111,12 +111,12 @@ class Cluster:
         return self.folders.log(job_id)
 
     def run(self, run: RunId) -> PodRun:
-        gang = self._gang(run)
+        gang = self._roster.gang(run)
         is_frozen = any(self.channel.answer(pod.uid).is_suspended for pod in gang.all_pods())
         return PodRun(gang, is_frozen)
 
     def watch(self, run: Run, tells: Tells, upto: int, step: float) -> None:
-        gang = self._gang(run.id)
+        gang = self._roster.gang(run.id)
         self._orders[run.id] = self._ground.order_for(run.id.job_id)
         if tells.log is not None:
             self.logs.want(gang, always=True)
@@ -124,23 +124,17 @@ class Cluster:
         self._look(gang)
 
     def gpus_of(self, placement: Placement) -> tuple[str, ...]:
-        nodes = self._ground.view.room.nodes
-        return tuple(
-            uuid
-            for piece in placement.slices
-            for i, uuid in enumerate(self.channel.uuids(nodes[piece.node].id))
-            if piece.mask >> i & 1
-        )
+        return self._missions.gpus_of(placement)
 
     def kill(self, run: RunId) -> None:
         """Not waited for: its pods are gone before anything else starts on their seats."""
-        self.want_gone(self._gang(run))
+        self.want_gone(self._roster.gang(run))
 
     def clean_up_after(self, run: RunId) -> None:
         """A pod that is gone has left nothing behind."""
 
     def want(self, errand: Errand) -> None:
-        gang = self._gang(errand.run)
+        gang = self._roster.gang(errand.run)
         if self._errands.work(errand.run) is errand.work:
             return
         with self._lock:
@@ -154,106 +148,49 @@ class Cluster:
             self._errands.poke(run)
 
     def _flow(self, gang: Gang, errand: Errand) -> Flow:
-        mission = self._mission(gang, errand)
+        mission = self._missions.of(errand, gang, lambda: errand.run in self._called_off)
         if errand.work is Work.BRING_UP:
-            if (
-                gang.note is None
-            ):  # here: of all that are set to work at once, before the first waits
+            if gang.note is None:  # those of all that start at once, before the first of them waits
                 self._flows.noted(mission)
             return self._flows.bring_up(mission)
         if errand.work is Work.GIVE_WAY:
             return self._flows.give_way(mission)
         return self._flows.end(mission)
 
-    def _mission(self, gang: Gang, errand: Errand) -> Mission:
-        """What the state must be asked for, is asked here: on its own thread."""
-        placement = errand.placement
-        nodes: tuple[str, ...] = ()
-        plans: list[PodPlan] = []
-        if errand.work is Work.BRING_UP and placement is not None:
-            room = self._ground.view.room.nodes
-            nodes = tuple(room[piece.node].id for piece in placement.slices)
-            plans = self._plans(errand, placement, nodes)
-        return Mission(
-            *(gang, errand, plans, nodes),
-            self._manners.saves_itself(errand.order, gang.all_pods()),
-            lambda: errand.run in self._called_off,
-            errand.run.job_id not in self._ground.view.tracks,
-        )
-
-    def _plans(self, errand: Errand, placement: Placement, nodes: Sequence[str]) -> list[PodPlan]:
-        job, order = self._ground.view.tracks[errand.run.job_id].job, errand.order
-        given = self._ground.environment_of(order.kept_under)
-        order = replace(order, env={**given, **order.env})
-        addresses = (OWN_ADDRESS, *nodes[1:])
-        return [
-            PodPlan(
-                *(order, job, errand.run, 0, Rank(number, addresses), placement),
-                home=self._settings.home,
-                namespace=job.tenant or self._settings.namespace,
-                gpus=self._uuids(node, placement.slices[number].mask),
-                has_berth=self._has_berth(node),
-                tries=errand.attempts,
-                copied_from=self._begins_with(order.job_id, order.begins_from),
-            )
-            for number, node in enumerate(nodes)
-        ]
-
-    def _uuids(self, node: str, mask: int) -> tuple[str, ...]:
-        return tuple(uuid for i, uuid in enumerate(self.channel.uuids(node)) if mask >> i & 1)
-
-    def _has_berth(self, node: str) -> bool:
-        machine = self.inventory.machine(node)
-        return machine is not None and machine.berths > 0 and self.channel.has_agent(node)
-
-    def _begins_with(self, job_id: str, begins_from: str | None) -> str:
-        if not self._settings.checkpoints:
-            return ""
-        return self.folders.begins_with(job_id) or str(begins_from or "")
-
-    # ----------------------------------------------------------------------------------- gangs
-
-    def _gang(self, run: RunId) -> Gang:
-        with self._lock:
-            known = self._gangs.get(run)
-            if known is None:
-                known = self._gangs[run] = self._as_noted(run)
-                self._runs.setdefault(run.job_id, []).append(run)
-            return known
-
-    def _as_noted(self, run: RunId) -> Gang:
-        return Gang(run, self.folders.launch(run), self.folders.launches)
+    # --------------------------------------------------------------------------------- launches
 
     def gangs(self) -> list[Gang]:
-        with self._lock:
-            return list(self._gangs.values())
+        return self._roster.all()
+
+    def _is_at_work(self, run: RunId) -> bool:
+        return run in self._closings or run in self._errands
 
     def drop(self, job_id: JobId) -> None:
-        self.folders.forget_live(job_id)
-        with self._lock:
-            runs = [self._gangs[run] for run in self._runs.pop(job_id, ())]
-        for gang in runs:
-            self._dropped.add(gang.run)
+        for gang in self._roster.drop(job_id):
             self._forget(gang)
 
     def _forget(self, gang: Gang) -> None:
         """Once nobody is at work on it."""
+        if self._roster.forget(gang):
+            with self._lock:
+                self._orders.pop(gang.run, None)
+                self._pins.pop(gang.run, None)
+            self.logs.forget(gang.run.job_id)
+
+    def want_gone(self, gang: Gang) -> None:
+        """Whatever is there of it."""
         with self._lock:
-            run = gang.run
-            if run not in self._dropped or run in self._closings or run in self._errands:
-                return
-            self._dropped.discard(run)
-            self._gangs.pop(run, None)
-            for pod in (*gang.all_pods(), *gang.vanished):
-                self._by_uid.pop(pod.uid, None)
-            self._orders.pop(run, None)
-            self._pins.pop(run, None)
-        self.logs.forget(run.job_id)
+            if gang.run not in self._closings:
+                self._closings.begin(gang.run, self._closing(gang), None)
+
+    def _closing(self, gang: Gang) -> Flow:
+        yield from self._flows.close(gang)
+        return None
 
     # ------------------------------------------------------------------------------ for the shelf
 
     def look_at_log(self, job_id: str) -> None:
-        gang = self._last_gang(job_id)
+        gang = self._roster.last(job_id)
         if gang is not None and not gang.is_closed:
             self.logs.want(gang)
 
@@ -271,38 +208,21 @@ class Cluster:
         return next((name for name, own in found if own.is_open), "")
 
     def _namespace(self, job_id: str) -> str:
-        gang = self._last_gang(job_id)
+        gang = self._roster.last(job_id)
         is_known = gang is not None and gang.note is not None
         return gang.note.namespace if is_known else self._settings.namespace  # type: ignore[union-attr]
 
     def last_pod(self, job_id: str) -> Pod | None:
         """The first pod of its last launch."""
-        gang = self._last_gang(job_id)
+        gang = self._roster.last(job_id)
         return None if gang is None else next(iter(gang.all_pods()), None)
-
-    def _last_gang(self, job_id: str) -> Gang | None:
-        with self._lock:
-            runs = self._runs.get(JobId(job_id), ())
-            return self._gangs[max(runs)] if runs else None
-
-    # ------------------------------------------------------------------------------------ gangs
-
-    def want_gone(self, gang: Gang) -> None:
-        """Whatever is there of it."""
-        with self._lock:
-            if gang.run not in self._closings:
-                self._closings.begin(gang.run, self._closing(gang), None)
-
-    def _closing(self, gang: Gang) -> Flow:
-        yield from self._flows.close(gang)
-        return None
 
     # ---------------------------------------------------------------------------- what is seen
 
     def listed(self, objects: Sequence[Mapping[str, Any]], as_of: float) -> None:
         """Of pods."""
         found = [(thing, pod_of(thing, self._settings)) for thing in objects]
-        ours = [pod for _, pod in found if pod is not None and self._is_ours(pod)]
+        ours = [pod for _, pod in found if pod is not None and self._roster.owns(pod)]
         uids = {pod.uid for pod in ours}
         if self.inventory.pods_listed(
             [own for own, pod in found if pod is None or pod.uid not in uids]
@@ -310,7 +230,7 @@ class Cluster:
             self.post(NodesSeen())
         for _, pod in found:
             if pod is not None:
-                self._see(pod, is_gone=False)
+                self._look(self._roster.see(pod, is_gone=False))
                 self._end_stray(pod)
         for gang in self.gangs():
             if gang.keep_only(uids, as_of):
@@ -318,59 +238,27 @@ class Cluster:
 
     def changed(self, thing: Mapping[str, Any], is_gone: bool) -> None:
         pod = pod_of(thing, self._settings)
-        with self._lock:
-            if is_gone and pod is not None and pod.run not in self._gangs:
-                pod = None  # all of it was seen to
-        is_ours = pod is not None and self._is_ours(pod)
+        if is_gone and pod is not None and self._roster.known(pod.run) is None:
+            pod = None  # all of it was seen to
+        is_ours = pod is not None and self._roster.owns(pod)
         if self.inventory.pod_changed(thing, is_gone or is_ours):
             self.post(NodesSeen())
         if pod is not None and is_ours:
-            self._see(pod, is_gone)
+            self._look(self._roster.see(pod, is_gone))
         if pod is not None and not is_gone:
             self._end_stray(pod)
 
-    def _is_ours(self, pod: Pod) -> bool:
-        """Not because it says so: its launch is noted, there and under that name."""
-        with self._lock:
-            if pod.uid in self._by_uid:
-                return True
-        return self._noted_gang(pod).owns(pod)
-
-    def _noted_gang(self, pod: Pod) -> Gang:
-        with self._lock:
-            return self._gangs.get(pod.run) or self._as_noted(pod.run)
-
-    def _see(self, pod: Pod, is_gone: bool) -> None:
-        gang = self._gang(pod.run)
-        gang.see(pod, is_gone)
-        with self._lock:
-            if is_gone and pod.uid not in (own.uid for own in gang.vanished):
-                self._by_uid.pop(pod.uid, None)
-            elif gang.owns(pod):
-                self._by_uid[pod.uid] = pod.run
-        self._look(gang)
-
     def _end_stray(self, pod: Pod) -> None:
-        if pod.is_deleted or not self._noted_gang(pod).is_stray(pod):
+        if pod.is_deleted or not self._roster.noted(pod).is_stray(pod):
             return
         key = RunId(JobId(pod.uid), 0)  # no launch has such a name
         with self._lock:
-            is_seen_to = pod.run in self._closings or pod.run in self._errands
-            if not is_seen_to and key not in self._closings:
+            if not self._is_at_work(pod.run) and key not in self._closings:
                 self._closings.begin(key, self._flows.delete_stray(pod), None)
-
-    def _node_of(self, uid: str) -> str:
-        with self._lock:
-            run = self._by_uid.get(uid)
-            gang = self._gangs.get(run) if run is not None else None
-        pods = (*gang.all_pods(), *gang.vanished) if gang is not None else ()
-        return next((pod.node for pod in pods if pod.uid == uid), "")
 
     def _heard(self, uid: str) -> None:
         """An agent has said something of a pod."""
-        with self._lock:
-            run = self._by_uid.get(uid)
-            gang = self._gangs.get(run) if run is not None else None
+        gang = self._roster.of_pod(uid)
         if gang is None:
             return
         answer = self.channel.answer(uid)
@@ -432,8 +320,7 @@ class Cluster:
         self.post(done)
 
     def _closed(self, run: RunId, done: Done | None) -> None:
-        with self._lock:
-            gang = self._gangs.get(run)
+        gang = self._roster.known(run)
         if gang is not None:
             self._look(gang)
             self._forget(gang)

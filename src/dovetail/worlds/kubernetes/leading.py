@@ -115,14 +115,20 @@ class Leader:
         return True
 
     def _keep_on(self) -> None:
+        is_silent = False
         while not self._over.wait(self._lease_s * _RENEW_PART):
             try:
                 if not self._renew():
                     log.error("the lease %r is lost", self._name)
                     self._lost()
                     return
+                if is_silent:
+                    log.warning("the lease is renewed again")
+                is_silent = False
             except (ApiError, Unreachable) as error:
-                log.warning("the lease cannot be renewed for now: %s", error)
+                if not is_silent:  # said once, however long the silence is
+                    log.warning("the lease cannot be renewed for now: %s", error)
+                is_silent = True
 
     def _renew(self) -> bool:
         """Is it still ours? One that somebody has deleted and nobody has taken is."""
