@@ -30,6 +30,8 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.victims import Victims, place_in_order
 
+AT_ONCE: Final = 256  # jobs that a decision starts at most
+
 # key, then what `RunningRow` begins with the other way round (who is stopped last goes first), track
 StoppedRow: TypeAlias = tuple[float, float, float, int, Track]
 
@@ -79,7 +81,9 @@ class ListScheduler:
     preemptive: running jobs that stand behind a waiting one give way to it ...
     gain: ... if their key is larger by more than this;
     running_first: at equal keys the running job stays (otherwise the tie-breaker decides);
-    pairs: jobs may share GPUs that they asked for alone, and only together do they free them.
+    pairs: jobs may share GPUs that they asked for alone, and only together do they free them;
+    at_once: a decision starts so many jobs at most, and the next one follows at the same instant:
+    where thousands of slices end together, others who want something of the loop get their turn.
     """
 
     strict = False
@@ -93,6 +97,7 @@ class ListScheduler:
         gain: float = 0.0,
         running_first: bool = False,
         pairs: bool = False,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._spec: Final = OrderBy(key, preemptive=preemptive)
         self._queued: Final = bool(getattr(key, "queued", False))
@@ -101,6 +106,7 @@ class ListScheduler:
         self._gain: Final = gain
         self._running_first: Final = running_first
         self._pairs: Final = pairs
+        self._at_once: Final = at_once
         self._rising: Final = bool(getattr(key, "rising", False))
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
@@ -116,16 +122,24 @@ class ListScheduler:
         order = self._order
         if view is not self._seen or order is None:
             order = self._order_in(view)
-        plan = Plan(view, self._place)
+        plan, victims = Plan(view, self._place), list[Victims]()
         self._stopped.clear()
         self._again.clear()
-        may_preempt = self._preemptive
-        if may_preempt:
+        if self._preemptive:
             order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
-        heads, again = order.heads(), self._again
+        is_whole = self._fill(view, plan, order, victims)
+        if self._steady:
+            return plan.actions if is_whole else [*plan.actions, Wake(view.now)]
+        for some in victims:
+            some.give_back()
+        actions = self._with_wake(view, order, plan, is_whole)
+        return [*order.notes(), *self._worst_first(actions)] if self._queued else actions
+
+    def _fill(self, view: View, plan: Plan, order: KeyOrder, victims: list[Victims]) -> bool:
+        """Give the GPUs to those that go first. False: only to so many of them yet."""
+        heads, again, room = order.heads(), self._again, view.room
         heapify(heads)
-        room = view.room
-        victims: list[Victims] = []
+        may_preempt, started, at_once = self._preemptive, plan.started, self._at_once
         while heads or again:
             if again and (not heads or again[0][0] <= heads[0][0]):
                 self._keep_or_move(plan, heappop(again)[4])
@@ -140,7 +154,8 @@ class ListScheduler:
             if (shape.plain and shape.gpus > free) or not plan.start(track):
                 if not may_preempt:
                     continue
-                victims = victims or [Victims(order, room, pool) for pool in room.pools]
+                if not victims:
+                    victims.extend([Victims(order, room, pool) for pool in room.pools])
                 if not self._could_preempt(view, victims, row):
                     may_preempt = False  # nor could any that stands behind this one
                     continue
@@ -149,12 +164,18 @@ class ListScheduler:
             following = order.pass_over(track)
             if following is not None:
                 heappush(heads, following)
-        if self._steady:
-            return plan.actions
-        for some in victims:
-            some.give_back()
-        actions = self._with_wake(view, order, plan)
-        return [*order.notes(), *self._worst_first(actions)] if self._queued else actions
+            if len(started) >= at_once:
+                self._keep_stopped(plan, heads)
+                return False
+        return True
+
+    def _keep_stopped(self, plan: Plan, heads: list[WaitingRow]) -> None:
+        """The rest is decided once this is done: who can stay meanwhile does, and moves nowhere."""
+        for _, _, _, _, track in sorted(self._again):
+            plan.keep(track)
+        for _, _, _, track in sorted(heads):
+            if track.placement is not None:
+                plan.keep(track)
 
     def _worst_first(self, actions: Sequence[Action]) -> Sequence[Action]:
         """Who is stopped last stands before the others in its queue afterwards."""
@@ -359,8 +380,12 @@ class ListScheduler:
             return key > edge
         return -running[1] > waiting[1]
 
-    def _with_wake(self, view: View, order: KeyOrder, plan: Plan) -> Sequence[Action]:
-        """Look again when a standing changes, if anyone will be waiting then."""
+    def _with_wake(
+        self, view: View, order: KeyOrder, plan: Plan, is_whole: bool
+    ) -> Sequence[Action]:
+        """Look again when a standing changes, if anyone will be waiting then; or at once."""
+        if not is_whole:
+            return [*plan.actions, Wake(view.now)]
         if view.waiting_count + plan.net_stops <= 0:
             return plan.actions
         now, at = view.now, order.next_change()
