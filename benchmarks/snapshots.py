@@ -13,7 +13,7 @@ from dovetail.core.entries import NodeJoined, Submitted, Woke
 from dovetail.core.journal import encode
 from dovetail.core.model import Job
 from dovetail.core.state import State
-from dovetail.daemon.history.running_costs import RunningCosts
+from dovetail.daemon.history.account_process import AccountProcess
 from dovetail.daemon.snapshots import Request, Snapshots
 from dovetail.models.cost import Costs
 from dovetail.store import JournalReader, Store
@@ -29,7 +29,7 @@ def longest_turn_ms() -> tuple[float, float]:
         with closing(Store.open(path)) as store, closing(JournalReader(path)) as reader:
             _fill(store)
             asked: SimpleQueue[Request] = SimpleQueue()
-            account = RunningCosts(reader, Costs())
+            account = AccountProcess(path, reader, Costs())
             snapshots = Snapshots(store, account, asked.put, every=10)
             turns = [_turn(store, snapshots, asked) for _ in range(12)]  # the first opens the books
             while not list(reader.snapshots()):

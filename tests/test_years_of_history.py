@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.retention import write_years
 
-from dovetail.daemon.history import running_costs as account
+from dovetail.daemon.history import account_process as account
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.retention_settings import Keep
 from dovetail.store import Filter

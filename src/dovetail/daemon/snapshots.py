@@ -1,8 +1,8 @@
 """Snapshots without stopping the loop.
 
-Each is taken on a thread of its own, of a state that follows the journal as it is on disk; the loop
-only writes it down when it is ready. So a snapshot never says more than the journal does, and a kill at
-any moment leaves either the last one or this one.
+Each is taken in a process of its own, of a state that follows the journal as it is on disk; a thread
+waits for it, and the loop only writes it down when it is ready. So a snapshot never says more than the
+journal does, and a kill at any moment leaves either the last one or this one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, Final
 from dovetail.core.entries import Event
 from dovetail.core.model import Seconds
 from dovetail.core.view import View
-from dovetail.daemon.history.running_costs import KeptCosts, RunningCosts
+from dovetail.daemon.history.account_process import AccountProcess
+from dovetail.daemon.history.running_costs import KeptCosts
 from dovetail.store import Store
 
 log = logging.getLogger("dovetail.daemon")
@@ -28,7 +29,7 @@ class Snapshots:
     """One every so many entries. All but the taking happens on the thread of the loop."""
 
     def __init__(
-        self, store: Store, account: RunningCosts, ask: Callable[[Request], Any], every: int
+        self, store: Store, account: AccountProcess, ask: Callable[[Request], Any], every: int
     ) -> None:
         self._store: Final = store
         self._account: Final = account
@@ -48,16 +49,18 @@ class Snapshots:
         if self._thread is not None:
             self._thread.join()
         self._store.commit()
-        if (kept := self._taken()) is not None and self._save(kept):
+        kept = self._taken(self._account.last_snapshot)
+        if kept is not None and self._save(kept):
             self._store.shorten_tail()
 
     def _take_aside(self) -> None:
-        kept = self._taken()
+        kept = self._taken(self._account.snapshot)
         self._ask(partial(self._saved, kept))
 
-    def _taken(self) -> KeptCosts | None:
+    @staticmethod
+    def _taken(take: Callable[[], KeptCosts]) -> KeptCosts | None:
         try:
-            return self._account.snapshot()
+            return take()
         except Exception:  # the next start reads more entries, and nothing is lost
             log.exception("no snapshot could be taken")
             return None
