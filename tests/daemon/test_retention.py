@@ -11,8 +11,8 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.daemon import main
-from dovetail.daemon.history import retention
 from dovetail.daemon.history import account_process as account
+from dovetail.daemon.history import retention
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.retention_settings import Keep, keep_of
 from dovetail.daemon.submissions import Submission

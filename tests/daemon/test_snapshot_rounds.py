@@ -29,7 +29,7 @@ def test_the_tail_is_shortened_in_a_round_after_the_snapshot_was_written(
         closing(JournalReader(path)) as reader,
         closing(AccountProcess(path, reader, Costs())) as account,
     ):
-        snapshots = Snapshots(store, account, asked.put, every=100)
+        snapshots = Snapshots(store, reader, account, asked.put, every=100)
         store.add(encode(NodeJoined(0.0, Node("n0", 8)), 0.0).rstrip("\n"))
         for number in range(200):
             store.add(encode(Submitted(0.0, job(f"j{number}")), 0.0).rstrip("\n"))

@@ -116,7 +116,9 @@ class Daemon:
         self.keep: Final = self.settings.retention()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = self._upkeep()
-        self._snapshots: Final = Snapshots(self.store, self.account, self.desk.ask, SNAPSHOT_EVERY)
+        self._snapshots: Final = Snapshots(
+            self.store, self.reader, self.account, self.desk.ask, SNAPSHOT_EVERY
+        )
         self._failures = 0
 
     @contextmanager

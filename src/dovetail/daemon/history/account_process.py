@@ -13,13 +13,15 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from threading import Lock
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.journal import decode
@@ -27,7 +29,9 @@ from dovetail.core.model import Seconds
 from dovetail.daemon.history.costs import Figures, charged
 from dovetail.daemon.history.running_costs import KeptCosts, RunningCosts, hour_key
 from dovetail.models.cost import Costs
-from dovetail.store import JournalReader
+from dovetail.store import JournalReader, PreparedTail, prepared_tail
+
+Answers: TypeAlias = Mapping[str, Callable[..., object]]  # by question
 
 EXACT = 20_000  # a journal of so many entries is read as a whole: it knows every instant
 _IDLE_S = 60.0  # without a question: then it ends, and its memory is free
@@ -64,6 +68,14 @@ class AccountProcess:
         if self._process is not None:
             return self.snapshot()
         return RunningCosts(self._reader, self._costs).snapshot()
+
+    def prepared_tail(self) -> PreparedTail | None:
+        """One that the journal's writer may go on in: SQLite has moved its log since. None: not now."""
+        prepared: PreparedTail | None = self._ask("prepared_tail")
+        if prepared is None or self._reader.move_log():
+            return prepared
+        prepared.forget()
+        return None
 
     def mark(self, now: Seconds) -> tuple[str, str] | None:
         """The key and value of meta for this hour, if it has none yet."""
@@ -129,14 +141,20 @@ def serve(journal: Path, socket: Connection) -> None:
     """Answer until nobody asks."""
     with closing(JournalReader(journal)) as reader:
         account = RunningCosts(reader, socket.recv())
+        answers: Answers = {
+            "figures": account.figures,
+            "prepared_tail": partial(prepared_tail, journal),
+            "since": account.since,
+            "snapshot": account.snapshot,
+        }
         while socket.poll(_IDLE_S):
             what, arguments = socket.recv()
-            socket.send(_answer(account, what, arguments))
+            socket.send(_answer(answers[what], arguments))
 
 
-def _answer(account: RunningCosts, what: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+def _answer(answer: Callable[..., object], arguments: tuple[Any, ...]) -> tuple[bool, object]:
     try:
-        return True, getattr(account, what)(*arguments)
+        return True, answer(*arguments)
     except Exception as error:  # it is told to whoever asked, and the next one may have more luck
         return False, f"{type(error).__name__}: {error}"
 
