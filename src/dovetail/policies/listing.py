@@ -12,7 +12,7 @@ from heapq import heapify
 from math import inf
 from typing import Final, TypeAlias, final
 
-from dovetail.core.entries import Action, Preempt, Wake
+from dovetail.core.entries import Action, Preempt, Start, Wake
 from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
 from dovetail.core.model import WHOLE_GPU, Seconds, Shape
@@ -55,7 +55,12 @@ class LineScheduler:
         if view is not self._seen or line is None:
             line = self._line_in(view)
         first = line.first()
-        return () if first is None else line.starts(first, self._place)
+        if first is None:
+            return ()
+        if view.waiting_count > 1:
+            return line.starts(first, self._place)
+        placement = self._place(view.room, first.shape)
+        return () if placement is None else (Start(first.job.id, placement),)
 
     @property
     def key(self) -> Key:
@@ -122,7 +127,8 @@ class ListScheduler:
         order = self._order
         if view is not self._seen or order is None:
             order = self._order_in(view)
-        plan, victims = Plan(view, self._place), list[Victims]()
+        plan = Plan(view, self._place)
+        victims: list[Victims] = []
         self._stopped.clear()
         self._again.clear()
         if self._preemptive:
@@ -322,13 +328,16 @@ class ListScheduler:
             return []  # another that stands before this one has looked in vain for no more
         if view.room.shares:
             return self._take_over_together(view, plan, victims, row)
-        found, promised, number = list[RunningRow](), float(victims.pool.free), 0
+        found: list[RunningRow] = []  # a call of `list[RunningRow]` takes ten times as long
+        promised, number = float(victims.pool.free), 0
         while (worst := self._victim(view, victims, row, number)) is not None:
             number += 1
             found.append(worst)
             promised += worst[4].holds
             if promised >= wanted:
-                needed = _needed(found, promised - wanted, Freed(view.room), False)
+                surplus, needed = promised - wanted, found
+                if surplus > 0 and number > 1:
+                    needed = _needed(found, surplus, Freed(view.room))
                 if _starts_instead(plan, row[3], needed):
                     return needed
         victims.within_reach = promised
@@ -349,8 +358,9 @@ class ListScheduler:
             if promised < wanted:
                 continue
             found.sort(key=lambda victim: place_in_order(victim, view.now))
-            some_shared = victims.shares_before(found[-1], view.now)
-            needed = _needed(found, promised - wanted, freed, some_shared)
+            surplus, needed = promised - wanted, found
+            if len(found) > 1 and (surplus > 0 or victims.shares_before(found[-1], view.now)):
+                needed = _needed(found, surplus, freed)
             if _starts_instead(plan, row[3], needed):
                 return needed
         victims.within_reach = promised
@@ -436,13 +446,9 @@ def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool
     return False
 
 
-def _needed(
-    found: list[RunningRow], surplus: float, freed: Freed, shared: bool
-) -> list[RunningRow]:
+def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
     """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
     first, as long as enough remains."""
-    if len(found) == 1 or (surplus <= 0 and not shared):
-        return found
     needed = [found[-1]]
     for row in reversed(found[:-1]):
         lost = freed.loses(row[4])
