@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -14,6 +13,7 @@ from benchmarks.crowd import Crowd
 from benchmarks.lines import Line
 from dovetail.core.entries import Action, Event
 from dovetail.core.loop import Backend, run
+from dovetail.daemon.garbage import seldom_collected
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.policies.registry import BUILTIN, Knowledge, make
 from dovetail.predict.duration import UserEstimate
@@ -87,12 +87,8 @@ def measure(policy: str, crowd: Crowd, turns: int = TURNS) -> Took:
     state, world = crowd.state_and_world(turns + BEFORE)
     knowledge = Knowledge({"user": UserEstimate()}, "user", _SERVICES)
     timed = Timed(world, turns + BEFORE)
-    gc.collect()
-    gc.freeze()
-    try:
+    with seldom_collected():  # as in the daemon
         run(timed, [make(policy, PLACEMENTS["consolidated"], knowledge)], state)
-    finally:
-        gc.unfreeze()
     return Took([1000.0 * took for took in timed.took_s[BEFORE:]], timed.at[BEFORE:])
 
 
