@@ -71,7 +71,7 @@ class PairScheduler:
         """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
         actions: list[Action] = []
         for packed in sorted(partners.changed.values(), key=lambda packed: min(packed.mates)):
-            if len(actions) >= AT_ONCE:
+            if len(actions) >= 2 * AT_ONCE:
                 break  # those that are left follow
             if len(packed.mates) == 1:
                 (alone,) = packed.mates.values()
@@ -103,7 +103,7 @@ class PairScheduler:
             if not hosts:
                 continue
             for guest in sorted(guests, key=attrgetter("ticket")):
-                if not hosts or len(actions) >= AT_ONCE:
+                if not hosts or len(actions) >= 3 * AT_ONCE:
                     break
                 host = hosts.pop(chance.randrange(len(hosts)))
                 assert host.placement is not None
