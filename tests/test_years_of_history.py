@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.retention import write_years
 
-from dovetail.daemon.history import running_costs as account
+from dovetail.daemon.history import account_process as account
 from dovetail.daemon.history.retention import Keep, Retention
 from dovetail.store import Filter
 from live_box import box

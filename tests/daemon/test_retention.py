@@ -11,8 +11,8 @@ import pytest
 
 from dovetail.core.errors import BadInput
 from dovetail.daemon import main
+from dovetail.daemon.history import account_process as account
 from dovetail.daemon.history import retention
-from dovetail.daemon.history import running_costs as account
 from dovetail.daemon.history.retention import Keep, Retention, keep_of
 from dovetail.daemon.submissions import Submission
 from dovetail.jobfiles.job_model import read

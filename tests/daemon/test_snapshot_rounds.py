@@ -12,7 +12,7 @@ from dovetail.core.entries import NodeJoined, Submitted
 from dovetail.core.journal import encode
 from dovetail.core.model import Node
 from dovetail.core.state import State
-from dovetail.daemon.history.running_costs import RunningCosts
+from dovetail.daemon.history.account_process import AccountProcess
 from dovetail.daemon.snapshots import Request, Snapshots
 from dovetail.models.cost import Costs
 from dovetail.store import JournalReader, Store, tail
@@ -24,8 +24,12 @@ def test_the_tail_is_shortened_in_a_round_after_the_snapshot_was_written(
 ) -> None:
     monkeypatch.setattr(tail, "ROOM", 1000)
     path, asked, state = tmp_path / "dovetail.db", SimpleQueue[Request](), State()
-    with closing(Store.open(path)) as store, closing(JournalReader(path)) as reader:
-        snapshots = Snapshots(store, RunningCosts(reader, Costs()), asked.put, every=100)
+    with (
+        closing(Store.open(path)) as store,
+        closing(JournalReader(path)) as reader,
+        closing(AccountProcess(path, reader, Costs())) as account,
+    ):
+        snapshots = Snapshots(store, reader, account, asked.put, every=100)
         store.add(encode(NodeJoined(0.0, Node("n0", 8)), 0.0).rstrip("\n"))
         for number in range(200):
             store.add(encode(Submitted(0.0, job(f"j{number}")), 0.0).rstrip("\n"))

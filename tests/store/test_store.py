@@ -28,6 +28,7 @@ from dovetail.store import (
     JournalReader,
     JournalUnusable,
     Store,
+    prepared_tail,
     tail,
 )
 
@@ -474,8 +475,20 @@ def _write_for_ever(folder: Path, acknowledge: int) -> None:
         what = chance.random()
         if what < 0.1:
             store.save_snapshot(store.last_seq, state_after(store.last_seq))
-        elif what < 0.2:
+        elif what < 0.15:
             store.shorten_tail()
+        elif what < 0.2:
+            _shorten_by_prepared(store, chance)
+
+
+def _shorten_by_prepared(store: Store, chance: random.Random) -> None:
+    """As the daemon does, where others prepare it and commits come meanwhile."""
+    prepared = prepared_tail(store.path)
+    add_entries(store, chance.choice((1, 5)))
+    store.commit()
+    with closing(JournalReader(store.path)) as reader:
+        if prepared is not None and reader.move_log():
+            store.go_on_in(prepared)
 
 
 # -------------------------------------------------------------------------------- cut and overwritten
@@ -576,6 +589,48 @@ def test_the_tail_of_another_journal_is_kept_and_not_mixed_in(folder: Path) -> N
         assert "was of another journal and is kept as" in store.notice
         assert check_and_count(store) == 3
     assert list(folder.glob("dovetail.db.tail.kept-*"))
+
+
+def test_a_prepared_tail_takes_over_with_the_commits_made_meanwhile(folder: Path) -> None:
+    log = folder / "dovetail.db-wal"
+    with closing(opened(folder)) as store:
+        add_entries(store, 50)
+        store.save_snapshot(store.last_seq, state_after(store.last_seq))
+        prepared = prepared_tail(store.path)
+        for _ in range(3):
+            add_entries(store, 2)
+            store.commit()
+        assert prepared is not None
+        store.go_on_in(prepared)
+        add_entries(store, 4)
+        store.commit()
+        assert [commit.is_first for commit in tail.commits(store.path)][-5:] == [True, *[False] * 4]
+        copy = {path.name: path.read_bytes() for path in folder.glob("dovetail.db*")}
+    for name, content in copy.items():
+        (folder / name).write_bytes(content)
+    log.unlink()
+    with closing(opened(folder)) as store:
+        assert check_and_count(store) == 60
+
+
+def test_a_prepared_tail_is_forgotten_where_another_was_begun_meanwhile(folder: Path) -> None:
+    with closing(opened(folder)) as store:
+        add_entries(store, 5)
+        store.commit()
+        prepared = prepared_tail(store.path)
+        assert prepared is not None
+        tail.tail_of(store.path).unlink()
+        add_entries(store, 5)
+        store.commit()  # begins one
+        store.go_on_in(prepared)
+        assert not prepared.path.exists()
+        add_entries(store, 5)
+        store.commit()
+        assert tail.last_commit(store.path) is not None
+        assert prepared_tail(store.path) is not None  # of a daemon that was killed then
+    with closing(opened(folder)) as store:
+        assert check_and_count(store) == 15
+        assert not list(folder.glob("*.next-*"))
 
 
 def test_a_long_tail_is_begun_anew_and_still_enough_without_the_log(

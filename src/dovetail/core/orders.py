@@ -38,6 +38,8 @@ _PAST: Final = 1e-6  # seconds: an edge is to be passed, not just reached
 class Standing:
     """A running job's key: `level + slope · t`, valid until a time; larger is worse."""
 
+    __slots__ = ("level", "slope", "tie", "until")
+
     def __init__(
         self, level: float, slope: float = 0.0, until: Seconds = inf, tie: float = 0.0
     ) -> None:
@@ -169,10 +171,12 @@ class KeyOrder:
         heads = []
         emptied = []
         for lane, heap in self._waiting.items():
-            while heap and heap[0][3].turn != heap[0][2]:
+            while heap:
+                row = heap[0]
+                if row[3].turn == row[2]:
+                    heads.append(row)
+                    break
                 heappop(heap)
-            if heap:
-                heads.append(heap[0])
             else:
                 emptied.append(lane)
         if emptied and not self._lent:
@@ -201,27 +205,25 @@ class KeyOrder:
     def _place_running(self, track: Track, standing: Standing) -> None:
         placement = track.placement
         assert placement is not None
-        pool = self._view.room.pool_of[placement.slices[0].node].index
+        pool = self._view.room.pool_of[placement.slices[0][0]].index
         by_slope = self._running.get(pool)
         if by_slope is None:
             by_slope = self._running[pool] = {}
-        heap = by_slope.get(standing.slope)
+        slope, until, sequence = standing.slope, standing.until, track.sequence
+        heap = by_slope.get(slope)
         if heap is None:
-            heap = by_slope[standing.slope] = []
-        self._rows += 1
-        number = (track.sequence << _ROW) + (self._rows & _ROWS)
-        if self._queued and self._has_sunk(track):
-            number += _SANK  # behind those that were started at the same time
-        elif self._queued:
-            number = self._rows
-        row = (-standing.level, -standing.tie, -number, track.turn, track, standing.slope)
-        heappush(heap, row)
-        if standing.until < inf:
-            heappush(self._changes, (standing.until, number, track))
-            self._current[track.sequence] = number
+            heap = by_slope[slope] = []
+        self._rows = rows = self._rows + 1
+        number = (sequence << _ROW) + (rows & _ROWS)
+        if self._queued:  # some stand behind those that were started at the same time
+            number = number + _SANK if self._has_sunk(track) else rows
+        heappush(heap, (-standing.level, -standing.tie, -number, track.turn, track, slope))
+        if until < inf:
+            heappush(self._changes, (until, number, track))
+            self._current[sequence] = number
         elif self._current or self._queued:
-            self._current[track.sequence] = number
-        if self._rows % 64 == 0:
+            self._current[sequence] = number
+        if not rows & 63:
             self._tidy(heap)
 
     def _tidy(self, heap: list[RunningRow]) -> None:
@@ -294,14 +296,17 @@ class KeyOrder:
         if by_slope is None:
             return None
         best: RunningRow | None = None
-        best_key, now = -inf, self._view.now
+        best_key, now, levels_change = -inf, self._view.now, bool(self._current)
         for slope, heap in by_slope.items():
-            while heap and (heap[0][4].turn != heap[0][3] or self._is_stale(heap[0])):
-                heappop(heap)
-            if heap:
-                key = slope * now - heap[0][0]
-                if best is None or key > best_key or (key == best_key and heap[0] < best):
-                    best, best_key = heap[0], key
+            while heap:
+                row = heap[0]
+                if row[4].turn != row[3] or (levels_change and self._is_stale(row)):
+                    heappop(heap)
+                    continue
+                key = slope * now - row[0]
+                if best is None or key > best_key or (key == best_key and row < best):
+                    best, best_key = row, key
+                break
         return best
 
     def lend(self, pool: Pool, row: RunningRow) -> None:

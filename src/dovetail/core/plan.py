@@ -51,7 +51,10 @@ class Plan:
 
     def start(self, track: Track) -> bool:
         """Start the job if there is room for it."""
-        placement = self.place(track)
+        if track.parked_at is not None:
+            placement = self.place(track)
+        else:
+            placement = self._place(self.room, track.shape)
         if placement is None:
             return False
         self.start_at(track, placement)

@@ -352,19 +352,21 @@ class Room(Inventory):
 
         Decisions are usually recorded just as they were drafted: then nothing is done twice.
         """
-        if not self._draft:
+        draft, confirmed = self._draft, self._confirmed
+        if not draft:
             return False
-        was_taken, where, whose, trusted = self._draft[self._confirmed]
+        was_taken, where, whose, trusted = draft[confirmed]
         if where is not placement or was_taken is not taken or whose is not shape or not trusted:
             self.rollback()
             return False
         if self.strangers and not taken:
             self._given.update([n for n, _ in placement.slices])
-        self._confirmed += 1
-        if self._confirmed == len(self._draft):
-            self._draft.clear()
-            self._confirmed = 0
+        confirmed += 1
+        if confirmed == len(draft):
+            draft.clear()
+            confirmed = 0
             self.drafted = False
+        self._confirmed = confirmed
         return True
 
     def mark(self) -> int:

@@ -24,11 +24,12 @@ from dovetail.daemon.clock import TOLERANCE_S, Clock
 from dovetail.daemon.desk import Desk
 from dovetail.daemon.foresight import copy as foresight
 from dovetail.daemon.foresight.forecast_record import Promises, Record
+from dovetail.daemon.history.account_process import AccountProcess
 from dovetail.daemon.history.costs import costs_here, notice_of
 from dovetail.daemon.history.job_rows import Ledger
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
-from dovetail.daemon.history.running_costs import PAST, RunningCosts
+from dovetail.daemon.history.running_costs import PAST
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import AsSet, settable
@@ -110,11 +111,13 @@ class Daemon:
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self._attendant: Final = self._attend_to_declared()
-        self.account: Final = RunningCosts(self.reader, self.costs)
+        self.account: Final = AccountProcess(home.journal, self.reader, self.costs)
         self.keep: Final = self.settings.retention()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = self._upkeep()
-        self._snapshots: Final = Snapshots(self.store, self.account, self.desk.ask, SNAPSHOT_EVERY)
+        self._snapshots: Final = Snapshots(
+            self.store, self.reader, self.account, self.desk.ask, SNAPSHOT_EVERY
+        )
         self._failures = 0
 
     @contextmanager
@@ -231,6 +234,7 @@ class Daemon:
         if self._attendant is not None:
             self._attendant.stop()
         self._snapshots.take_the_last()
+        self.account.close()
         self.store.close()
 
     def _look(self, policies: Sequence[Policy]) -> None:

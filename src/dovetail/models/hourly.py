@@ -31,6 +31,9 @@ class Hourly:
         self._repeats: Final = len(values) == DAY
         self._before: Final = [0.0, *accumulate(value * HOUR_S for value in values)]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Hourly, (self.values, self.what, self.begins)
+
     @property
     def constant(self) -> bool:
         return len(self.values) == 1

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heapify
 from math import inf
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
-from dovetail.core.entries import Action, Preempt, Wake
+from dovetail.core.entries import Action, Preempt, Start, Wake
 from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
-from dovetail.core.model import WHOLE_GPU, Shape
+from dovetail.core.model import WHOLE_GPU, Seconds, Shape
 from dovetail.core.orders import (
     Key,
     KeyOrder,
@@ -30,7 +30,10 @@ from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.victims import Victims, place_in_order
 
-_AHEAD_OF_ALL_WAITING = 2.0**60  # more than any place in a queue
+AT_ONCE: Final = 256  # jobs that a decision starts at most
+
+# key, then what `RunningRow` begins with the other way round (who is stopped last goes first), track
+StoppedRow: TypeAlias = tuple[float, float, float, int, Track]
 
 
 @final
@@ -52,7 +55,12 @@ class LineScheduler:
         if view is not self._seen or line is None:
             line = self._line_in(view)
         first = line.first()
-        return () if first is None else line.starts(first, self._place)
+        if first is None:
+            return ()
+        if view.waiting_count > 1:
+            return line.starts(first, self._place)
+        placement = self._place(view.room, first.shape)
+        return () if placement is None else (Start(first.job.id, placement),)
 
     @property
     def key(self) -> Key:
@@ -78,7 +86,9 @@ class ListScheduler:
     preemptive: running jobs that stand behind a waiting one give way to it ...
     gain: ... if their key is larger by more than this;
     running_first: at equal keys the running job stays (otherwise the tie-breaker decides);
-    pairs: jobs may share GPUs that they asked for alone, and only together do they free them.
+    pairs: jobs may share GPUs that they asked for alone, and only together do they free them;
+    at_once: a decision starts so many jobs at most, and the next one follows at the same instant:
+    where thousands of slices end together, others who want something of the loop get their turn.
     """
 
     strict = False
@@ -92,6 +102,7 @@ class ListScheduler:
         gain: float = 0.0,
         running_first: bool = False,
         pairs: bool = False,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._spec: Final = OrderBy(key, preemptive=preemptive)
         self._queued: Final = bool(getattr(key, "queued", False))
@@ -100,11 +111,15 @@ class ListScheduler:
         self._gain: Final = gain
         self._running_first: Final = running_first
         self._pairs: Final = pairs
+        self._at_once: Final = at_once
         self._rising: Final = bool(getattr(key, "rising", False))
         self._steady: Final = not preemptive or bool(getattr(key, "steady", False))
         self._seen: View | None = None
         self._order: KeyOrder | None = None
         self._stopped: Final[list[RunningRow]] = []  # in this decision
+        # Of these, where the running go first: who may stay or move after all, before waiting ones of
+        # the same key.
+        self._again: Final[list[StoppedRow]] = []
 
     def decide(self, view: View) -> Sequence[Action]:
         if not view.waiting_count and not self._queued:
@@ -113,24 +128,40 @@ class ListScheduler:
         if view is not self._seen or order is None:
             order = self._order_in(view)
         plan = Plan(view, self._place)
+        victims: list[Victims] = []
         self._stopped.clear()
-        may_preempt = self._preemptive
-        if may_preempt:
+        self._again.clear()
+        if self._preemptive:
             order.refresh()  # even if nobody waits: queues are joined at the time, not afterwards
-        heads = order.heads()
+        is_whole = self._fill(view, plan, order, victims)
+        if self._steady:
+            return plan.actions if is_whole else [*plan.actions, Wake(view.now)]
+        for some in victims:
+            some.give_back()
+        actions = self._with_wake(view, order, plan, is_whole)
+        return [*order.notes(), *self._worst_first(actions)] if self._queued else actions
+
+    def _fill(self, view: View, plan: Plan, order: KeyOrder, victims: list[Victims]) -> bool:
+        """Give the GPUs to those that go first. False: only to so many of them yet."""
+        heads, again, room = order.heads(), self._again, view.room
         heapify(heads)
-        room = view.room
-        victims = [Victims(order, room, pool) for pool in room.pools] if may_preempt else []
-        while heads:
+        may_preempt, started, at_once = self._preemptive, plan.started, self._at_once
+        while heads or again:
+            if again and (not heads or again[0][0] <= heads[0][0]):
+                self._keep_or_move(plan, heappop(again)[4])
+                continue
             row = heappop(heads)
             track = row[3]
             if track.placement is not None:
                 self._keep_or_move(plan, track)
                 continue
-            shape = track.shape
-            if (shape.plain and shape.gpus > room.most_free()) or not plan.start(track):
+            shape, sole = track.shape, room.sole
+            free = room.most_free() if sole is None else sole.free
+            if (shape.plain and shape.gpus > free) or not plan.start(track):
                 if not may_preempt:
                     continue
+                if not victims:
+                    victims.extend([Victims(order, room, pool) for pool in room.pools])
                 if not self._could_preempt(view, victims, row):
                     may_preempt = False  # nor could any that stands behind this one
                     continue
@@ -139,30 +170,27 @@ class ListScheduler:
             following = order.pass_over(track)
             if following is not None:
                 heappush(heads, following)
-        if self._steady:
-            return plan.actions
-        for some in victims:
-            some.give_back()
-        actions = self._with_wake(view, order, plan)
-        return [*order.notes(), *self._worst_first(actions)] if self._queued else actions
+            if len(started) >= at_once:
+                self._keep_stopped(plan, heads)
+                return False
+        return True
 
-    def _put_in_order(self, heads: list[WaitingRow]) -> None:
-        """One that was spared at first was stopped after others that stand before it."""
-        self._stopped.sort()
-        rank = {row[4].job.id: number for number, row in enumerate(self._stopped, 1)}
-        for i, (key, tie, turn, track) in enumerate(heads):
-            if tie <= -_AHEAD_OF_ALL_WAITING:
-                heads[i] = (key, -_AHEAD_OF_ALL_WAITING * rank[track.job.id], turn, track)
-        heapify(heads)
+    def _keep_stopped(self, plan: Plan, heads: list[WaitingRow]) -> None:
+        """The rest is decided once this is done: who can stay meanwhile does, and moves nowhere."""
+        for _, _, _, _, track in sorted(self._again):
+            plan.keep(track)
+        for _, _, _, track in sorted(heads):
+            if track.placement is not None:
+                plan.keep(track)
 
     def _worst_first(self, actions: Sequence[Action]) -> Sequence[Action]:
         """Who is stopped last stands before the others in its queue afterwards."""
-        rank = {row[4].job.id: number for number, row in enumerate(self._stopped)}
+        rank = {row[4].job.id: number for number, row in enumerate(sorted(self._stopped))}
         stops = [action for action in actions if isinstance(action, Preempt)]
         sorted_stops = sorted(stops, key=lambda stop: rank[stop.job_id])
         if stops == sorted_stops:
             return actions
-        return [*sorted_stops, *[action for action in actions if action not in stops]]
+        return [*sorted_stops, *[one for one in actions if not isinstance(one, Preempt)]]
 
     @property
     def key(self) -> Key:
@@ -188,7 +216,10 @@ class ListScheduler:
 
     def _could_preempt(self, view: View, victims: Sequence[Victims], row: WaitingRow) -> bool:
         """Does any running job at all stand behind this one?"""
-        return any([self._victim(view, some, row, 0) is not None for some in victims])
+        for some in victims:
+            if self._victim(view, some, row, 0) is not None:
+                return True
+        return False
 
     def _keep_or_move(self, plan: Plan, track: Track) -> None:
         """A job stopped for a better one stays where it is if it can, or goes on elsewhere."""
@@ -210,13 +241,18 @@ class ListScheduler:
             stopped = self._take_over(view, plan, victims[pool.index], row)
             if stopped:
                 for victim in stopped:
-                    key = victim[5] * view.now - victim[0]
-                    heappush(heads, (key, self._tie_of(victim), victim[3], victim[4]))
-                latest = self._stopped[-len(stopped) - 1 :]
-                if latest != sorted(latest):
-                    self._put_in_order(heads)
+                    self._line_up_again(heads, victim, view.now)
                 return True
         return False
+
+    def _line_up_again(self, heads: list[WaitingRow], victim: RunningRow, now: Seconds) -> None:
+        """Those that stand before it are stopped after it."""
+        key, track = victim[5] * now - victim[0], victim[4]
+        if self._running_first:
+            self._stopped.append(victim)
+            heappush(self._again, (key, -victim[0], -victim[1], -victim[2], track))
+        else:
+            heappush(heads, (key, track.sequence, victim[3], track))
 
     def _take_over(
         self, view: View, plan: Plan, victims: Victims, row: WaitingRow
@@ -255,7 +291,7 @@ class ListScheduler:
 
     def _knows_all(self, view: View, victims: Victims, row: WaitingRow) -> bool:
         """Have all been looked up that give way to this one? Who comes later has no more of them."""
-        while (last := victims.last) is not None and not self._may_stop(view, last, row):
+        while (last := victims.last) is not None and not self._gives_way(last, row, view.now):
             victims.spare_last()
         return self._victim(view, victims, row, victims.known) is None
 
@@ -287,34 +323,46 @@ class ListScheduler:
         self, view: View, plan: Plan, victims: Victims, row: WaitingRow
     ) -> list[RunningRow]:
         """Stop those that are needed once so many would be free that there may be a place."""
-        track = row[3]
-        wanted, promised = track.shape.gpus, float(victims.pool.free)
+        wanted = row[3].shape.gpus
         if wanted > victims.within_reach:
             return []  # another that stands before this one has looked in vain for no more
-        freed, shared = Freed(view.room), bool(view.room.shares)
-        found: list[RunningRow] = []
-        number = 0
+        if view.room.shares:
+            return self._take_over_together(view, plan, victims, row)
+        found: list[RunningRow] = []  # a call of `list[RunningRow]` takes ten times as long
+        promised, number = float(victims.pool.free), 0
+        while (worst := self._victim(view, victims, row, number)) is not None:
+            number += 1
+            found.append(worst)
+            promised += worst[4].holds
+            if promised >= wanted:
+                surplus, needed = promised - wanted, found
+                if surplus > 0 and number > 1:
+                    needed = _needed(found, surplus, Freed(view.room))
+                if _starts_instead(plan, row[3], needed):
+                    return needed
+        victims.within_reach = promised
+        return []
+
+    def _take_over_together(
+        self, view: View, plan: Plan, victims: Victims, row: WaitingRow
+    ) -> list[RunningRow]:
+        """The same where some share GPUs: only together do these free them."""
+        wanted, promised = row[3].shape.gpus, float(victims.pool.free)
+        freed, found, number = Freed(view.room), list[RunningRow](), 0
         while (together := self._next_together(view, victims, row, number)) is not None:
             number += 1
             for victim in together:
-                if not shared or victim not in found:
+                if victim not in found:
                     found.append(victim)
                     promised += freed.add(victim[4])
             if promised < wanted:
                 continue
-            some_shared = False
-            if shared:
-                found.sort(key=lambda victim: place_in_order(victim, view.now))
-                some_shared = victims.shares_before(found[-1], view.now)
-            needed = _needed(found, promised - wanted, freed, some_shared)
-            for victim in needed:
-                plan.stop(victim[4])
-            placement = plan.place(track)
-            if placement is not None:
-                plan.start_at(track, placement)
+            found.sort(key=lambda victim: place_in_order(victim, view.now))
+            surplus, needed = promised - wanted, found
+            if len(found) > 1 and (surplus > 0 or victims.shares_before(found[-1], view.now)):
+                needed = _needed(found, surplus, freed)
+            if _starts_instead(plan, row[3], needed):
                 return needed
-            for victim in needed:
-                plan.keep(victim[4])
         victims.within_reach = promised
         return []
 
@@ -322,43 +370,32 @@ class ListScheduler:
         self, view: View, victims: Victims, row: WaitingRow, number: int
     ) -> list[RunningRow] | None:
         """The next running jobs that give way to this one and free GPUs together; most do alone."""
-        if not view.room.shares:
-            worst = self._victim(view, victims, row, number)
-            return None if worst is None else [worst]
         while (bundle := victims.bundle(number)) is None:
-            if not self._may_stop(view, victims.next_in_bundles(), row):
+            following = victims.next_in_bundles()
+            if following is None or not self._gives_way(following, row, view.now):
                 return None
             victims.look_at_next()
-        return bundle if self._may_stop(view, bundle[-1], row) else None
-
-    def _may_stop(self, view: View, running: RunningRow | None, row: WaitingRow) -> bool:
-        return running is not None and self._gives_way(
-            running[5] * view.now - running[0], running, row
-        )
+        return bundle if self._gives_way(bundle[-1], row, view.now) else None
 
     def _victim(
         self, view: View, victims: Victims, row: WaitingRow, place: int
     ) -> RunningRow | None:
         """The running job at that place, if it gives way to this one."""
         worst = victims.at(place)
-        return worst if self._may_stop(view, worst, row) else None
+        return worst if worst is not None and self._gives_way(worst, row, view.now) else None
 
-    def _gives_way(self, key: float, running: RunningRow, waiting: WaitingRow) -> bool:
-        edge = waiting[0] + self._gain
+    def _gives_way(self, running: RunningRow, waiting: WaitingRow, now: Seconds) -> bool:
+        key, edge = running[5] * now - running[0], waiting[0] + self._gain
         if key != edge or self._running_first:
             return key > edge
         return -running[1] > waiting[1]
 
-    def _tie_of(self, running: RunningRow) -> float:
-        """Where a running job stands among waiting ones of the same key: those that stand before it are
-        stopped after it."""
-        if self._running_first:
-            self._stopped.append(running)
-            return -_AHEAD_OF_ALL_WAITING * len(self._stopped)
-        return running[4].sequence
-
-    def _with_wake(self, view: View, order: KeyOrder, plan: Plan) -> Sequence[Action]:
-        """Look again when a standing changes, if anyone will be waiting then."""
+    def _with_wake(
+        self, view: View, order: KeyOrder, plan: Plan, is_whole: bool
+    ) -> Sequence[Action]:
+        """Look again when a standing changes, if anyone will be waiting then; or at once."""
+        if not is_whole:
+            return [*plan.actions, Wake(view.now)]
         if view.waiting_count + plan.net_stops <= 0:
             return plan.actions
         now, at = view.now, order.next_change()
@@ -396,13 +433,22 @@ def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
     )
 
 
-def _needed(
-    found: list[RunningRow], surplus: float, freed: Freed, shared: bool
-) -> list[RunningRow]:
+def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool:
+    """Start the job where these are stopped; if there is no place all the same, they stay."""
+    for victim in stopped:
+        plan.stop(victim[4])
+    placement = plan.place(track)
+    if placement is not None:
+        plan.start_at(track, placement)
+        return True
+    for victim in stopped:
+        plan.keep(victim[4])
+    return False
+
+
+def _needed(found: list[RunningRow], surplus: float, freed: Freed) -> list[RunningRow]:
     """Of the worst running jobs those whose GPUs are really needed: the better of them are spared
     first, as long as enough remains."""
-    if len(found) == 1 or (surplus <= 0 and not shared):
-        return found
     needed = [found[-1]]
     for row in reversed(found[:-1]):
         lost = freed.loses(row[4])

@@ -6,60 +6,78 @@ from collections.abc import Collection
 from math import inf
 from typing import Final, final
 
-from dovetail.core.freed import Freed
 from dovetail.core.inventory import ROUNDING, Pool
 from dovetail.core.model import Seconds, Shape
 from dovetail.core.orders import KeyOrder, RunningRow
 from dovetail.core.room import Room, most_beside
 from dovetail.core.track import Track
+from dovetail.policies.bundles import Bundles
 
 
 @final
 class Victims:
-    """The jobs of one pool that could give way, for one decision; looked up once, as far as needed."""
+    """The jobs of one pool that could give way, for one decision: looked up once, as far as needed.
+
+    The last one that was looked up stays in the order until the next is asked for, or it gives way: in
+    most decisions nobody does.
+    """
+
+    __slots__ = (
+        *(
+            "_bundles",
+            "_given_back",
+            "_has_gone",
+            "_is_lent",
+            "_order",
+            "_room",
+            "_rows",
+            "_spared",
+        ),
+        *("_taken", "in_vain", "pool", "within_reach"),
+    )
 
     def __init__(self, order: KeyOrder, room: Room, pool: Pool) -> None:
         self._order: Final = order
         self._room: Final = room
         self.pool: Final = pool
         self._rows: list[RunningRow] = []
+        self._is_lent = True  # the last of them, as all before it
         self._spared: list[RunningRow] = []  # that give way to nobody who comes now
-        self._counted = 0  # how many rows are in the sums below
-        # By open node: the GPUs, CPUs and memory that these would give back.
-        self._freed: dict[int, tuple[int, float, float]] = {}
         self._taken: Final[set[int]] = set()  # numbers of rows that have given way
-        self._gone: Final[set[int]] = set()  # of these: still among the rows
-        # Jobs that free GPUs together, in the order in which the last of each gives way: see `bundle`.
-        self._bundles: list[list[RunningRow]] = []
-        self._looked_at = 0  # how many rows these are made of
-        self._together = Freed(room)
-        self._on: dict[tuple[int, int], list[RunningRow]] = {}  # by shared GPU
-        self._shared: list[RunningRow] = []  # those of them that share, in order
-        self._share_changes = room.share_changes
+        self._has_gone = False  # are any of these still among the rows?
+        self._given_back: GivenBack | None = None
+        self._bundles: Bundles | None = None
         self.within_reach: float = inf  # GPUs, free or to be made free: no more were found
         self.in_vain: Final[list[Shape]] = []  # no stops make room for these
 
     def at(self, place: int) -> RunningRow | None:
         """The one at that place in the order of giving way."""
-        if self._gone:
+        if self._has_gone:
             self._drop_gone(place)
-        while place >= len(self._rows):
+        rows = self._rows
+        while place >= len(rows):
             if not self._look_up_next():
                 return None
-        return self._rows[place]
+        return rows[place]
 
     def _look_up_next(self) -> bool:
+        self._lend_last()
         worst = None if self._spared else self._order.worst(self.pool)
         if worst is None:
             return False
-        self._order.lend(self.pool, worst)
         self._rows.append(worst)
+        self._is_lent = False
         return True
+
+    def _lend_last(self) -> None:
+        if not self._is_lent:
+            self._is_lent = True
+            self._order.lend(self.pool, self._rows[-1])
 
     @property
     def known(self) -> int:
         """How many have been looked up."""
-        if self._gone:
+        if self._has_gone:
             self._drop_gone(len(self._rows))
         return len(self._rows)
 
@@ -71,104 +89,118 @@ class Victims:
     def spare_last(self) -> None:
         """It gives way neither to the one that is looked at nor to any that comes after."""
         row = self._rows.pop()
+        self._is_lent = True  # nobody asks for another now
         self._spared.append(row)
-        if self._counted > len(self._rows):
-            self._counted -= 1
-            self._count(row[4], -1)
+        if self._given_back is not None:
+            self._given_back.remove_from(len(self._rows), row)
 
     def take(self, taken: Collection[RunningRow]) -> None:
         """These have given way, and nothing else has changed since they were looked up."""
-        numbers = [row[2] for row in taken]
-        self._gone.update(numbers)
-        self._taken.update(numbers)
-        if self._bundles:
-            self._bundles = [left for some in self._bundles if (left := self._without_gone(some))]
-            self._share_changes = self._room.share_changes
-
-    def _without_gone(self, rows: list[RunningRow]) -> list[RunningRow]:
-        taken = self._taken
-        return [row for row in rows if row[2] not in taken]
+        self._lend_last()
+        self._has_gone = True
+        self._taken.update([row[2] for row in taken])
+        if self._bundles is not None:
+            self._bundles.leave_out(self._taken)
 
     def _drop_gone(self, place: int) -> None:
         """Those that have given way; to know the first of the others, only those in front."""
-        gone, rows = self._gone, self._rows
+        taken, rows = self._taken, self._rows
         upto = len(rows)
         if not place:
-            upto = next((i for i, row in enumerate(rows) if row[2] not in gone), upto)
-        for row in rows[: min(upto, self._counted)]:
-            if row[2] in gone:
-                self._counted -= 1
-                self._count(row[4], -1)
-        self._looked_at -= len(
-            [row for row in rows[: min(upto, self._looked_at)] if row[2] in gone]
-        )
-        rows[:upto] = self._without_gone(rows[:upto])
+            upto = next((i for i, row in enumerate(rows) if row[2] not in taken), upto)
+        if self._given_back is not None:
+            self._given_back.remove(rows[:upto], taken)
+        if self._bundles is not None:
+            self._bundles.forget(rows[:upto], taken)
+        rows[:upto] = [row for row in rows[:upto] if row[2] not in taken]
         if place:
-            gone.clear()
-
-    # ------------------------------------------------------------------------------ shared GPUs
-
-    def bundle(self, place: int) -> list[RunningRow] | None:
-        """Jobs that free GPUs together, if so many bundles are known; the last one gives way last."""
-        if self._share_changes != self._room.share_changes:
-            self._share_changes = self._room.share_changes
-            self._bundles, self._on, self._shared, self._looked_at = [], {}, [], 0
-            self._together = Freed(self._room)
-        return self._bundles[place] if place < len(self._bundles) else None
-
-    def next_in_bundles(self) -> RunningRow | None:
-        """The next one that has joined none yet."""
-        rows, gone = self._rows, self._gone
-        while self._looked_at < len(rows) or self._look_up_next():
-            if rows[self._looked_at][2] not in gone:
-                return rows[self._looked_at]
-            self._looked_at += 1
-        return None
-
-    def look_at_next(self) -> None:
-        """Let it join those on its GPUs; it may be the last of a bundle."""
-        row = self._rows[self._looked_at]
-        self._looked_at += 1
-        track = row[4]
-        assert track.placement is not None
-        shared = track.placement.shared
-        if shared:
-            self._shared.append(row)
-        for gpu in shared:
-            self._on.setdefault(gpu, []).append(row)
-        if self._together.add(track):
-            members = {row[2]: row}
-            for gpu in self._together.freed_of(shared):
-                members.update([(other[2], other) for other in self._on[gpu]])
-            del members[row[2]]
-            self._bundles.append([*self._without_gone(list(members.values())), row])
-
-    def shares_before(self, last: RunningRow, now: Seconds) -> bool:
-        """Is any of those up to this one on a shared GPU?"""
-        shared = self._shared
-        while shared and shared[0][2] in self._taken:
-            shared.pop(0)
-        return bool(shared) and place_in_order(shared[0], now) <= place_in_order(last, now)
+            self._has_gone = False
 
     def give_back(self) -> None:
         """The decision is over."""
         self._drop_gone(len(self._rows))
         self._order.take_back([*self._rows, *self._spared])
 
+    # ------------------------------------------------------------------------------ shared GPUs
+
+    def bundle(self, place: int) -> list[RunningRow] | None:
+        """Jobs that free GPUs together, if so many bundles are known; the last one gives way last."""
+        bundles = self._bundles
+        if bundles is None or bundles.share_changes != self._room.share_changes:
+            bundles = self._bundles = Bundles(self._room)
+        return bundles.at(place)
+
+    def next_in_bundles(self) -> RunningRow | None:
+        """The next one that has joined none yet."""
+        bundles, rows, taken = self._bundles, self._rows, self._taken
+        assert bundles is not None
+        while bundles.looked_at < len(rows) or self._look_up_next():
+            row = rows[bundles.looked_at]
+            if row[2] not in taken:
+                return row
+            bundles.looked_at += 1
+        return None
+
+    def look_at_next(self) -> None:
+        """Let it join those on its GPUs; it may be the last of a bundle."""
+        assert self._bundles is not None
+        self._bundles.look_at(self._rows[self._bundles.looked_at], self._taken)
+
+    def shares_before(self, last: RunningRow, now: Seconds) -> bool:
+        """Is any of those up to this one on a shared GPU?"""
+        assert self._bundles is not None
+        first = self._bundles.first_that_shares(self._taken)
+        return first is not None and place_in_order(first, now) <= place_in_order(last, now)
+
+    # ------------------------------------------------------------------------- CPUs and memory
+
     def may_make_room(self, shape: Shape) -> bool:
         """Could a job of the shape start if all that have been looked up gave way? None of them is on
         a shared GPU. It may be said of some that could not, never the other way round."""
-        room, gpus = self._room, shape.gpus
+        room = self._room
         search = room.search(self.pool, shape)
         if not search.failed or search.could is None:
             return True
-        for row in self._rows[self._counted :]:
+        if self._given_back is None:
+            self._given_back = GivenBack(room)
+        self._given_back.add(self._rows)
+        return self._given_back.may_be_enough(shape, search.could)
+
+
+@final
+class GivenBack:
+    """The GPUs, CPUs and memory that running jobs would give back, by open node."""
+
+    def __init__(self, room: Room) -> None:
+        self._room: Final = room
+        self._counted = 0  # how many rows are in the sums below
+        self._on: Final[dict[int, tuple[int, float, float]]] = {}
+
+    def add(self, rows: list[RunningRow]) -> None:
+        """All of these are counted from now on; the first of them may be already."""
+        for row in rows[self._counted :]:
             self._count(row[4], 1)
-        self._counted = len(self._rows)
-        could, freed = search.could, self._freed
+        self._counted = len(rows)
+
+    def remove(self, rows: list[RunningRow], taken: set[int]) -> None:
+        """Those of the first rows that have given way are no longer counted."""
+        for row in rows[: self._counted]:
+            if row[2] in taken:
+                self._counted -= 1
+                self._count(row[4], -1)
+
+    def remove_from(self, place: int, row: RunningRow) -> None:
+        """The last row, which stood there, is no longer counted."""
+        if self._counted > place:
+            self._counted -= 1
+            self._count(row[4], -1)
+
+    def may_be_enough(self, shape: Shape, could: dict[int, int]) -> bool:
+        """With what is free, and what it could have of that by node."""
+        room, on, gpus = self._room, self._on, shape.gpus
         cpus, memory_gb = shape.cpus / gpus, shape.memory_gb / gpus  # for one of them
-        total = sum([most for n, most in could.items() if n not in freed])
-        for n, (more_gpus, more_cpus, more_gb) in freed.items():
+        total = sum([most for n, most in could.items() if n not in on])
+        for n, (more_gpus, more_cpus, more_gb) in on.items():
             # Some more than there is: sums of parts are not exact.
             has_cpus = room.cpus[n] + more_cpus + ROUNDING
             has_gb = room.memory_gb[n] + more_gb + ROUNDING
@@ -180,7 +212,7 @@ class Victims:
 
     def _count(self, track: Track, sign: int) -> None:
         """Add what it would give back to the sums, or subtract it."""
-        placement, shape, freed = track.placement, track.shape, self._freed
+        placement, shape, on = track.placement, track.shape, self._on
         assert placement is not None
         for n, mask in placement.slices:
             if self._room.open[n]:
@@ -188,8 +220,8 @@ class Victims:
                 part = sign * (
                     number / placement.gpus if placement.gpus else 1 / len(placement.slices)
                 )
-                gpus, cpus, memory_gb = freed.get(n, (0, 0.0, 0.0))
-                freed[n] = (
+                gpus, cpus, memory_gb = on.get(n, (0, 0.0, 0.0))
+                on[n] = (
                     gpus + sign * number,
                     cpus + shape.cpus * part,
                     memory_gb + shape.memory_gb * part,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from dovetail.store.reader import keyed_text
-from dovetail.store.sqlite_tables import NAME, checksum, put_meta
+from dovetail.store.sqlite_tables import NAME, checksum, connect, put_meta
 from dovetail.store.tail import (
     Commit,
+    PreparedTail,
     Rows,
     Tail,
     commits,
+    forget_prepared,
     last_commit,
+    prepare,
     set_aside,
     tails_of,
 )
@@ -63,6 +67,7 @@ def number_row(number: int) -> tuple[object, ...]:
 def join(db: sqlite3.Connection, path: Path) -> tuple[Tail, str]:
     """Bring in what only the tail has, and make a tail for what comes. What the operator should know:
     as a rule nothing. The last commit alone may be missing in the database after any kill."""
+    forget_prepared(path)
     name, number = name_of(db), number_of(db)
     tail, notice = Tail(path, name), ""
     last = last_commit(path)
@@ -113,6 +118,14 @@ def _following(path: Path, name: str, number: int) -> list[Commit]:
         found.append(commit)
         number = commit.number
     return found
+
+
+def prepared_tail(path: Path) -> PreparedTail | None:
+    """For the writer, by somebody else: the next tail, of what there is on disk now."""
+    with closing(connect(path, "ro")) as db:
+        db.execute("BEGIN")
+        name, number, rows = name_of(db), number_of(db), head(db)
+    return prepare(path, name, number, rows)
 
 
 def head(db: sqlite3.Connection) -> dict[str, list[tuple[object, ...]]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Final, final
 
 from dovetail.store.ended_jobs import EndedJob, Filter, described, history
 from dovetail.store.journal_errors import BadRow, noticing_damage
-from dovetail.store.sqlite_tables import checksum, connect
+from dovetail.store.sqlite_tables import checksum, connect, move_log
 
 LINES_AT_ONCE = 1000
 
@@ -31,6 +32,12 @@ class JournalReader:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    def move_log(self) -> bool:
+        """Have all that was committed so far in SQLite's own file, on disk. False: not all of it yet,
+        since somebody reads. The writer may go on meanwhile."""
+        with closing(connect(self._path)) as db:
+            return move_log(db)
 
     def some_lines_after(self, seq: int, limit: int = LINES_AT_ONCE) -> list[tuple[int, str]]:
         with self._lock, noticing_damage(self._path):

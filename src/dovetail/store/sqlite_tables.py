@@ -14,6 +14,7 @@ from dovetail.store.journal_errors import BadRow, JournalUnusable
 
 NAME = "journal"  # of meta: which one this is, lest anything of another be taken for its own
 PAGE = 4096
+PAGES_LOGGED = 1000  # before SQLite moves its log into its file: its own choice
 APPLICATION_ID = 0x444F5654  # "DOVT" in the header of the file
 _OLDEST_SQLITE = (3, 37, 0)  # the first with STRICT tables
 
@@ -95,6 +96,13 @@ def tune(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous=NORMAL")
     db.execute("PRAGMA secure_delete=OFF")
     db.execute(f"PRAGMA journal_size_limit={16 << 20}")
+
+
+def move_log(db: sqlite3.Connection) -> bool:
+    """Into SQLite's own file, and wait for the disk; nobody has to wait for that meanwhile. Did all of
+    it go?"""
+    _, logged, moved = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return bool(logged == moved)
 
 
 def put_meta(db: sqlite3.Connection, key: str, value: str) -> None:

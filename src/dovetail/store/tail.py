@@ -4,7 +4,7 @@ it comes from here, and what a power failure would have.
 Each line is one commit: its number, its rows and a checksum of both. A commit goes here first, and is
 on disk before SQLite hears of it; so SQLite itself need not wait for the disk. When the file has grown
 and SQLite has everything in its own file, a new one is begun, with what the next start would need from
-before; the last one is kept beside it.
+before; the last one is kept beside it. That may be a lot: somebody else may prepare it meanwhile.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, final
 from zlib import crc32
@@ -20,6 +21,8 @@ from dovetail.store.sqlite_tables import sync
 
 Rows: TypeAlias = Mapping[str, Sequence[Sequence[object]]]  # by table
 ROOM = 4 << 20  # bytes, before a new one is begun
+_PIECE: Final = 1 << 18  # bytes: who commits beside it waits for the disk no longer than for these
+_PREPARED: Final = ".next-"  # then the process that wrote it
 
 
 class Commit(NamedTuple):
@@ -30,6 +33,19 @@ class Commit(NamedTuple):
     number: int
     rows: dict[str, list[list[Any]]]
     is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTail:
+    """A file with what a start needs as of a commit, which ends at `upto` in the tail of then."""
+
+    path: Path
+    size: int
+    tail_inode: int
+    upto: int
+
+    def forget(self) -> None:
+        self.path.unlink(missing_ok=True)
 
 
 @final
@@ -62,6 +78,27 @@ class Tail:
         self.close()
         self._file, self._inode = file, os.fstat(file).st_ino
         self._size = self._begun_with = len(line)
+
+    def go_on_in(self, prepared: PreparedTail) -> bool:
+        """The same with one that was prepared; it lacks only the commits since then. False: it was
+        prepared beside another tail than this."""
+        if prepared.tail_inode != self._inode or not self.is_in_place:
+            return False
+        since = os.pread(self._file, self._size - prepared.upto, prepared.upto)
+        file = os.open(prepared.path, os.O_RDWR)
+        try:
+            _write(file, since, prepared.size)
+            os.fdatasync(file)
+            os.replace(self._path, last_tail_of(self._path))
+            os.replace(prepared.path, self._path)
+            sync(self._path.parent)
+        except BaseException:
+            os.close(file)
+            raise
+        self.close()
+        self._file, self._inode = file, os.fstat(file).st_ino
+        self._size, self._begun_with = prepared.size + len(since), prepared.size
+        return True
 
     def resume(self) -> bool:
         """Go on with the one that is there, whose last line was just found whole."""
@@ -150,6 +187,46 @@ def _last_line(file: BinaryIO, end: int) -> bytes:
         if len(lines) > 1 or start == 0:
             return lines[-1] if lines else b""
         size *= 8
+
+
+def prepare(journal: Path, name: str, number: int, head: Rows) -> PreparedTail | None:
+    """A tail that begins with that commit, on disk when this returns; None: the one that is there does
+    not know the commit. Not for the writer: it may go on meanwhile."""
+    with tail_of(journal).open("rb") as known:
+        inode, upto = os.fstat(known.fileno()).st_ino, _end_of(known, number)
+    if upto is None:
+        return None
+    path = journal.with_name(f"{tail_of(journal).name}{_PREPARED}{os.getpid()}")
+    line = _line(name, number, head, is_first=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        for start in range(0, len(line), _PIECE):
+            _write(file, line[start : start + _PIECE], start)
+            os.fdatasync(file)
+        os.fsync(file)
+    except OSError:
+        path.unlink()
+        raise
+    finally:
+        os.close(file)
+    return PreparedTail(path, len(line), inode, upto)
+
+
+def _end_of(file: BinaryIO, number: int) -> int | None:
+    """Where the line of that commit ends."""
+    end = 0
+    for line in file:
+        end += len(line)
+        commit = line[9:].split(b",", 2)  # the name of the journal, the number, the rows
+        if len(commit) == 3 and commit[1] == b"%d" % number:
+            return end
+    return None
+
+
+def forget_prepared(journal: Path) -> None:
+    """Those that nobody took up."""
+    for path in journal.parent.glob(f"{tail_of(journal).name}{_PREPARED}*"):
+        path.unlink(missing_ok=True)
 
 
 def set_aside(journal: Path) -> Path | None:

@@ -30,7 +30,14 @@ from dovetail.store.journal_errors import (
 )
 from dovetail.store.reader import JournalReader
 from dovetail.store.reserve import Reserve
-from dovetail.store.sqlite_tables import checksum, remove_own_log, write_copy
+from dovetail.store.sqlite_tables import (
+    PAGES_LOGGED,
+    checksum,
+    move_log,
+    remove_own_log,
+    write_copy,
+)
+from dovetail.store.tail import PreparedTail
 
 _SNAPSHOTS_KEPT = 2
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -213,15 +220,28 @@ class Store:
             return False
         return True
 
+    def let_others_move_its_log(self, others: bool) -> None:
+        """SQLite moves its log into its file when that has grown, and waits for the disk: as a part of
+        some commit, or not as long as somebody else sees to it (`JournalReader.move_log`)."""
+        self._db.execute(f"PRAGMA wal_autocheckpoint={0 if others else PAGES_LOGGED}")
+
+    @property
+    def has_long_tail(self) -> bool:
+        """Then it is time to shorten it, best when a snapshot was saved."""
+        return self._tail.is_long
+
     def shorten_tail(self) -> None:
-        """Worth a look after each snapshot: it takes as long as writing one. Nothing is done unless
-        SQLite has moved all of its log into its file, which it has then waited for."""
-        if not self._tail.is_long:
-            return
-        _, logged, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if logged == moved:
+        """If it is long. All that is not over yet is written once more, which may take a while. Nothing
+        is done unless SQLite has moved all of its log into its file, which it has then waited for."""
+        if self.has_long_tail and move_log(self._db):
             with suppress(OSError):  # no room for another one: this one goes on
                 self._tail.begin(self._number, head(self._db))
+
+    def go_on_in(self, prepared: PreparedTail) -> None:
+        """Shorten it by one that was prepared, since when SQLite has moved its log; or forget that."""
+        with suppress(OSError):
+            if not self._tail.go_on_in(prepared):
+                prepared.forget()
 
     def _replace_snapshots(self, seq: int, text: str) -> None:
         row = (seq, text, checksum("snapshots", seq, text))

@@ -3,35 +3,28 @@
 A state of its own follows the journal with the books that simulations are kept with. What they say is
 kept with each snapshot, from where the next daemon goes on, and once an hour, to tell what a stretch of
 time has cost. Each hour is charged by the prices that the daemon had then. Snapshots are taken of this
-state too: the loop, which changes the other one, need not wait for them.
+state too. All of it is done in a process of its own, see `account_process`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from threading import Lock
-from time import sleep
-from typing import Final, TypeVar
+from typing import Final
 
 from dovetail.core import snapshot
 from dovetail.core.errors import DovetailError
 from dovetail.core.journal import decode
 from dovetail.core.model import Seconds
 from dovetail.core.state import State
-from dovetail.daemon.history.costs import Figures, charged
+from dovetail.daemon.history.costs import Figures
 from dovetail.models.cost import Costs
 from dovetail.models.hourly import HOUR_S
 from dovetail.results.charges import Charges
 from dovetail.store import JournalReader
 
-EXACT = 20_000  # a journal of so many entries is read as a whole: it knows every instant
 PAST = 5_000  # ended jobs that policies and predictors may learn from
-_KEPT, _MARK = "charged", "mark "  # of meta
-_AT_ONCE = 20  # jobs or entries: less than a millisecond
-
-Item = TypeVar("Item")
+_KEPT, MARK = "charged", "mark "  # of meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,58 +38,46 @@ class KeptCosts:
 
 
 class RunningCosts:
-    """Any thread may ask; they wait for each other."""
+    """The account of one journal, up to date whenever it is asked."""
 
     def __init__(self, reader: JournalReader, costs: Costs) -> None:
         self._reader: Final = reader
         self._costs: Final = costs
-        self._lock: Final = Lock()
         self._books: _Books | None = None
 
     def since(self, since: Seconds, now: Seconds) -> Figures:
         """The costs charged from then to now."""
-        if self._reader.first_seq() == 1 and self._reader.last_seq() <= EXACT:
-            entries = (decode(line) for _, line in self._reader.lines_after(0))
-            return charged(entries, self._costs, now, since)
-        after = self._figures(now)
+        after = self.figures(now)
         before = self._at(since, now, after)
         return {name: value - before.get(name, 0) for name, value in after.items()}
 
     def snapshot(self) -> KeptCosts:
-        """The costs up to the last committed entry. It may take seconds; others go on meanwhile."""
-        with self._lock:
-            books = self._up_to_date()
-            figures = books.figures(books.state.now)
-            text = snapshot.packed(_giving_way(snapshot.told(books.state)))
+        """The costs up to the last committed entry, and the state it leads to."""
+        books = self._up_to_date()
+        figures = books.figures(books.state.now)
+        text = snapshot.packed(snapshot.told(books.state))
         rows = [
             *json.loads(self._reader.meta(_KEPT) or "[]"),
             {"seq": books.seq, "figures": figures},
         ]
         return KeptCosts(books.seq, text, _KEPT, json.dumps(rows[-2:]))
 
-    def mark(self, now: Seconds) -> tuple[str, str] | None:
-        """The key and value of meta for this hour, if it has none yet."""
-        key = f"{_MARK}{int(now // HOUR_S):010d}"
-        if self._reader.meta(key) is not None:
-            return None
-        return key, json.dumps([now, self._figures(now)])
+    def figures(self, now: Seconds) -> Figures:
+        """What was charged from the beginning to now."""
+        books = self._up_to_date()
+        return books.figures(max(now, books.state.now))
 
     def _at(self, since: Seconds, now: Seconds, after: Figures) -> Figures:
         """As it was at that time; between two marks as if it had grown evenly."""
-        key = f"{_MARK}{int(since // HOUR_S):010d}\uffff"
-        earlier = self._reader.meta_before(key, _MARK)
-        later = self._reader.meta_after(key, _MARK)
+        key = f"{hour_key(since)}\uffff"
+        earlier = self._reader.meta_before(key, MARK)
+        later = self._reader.meta_after(key, MARK)
         start, first = json.loads(earlier) if earlier else (0.0, dict.fromkeys(after, 0))
         end, last = json.loads(later) if later else (now, after)
         if since < start:
             return dict.fromkeys(after, 0)
         part = min((since - start) / (end - start), 1.0) if end > start else 1.0
         return {name: first[name] + (last[name] - first[name]) * part for name in after}
-
-    def _figures(self, now: Seconds) -> dict[str, float | int]:
-        with self._lock:
-            books = self._up_to_date()
-            return books.figures(max(now, books.state.now))
 
     def _up_to_date(self) -> _Books:
         if self._books is None:
@@ -123,6 +104,11 @@ class RunningCosts:
         return _Books(State(PAST), 0, self._costs, {})
 
 
+def hour_key(now: Seconds) -> str:
+    """Of meta, where it stands what had been charged in that hour."""
+    return f"{MARK}{int(now // HOUR_S):010d}"
+
+
 class _Books:
     def __init__(self, state: State, seq: int, costs: Costs, before: Figures) -> None:
         self.state: Final = state
@@ -136,18 +122,10 @@ class _Books:
 
     def follow(self, reader: JournalReader) -> None:
         """Take up what was committed since."""
-        for seq, line in _giving_way(reader.lines_after(self.seq)):
+        for seq, line in reader.lines_after(self.seq):
             self.state.record(decode(line))
             self.seq = seq
 
     def figures(self, now: Seconds) -> dict[str, float | int]:
         figures = self._charges.figures(now)
         return {name: value + self._before[name] for name, value in figures.items()}
-
-
-def _giving_way(items: Iterable[Item]) -> Iterator[Item]:
-    """The same one by one, with a chance for other threads now and then."""
-    for i, item in enumerate(items):
-        yield item
-        if i % _AT_ONCE == 0:
-            sleep(0)

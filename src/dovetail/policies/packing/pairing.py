@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from random import Random
 from typing import Final, final
 
@@ -10,9 +11,9 @@ from dovetail.core.entries import Action, Preempt, Resize, Start, Wake
 from dovetail.core.model import WHOLE_GPU, Placement
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
-from dovetail.core.track import Phase, Track
+from dovetail.core.track import RUNNING, Track
 from dovetail.core.view import View
-from dovetail.policies.listing import ListScheduler
+from dovetail.policies.listing import AT_ONCE, ListScheduler
 from dovetail.policies.packing.partners import Partners, PartnersBy
 
 _HALF: Final = WHOLE_GPU // 2
@@ -70,19 +71,24 @@ class PairScheduler:
         """Give whole GPUs back to those that are alone, and part pairs that hinder each other."""
         actions: list[Action] = []
         for packed in sorted(partners.changed.values(), key=lambda packed: min(packed.mates)):
-            mates = packed.host_first()
-            if len(mates) == 1 and _may_grow(view.room, mates[0]):
-                actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
-            elif len(mates) == 2 and all([track.phase is Phase.RUNNING for track in mates]):
-                if partners.pay(packed) or mates[1].pinned:
-                    del partners.changed[packed.slices]
-                else:
-                    actions.append(Preempt(mates[1].job.id))
-                    actions.append(Resize(mates[0].job.id, Placement(packed.slices)))
+            if len(actions) >= 2 * AT_ONCE:
+                break  # those that are left follow
+            if len(packed.mates) == 1:
+                (alone,) = packed.mates.values()
+                if _may_grow(view.room, alone):
+                    actions.append(Resize(alone.job.id, Placement(packed.slices)))
+                continue
+            host, guest = packed.host_first()
+            if not packed.are_at_work or guest.pinned or partners.pay(packed):
+                del partners.changed[packed.slices]  # it is looked at again when that changes
+            else:
+                actions.append(Preempt(guest.job.id))
+                actions.append(Resize(host.job.id, Placement(packed.slices)))
         return actions
 
     def _pairs(self, view: View, partners: Partners) -> list[Action]:
-        """Put waiting jobs on the GPUs of running ones of the same size, chosen by chance."""
+        """Put waiting jobs on the GPUs of running ones of the same size, chosen by chance, once it is
+        known how fast those are alone."""
         actions: list[Action] = []
         chance: Random | None = None
         lanes = [
@@ -92,11 +98,12 @@ class PairScheduler:
             guests, candidates = partners.guests[lane].values(), partners.hosts[lane]
             if chance is None:
                 chance = Random(f"{self._seed}/{view.now!r}")
-            hosts = [
-                candidates[s] for s in sorted(candidates) if _may_host(view.room, candidates[s])
-            ]
-            for guest in sorted(guests, key=lambda track: track.ticket):
-                if not hosts:
+            at_work = [s for s, track in candidates.items() if track.phase is RUNNING]
+            hosts = [candidates[s] for s in sorted(at_work) if _is_open(view.room, candidates[s])]
+            if not hosts:
+                continue
+            for guest in sorted(guests, key=attrgetter("ticket")):
+                if not hosts or len(actions) >= 3 * AT_ONCE:
                     break
                 host = hosts.pop(chance.randrange(len(hosts)))
                 assert host.placement is not None
@@ -121,12 +128,10 @@ class PairScheduler:
         return ()
 
 
-def _may_host(room: Room, track: Track) -> bool:
-    """Is it known how fast the job is alone, and may another start there?"""
+def _is_open(room: Room, track: Track) -> bool:
+    """May another start there?"""
     assert track.placement is not None
-    return track.phase is Phase.RUNNING and all(
-        [room.open[piece.node] for piece in track.placement.slices]
-    )
+    return all([room.open[piece.node] for piece in track.placement.slices])
 
 
 def _may_grow(room: Room, track: Track) -> bool:

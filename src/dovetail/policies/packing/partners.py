@@ -7,7 +7,7 @@ from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Note, Preempt, Start
 from dovetail.core.model import JobId, Slice
-from dovetail.core.track import Track
+from dovetail.core.track import RUNNING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 
 _ROUNDING = 1e-9
@@ -40,6 +40,10 @@ class Packed:
             self.mates.values(),
             key=lambda track: (track.notes.get(_ALONE, (0, ""))[1] not in ids, track.sequence),
         )
+
+    @property
+    def are_at_work(self) -> bool:
+        return all([track.phase is RUNNING for track in self.mates.values()])
 
     @property
     def gain(self) -> float:
