@@ -20,7 +20,7 @@ from dovetail.worlds.kubernetes.channel import Channel
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.copying import Copier
 from dovetail.worlds.kubernetes.flows import Flows, Mission
-from dovetail.worlds.kubernetes.gangs import Gang, PodRun
+from dovetail.worlds.kubernetes.gangs import Gang, PodRun, noting_ends
 from dovetail.worlds.kubernetes.inventory import ClusterInventory
 from dovetail.worlds.kubernetes.logs import LogMirror
 from dovetail.worlds.kubernetes.manifest import OWN_ADDRESS, PodPlan
@@ -72,7 +72,7 @@ class Cluster:
         self.quotas: Final = Quotas(self.post)
         refused = self.quotas.refused
         self._flows: Final = Flows(api, settings, self.channel, self.logs, folders, refused)
-        self.watcher: Final = Watcher(self.post, lambda: None, reports_lag_s=_LAG_S)
+        self.watcher: Final = Watcher(noting_ends(self.post), lambda: None, reports_lag_s=_LAG_S)
         self._lock: Final = threading.RLock()
         self._gangs: dict[RunId, Gang] = {}
         self._runs: dict[JobId, list[RunId]] = {}
