@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from counting_jobs import FOREVER, begin, cancel, counting, pod_of, reasons, resume, suspend
+from counting_jobs import (
+    FOREVER,
+    begin,
+    cancel,
+    counting,
+    pod_of,
+    reasons,
+    resume,
+    suspend,
+    told_of,
+)
+from dovetail.core.entries import Saved, Stayed
 from kubernetes_daemon import pods_box
 from live_box import ME, Box
 from real_cluster import RealCluster, eventually
@@ -64,6 +78,27 @@ def test_jobs_outlive_a_killed_kubelet_running_and_suspended(
     one.grows()
     cancel(here, running, one)
     _wait_until_all_ready(cluster)
+
+
+def test_a_job_that_has_ended_before_its_kubelet_says_so_is_over_when_it_is_to_give_way(
+    cluster: RealCluster, here: Box
+) -> None:
+    """Its kubelet is stopped meanwhile: only the agent sees the end."""
+    job_id, count = begin(here, 60)
+    name = _node(cluster, job_id)
+    kubelet = next(own.kubelet.pid for own in cluster.breakable().nodes if own.place.name == name)
+    assert kubelet is not None
+    os.kill(kubelet, signal.SIGSTOP)
+    try:
+        eventually(lambda: "end" in count.lines())
+        eventually(lambda: "ended" in [own["state"] for own in told_of(here)])
+        here.service.pause([job_id], ME)
+        time.sleep(1.0)
+    finally:
+        os.kill(kubelet, signal.SIGCONT)
+    assert here.wait(job_id)[0]["phase"] == "finished"
+    count.check_whole(60)
+    assert not [entry for entry in here.journal() if isinstance(entry, Stayed | Saved)]
 
 
 def test_a_drained_node_is_left_and_nothing_of_its_jobs_is_lost(

@@ -195,6 +195,8 @@ class TestNode:
             "authentication": {"x509": {"clientCAFile": "/run/node/ca.crt"}},
             "evictionHard": {"memory.available": "100Mi"},
             "imageGCHighThresholdPercent": 100,  # nobody could bring an image back
+            "kubeAPIQPS": 50,  # the default since 1.27: with 5 it tells of starts seconds late
+            "kubeAPIBurst": 100,
             "nodeStatusUpdateFrequency": "4s",
             "nodeLeaseDurationSeconds": 8,
         }

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dovetail.core.errors import DovetailError
+from dovetail.daemon.garbage import seldom_collected
 from dovetail.daemon.logbook import log_to
 from dovetail.daemon.main import Daemon, MakeWorld
 from dovetail.daemon.refusals import Unavailable
@@ -45,7 +46,8 @@ def serve(settings: DaemonSettings, make_world: MakeWorld, ready: int | None = N
     threading.Thread(
         target=_serve_api, args=(daemon, network, ready, failures), name="api", daemon=True
     ).start()
-    daemon.run()
+    with seldom_collected():
+        daemon.run()
     if failures:
         raise failures[0]  # if the API's: the socket is not ours, perhaps another daemon's
     settings.home.note.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from dovetail.worlds.local.folders import Folders
 LOOK_S: Final = 1.0
 TRY_AGAIN_S: Final = 1.0
 _ANSWER_WITHIN_S: Final = 120.0  # of an agent: to suspend 32 GB takes 18 s
+_TOLD_SOON_S: Final = 0.25
 _LOG_TRIES: Final = 3
 _AGENT_WAKES_WITHIN_S: Final = 5.0
 _HEARD_SOON_S, _HEARD_WITHIN_S = 0.05, 2.0
@@ -154,6 +155,18 @@ class GangClosing:
             return False
         answer = self._channel.answer(pod.uid)
         return answer.state != "ended" or bool(answer.reports.get("text"))
+
+    def _has_ended(self, gang: Gang) -> bool:
+        """By itself: an agent sees that before its kubelet tells."""
+        answers = (self._channel.answer(pod.uid) for pod in gang.all_pods())
+        return gang.is_closed or any(own.state == "ended" for own in answers)
+
+    @staticmethod
+    def _wait_until_told(gang: Gang) -> Steps:
+        """What it reported and how it ended comes first: who was to give way is over then."""
+        until = monotonic() + _ANSWER_WITHIN_S
+        while not gang.is_told and monotonic() < until:
+            yield monotonic() + _TOLD_SOON_S
 
     # ------------------------------------------------------------------------------ the agent
 

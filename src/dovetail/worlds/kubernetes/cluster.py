@@ -19,7 +19,7 @@ from dovetail.worlds.kubernetes.channel import Channel
 from dovetail.worlds.kubernetes.client import Api
 from dovetail.worlds.kubernetes.copying import Copier
 from dovetail.worlds.kubernetes.flows import Flows
-from dovetail.worlds.kubernetes.gangs import Gang, PodRun
+from dovetail.worlds.kubernetes.gangs import Gang, PodRun, noting_ends
 from dovetail.worlds.kubernetes.inventory import ClusterInventory
 from dovetail.worlds.kubernetes.logs import LogMirror
 from dovetail.worlds.kubernetes.manners import Manners
@@ -79,7 +79,7 @@ class Cluster:
         self.silent: Final = SilentNodes()
         what = (api, settings, self.channel, self.logs, folders, refused, self.silent.silent_s)
         self._flows: Final = Flows(*what)
-        self.watcher: Final = Watcher(self.post, lambda: None, reports_lag_s=_LAG_S)
+        self.watcher: Final = Watcher(noting_ends(self.post), lambda: None, reports_lag_s=_LAG_S)
         self._lock: Final = threading.RLock()
         self._errands: Final = Tasks(self._workers, self._done)
         self._closings: Final = Tasks(self._workers, self._closed)

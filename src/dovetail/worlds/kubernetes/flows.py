@@ -47,8 +47,9 @@ class Flows(GangMaking):
             answers = yield from self._suspend(mission, troubles)
             if answers:
                 return self._done(mission, WorkOutcome.PARKED, _used(answers, began, True))
-        if gang.is_closed:
-            return self._done(mission, WorkOutcome.GONE, Used(COOPERATE, 0.0, 0, False))
+        if self._has_ended(gang):
+            yield from self._wait_until_told(gang)
+            return Done(order.job_id, WorkOutcome.STAYED, trouble="it has ended")
         if order.preemptible and mission.saves_itself:
             rung = yield from self._cooperate(mission, troubles)
             if rung:

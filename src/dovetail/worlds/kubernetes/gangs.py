@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Final
 
-from dovetail.worlds.agent import RunId
+from dovetail.worlds.agent import ProcessEnded, RunId
 from dovetail.worlds.endings import Ending
 from dovetail.worlds.kubernetes.launch_notes import (
     GangNote,
@@ -48,6 +48,7 @@ class Gang:
         self.is_ending = False  # we end it
         self.taken_away = ""  # why somebody else does
         self.is_closed = self.ending is not None  # all that it has left is read
+        self.is_told = False  # and its end was told, after all its reports
         self._end_fd = -1
 
     # ------------------------------------------------------------------------------------- notes
@@ -252,6 +253,9 @@ class PodRun:
     def ending(self) -> Ending | None:
         return self._gang.ending
 
+    def note_told(self) -> None:
+        self._gang.is_told = True
+
     def over_since(self) -> float:
         ending = self._gang.ending
         return ending.ended_at if ending is not None and ending.ended_at else time()
@@ -266,6 +270,17 @@ class PodRun:
             return handle
         os.close(handle)
         raise ProcessLookupError(f"no pods of job {self.id.job_id} are left")
+
+
+def noting_ends(post: Callable[[object], None]) -> Callable[[object], None]:
+    """Facts are told as before; of a launch that was told to be over, that is noted."""
+
+    def told(fact: object) -> None:
+        post(fact)
+        if isinstance(fact, ProcessEnded) and isinstance(fact.run, PodRun):
+            fact.run.note_told()
+
+    return told
 
 
 def _read_ending(folder: Path) -> Ending | None:
