@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,9 @@ def test_journal_and_snapshot_remember_the_limit() -> None:
         placement = known.tracks[JobId("a")].placement
         assert placement is not None
         assert placement.limit == 100
+
+
+def test_costs_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(COSTS))
+    assert (sent.rates, sent.pue) == (COSTS.rates, COSTS.pue)
+    assert sent.price.total(0.0, 7200.0) == COSTS.price.total(0.0, 7200.0)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dovetail.core.model import Job, Node, Seconds
+from dovetail.core.model import Job, Node, Seconds, remade
 from dovetail.models.hourly import HOUR_S, Hourly
 from dovetail.models.power import NO_LIMITS, PowerTable
 
@@ -33,6 +33,9 @@ class NodeRates:
     def __post_init__(self) -> None:
         if not all([value >= 0 for value in (*self.watts, *self.per_hour)]):
             raise ValueError("a node cannot draw or cost less than nothing")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
     @property
     def watts_a_gpu(self) -> float:
@@ -57,6 +60,9 @@ class Costs:
     move: float = 0.0  # money for each time a job goes on elsewhere
     by_node: Mapping[str, float] = field(default_factory=dict)  # money per hour in use, by node id
     power: PowerTable = NO_LIMITS  # speed and watts under power limits, by model and kind
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return remade(self)
 
     def per_hour(self, kind: str, busy: int) -> float:
         """Money per hour for a node of that kind with so many busy GPUs, at the usual price."""

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.inventory import ROUNDING, Pool
-from dovetail.core.model import Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Seconds, Shape
 from dovetail.core.orders import KeyOrder, RunningRow
 from dovetail.core.room import Room, most_beside
 from dovetail.core.track import Track
@@ -231,3 +231,29 @@ class GivenBack:
 def place_in_order(row: RunningRow, now: Seconds) -> tuple[float, float, float, int]:
     """Smaller gives way first; as `KeyOrder.worst` has it."""
     return row[0] - row[5] * now, row[0], row[1], row[2]
+
+
+def asks_no_less(shape: Shape, other: Shape) -> bool:
+    """Is there no place for the first wherever there is none for the other?"""
+    if other.share != WHOLE_GPU or not other.gpus:
+        return False
+    if other.nodes and not _parts_ask_no_less(shape, other):
+        return False
+    part = shape.gpus / other.gpus
+    return (
+        shape.share == WHOLE_GPU
+        and part >= 1.0
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
+
+
+def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
+    """Does the first need at least as many nodes, with at least as much on each?"""
+    part = shape.nodes / other.nodes
+    return (
+        part >= 1.0
+        and shape.each >= other.each
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
