@@ -20,6 +20,7 @@ from typing import Any
 from dovetail.core.entries import JournalEntry
 from dovetail.core.journal import decode
 from dovetail.store import JournalReader
+from dovetail.worlds.kubernetes.launch_notes import LaunchNotes
 from dovetail.worlds.local.runs.run import ProcessRun
 from waiting import LONG_S, until
 
@@ -141,9 +142,14 @@ class DaemonProcess:
         if self.process.poll() is None:
             self.ask("POST", "/v1/jobs/resume", {"mine": True})
             self.ask("POST", "/v1/jobs/cancel", {"mine": True})
-            live = self.folder / "runs" / "live"
-            until(lambda: not live.exists() or not any(live.iterdir()))
+            until(lambda: not self.live_jobs())
         self.stop()
+
+    def live_jobs(self) -> list[str]:
+        """Those that may have processes, as its notes say; of pods they are in one file."""
+        runs = self.folder / "runs"
+        local = [note.name for note in (runs / "live").glob("*")]
+        return [*local, *LaunchNotes(runs / "launches").live()]
 
     def end_all(self) -> None:
         """Whatever of its jobs still runs, whether the journal knows it or not."""

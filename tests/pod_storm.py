@@ -69,7 +69,7 @@ class PodStorm(Storm):
         for job in (e.job for e in told if isinstance(e, Submitted)):
             count, steps = self._counts[job.name]
             _check_count(count, steps, 1 + allowed[job.id], job.id in finished)
-        assert not list((self.daemon.folder / "runs" / "live").iterdir())
+        assert not self.daemon.live_jobs()
         home = (self.daemon.folder / "kubernetes-home").read_text()
         eventually(lambda: not _pods_of_home(cluster, home))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -162,8 +162,11 @@ class RunFiles(Protocol):
     @property
     def runs(self) -> Path: ...
 
-    def live(self) -> Mapping[JobId, int]:
-        """The jobs that may have processes, and the number of their launch."""
+    def live(self) -> Sequence[JobId]:
+        """The jobs that may have processes."""
+
+    def live_run(self, job_id: JobId) -> RunId:
+        """Of one of these: its launch."""
 
     def forget_live(self, job_id: JobId) -> None:
         """It has none any more."""

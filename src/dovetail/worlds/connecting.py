@@ -10,7 +10,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Placement, Seconds, Slice
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
-from dovetail.worlds.agent import Run, RunId, WorkOutcome
+from dovetail.worlds.agent import Run, WorkOutcome
 from dovetail.worlds.lives import Life, Place, Want
 from dovetail.worlds.stage import ProcessStage, run_of
 
@@ -93,10 +93,10 @@ def _adopt(stage: ProcessStage, track: Track, life: Life, run: Run) -> list[Even
 
 def _end_stray_runs(stage: ProcessStage) -> None:
     """A daemon may have died while it ended a job: the job's processes are ended now."""
-    for job_id, number in stage.folders.live().items():
+    for job_id in stage.folders.live():
         if job_id in stage.lives:
             continue
-        run = stage.agent.run(RunId(job_id, number))
+        run = stage.agent.run(stage.folders.live_run(job_id))
         if not run.is_alive():
             stage.folders.forget_live(job_id)
             continue

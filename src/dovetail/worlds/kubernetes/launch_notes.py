@@ -184,7 +184,7 @@ class LaunchNotes:
             else:
                 self._bytes += len(line)
         except OSError:
-            self.close()
+            self._close()
             raise
 
     def _write_anew(self) -> None:
@@ -192,7 +192,7 @@ class LaunchNotes:
         data = b"".join(_line(job, run, note) for job, own in notes for run, note in own.items())
         part = self._path.with_suffix(".part")
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.close()
+        self._close()
         self._fd = os.open(part, _NEW | os.O_APPEND | os.O_CLOEXEC, 0o600)
         if os.write(self._fd, data) < len(data):
             raise OSError("the disk is full")
@@ -202,6 +202,11 @@ class LaunchNotes:
         self._bytes = self._kept_bytes = len(data)
 
     def close(self) -> None:
+        """Whoever writes again writes it anew."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -69,8 +69,11 @@ class PodShelf(Folders):
 
     # ------------------------------------------------------------------------------------- lives
 
-    def live(self) -> dict[JobId, int]:
-        return self.launches.live()
+    def live(self) -> list[JobId]:
+        return list(self.launches.live())
+
+    def live_run(self, job_id: JobId) -> RunId:
+        return RunId(job_id, self.launches.live()[job_id])
 
     def forget_live(self, job_id: JobId) -> None:
         """What was noted of its launches is kept with them: a pod of theirs may come too late."""

@@ -191,6 +191,7 @@ class KubernetesCluster:
         if self.declarations is not None:
             self.declarations.stop()
         self._cluster.stop()
+        self.shelf.launches.close()
         self._leader.release()
         self._api.close_all()
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from dovetail.core.model import JobId
+from dovetail.worlds.agent import RunId
 from dovetail.worlds.local import checkpoints, keeper
 from dovetail.worlds.local.keeper import feed
 from dovetail.worlds.local.runs.run import Launch, ProcessRun
@@ -144,9 +145,11 @@ class Folders:
         """The file that exists while the job has processes."""
         return self.runs / _LIVE / job_id
 
-    def live(self) -> dict[JobId, int]:
-        notes = sorted((self.runs / _LIVE).glob("*"))
-        return {JobId(note.name): int(note.read_text()) for note in notes}
+    def live(self) -> list[JobId]:
+        return [JobId(note.name) for note in sorted((self.runs / _LIVE).glob("*"))]
+
+    def live_run(self, job_id: JobId) -> RunId:
+        return RunId(job_id, int(self.note(job_id).read_text()))
 
     def forget_live(self, job_id: JobId) -> None:
         self.note(job_id).unlink(missing_ok=True)
