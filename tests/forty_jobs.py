@@ -138,10 +138,14 @@ class Watching:
 
 
 class SlowStarts:
-    """A simulated world whose jobs take their time before they are at work."""
+    """A simulated world whose jobs take their time before they are at work. Of those in `over`, the
+    preemption with that number came when the job had ended, which was told afterwards."""
 
-    def __init__(self, cluster: Backend, delays: Delays, usual_s: float) -> None:
+    def __init__(
+        self, cluster: Backend, delays: Delays, usual_s: float, over: Mapping[JobId, int]
+    ) -> None:
         self._cluster, self._usual_s = cluster, usual_s
+        self._left = dict(over)
         self._delays = {job_id: list(own) for job_id, own in delays.items()}
         self._coming_up: dict[JobId, tuple[float, Start]] = {}
         self._wake_at, self._now = inf, 0.0
@@ -153,8 +157,12 @@ class SlowStarts:
             self._coming_up[action.job_id] = due, action
         elif isinstance(action, Wake):
             self._wake_at = action.at
-        elif not isinstance(action, Preempt) or not self._coming_up.pop(action.job_id, None):
+        elif not isinstance(action, Preempt) or not self._is_in_vain(action.job_id):
             self._cluster.act(action)
+
+    def _is_in_vain(self, job_id: JobId) -> bool:
+        self._left[job_id] = self._left.get(job_id, 0) - 1
+        return bool(self._coming_up.pop(job_id, None)) or self._left[job_id] == 0
 
     def observe(self) -> Sequence[Event]:
         events = self._told_until(
@@ -194,11 +202,16 @@ class Simulated:
 
 
 def simulate(
-    policy: str, arrivals: Sequence[Arrival], usual_s: float, delays: Delays | None = None
+    policy: str,
+    arrivals: Sequence[Arrival],
+    usual_s: float,
+    entries: Sequence[JournalEntry] = (),
 ) -> Simulated:
+    """As another world went, if its entries are given."""
     watching = Watching(make(policy), {a.job.id: expected_s(a) for a in arrivals})
     cluster = World(arrivals, [Node("box", SLOTS)]).cluster()
-    run = go_on(SlowStarts(cluster, delays or {}, usual_s), watching, PolicyRun())
+    world = SlowStarts(cluster, delays_in(entries), usual_s, ended_unseen_in(entries))
+    run = go_on(world, watching, PolicyRun())
     return Simulated(run, watching.closest)
 
 
@@ -307,10 +320,27 @@ def worked_in(entries: Iterable[JournalEntry]) -> dict[JobId, float]:
     now = 0.0
     for entry in entries:
         now = getattr(entry, "at", now)
-        if isinstance(entry, Started):
+        if isinstance(entry, Start):
+            since.pop(entry.job_id, None)
+        elif isinstance(entry, Started):
             since[entry.job_id] = now
         elif isinstance(entry, Preempt | Finished) and entry.job_id in since:
-            found[entry.job_id] += now - since.pop(entry.job_id)
+            found[entry.job_id] += now - since[entry.job_id]
+            since[entry.job_id] = now  # if it is not started again it had ended, and that is told
+    return found
+
+
+def ended_unseen_in(entries: Iterable[JournalEntry]) -> dict[JobId, int]:
+    """Jobs that were over when they were to give way: at which of their preemptions."""
+    found: dict[JobId, int] = {}
+    stopped: dict[JobId, int] = defaultdict(int)
+    is_away: dict[JobId, bool] = {}
+    for entry in entries:
+        if isinstance(entry, Start | Preempt):
+            is_away[entry.job_id] = isinstance(entry, Preempt)
+            stopped[entry.job_id] += isinstance(entry, Preempt)
+        elif isinstance(entry, Finished) and is_away[entry.job_id]:
+            found[entry.job_id] = stopped[entry.job_id]
     return found
 
 
@@ -343,7 +373,7 @@ def compare(ground: Ground, contest: Contest, alone: Alone, folder: Path) -> Non
         with Stillness() as stillness:
             entries = live(ground, folder / str(attempt), contest, rows, alone)
         arrivals = as_they_came(entries, rows, alone)
-        simulated = simulate(contest.policy, arrivals, alone.coming_up_s, delays_in(entries))
+        simulated = simulate(contest.policy, arrivals, alone.coming_up_s, entries)
         try:
             assert_the_same(entries, arrivals, simulated, contest)
             assert_no_work_lost(arrivals, rows, contest.tick_s, alone.start_s, ground.told_late_s)

@@ -50,7 +50,6 @@ def test_a_second_controller_waits_and_then_says_who_leads(
         assert _holder(cluster) == leader
 
 
-
 @pytest.mark.long
 def test_a_leader_that_wakes_up_after_another_took_over_writes_nothing_more(
     cluster: RealCluster, tmp_path: Path

@@ -99,6 +99,16 @@ def test_whole_lines_are_read_and_the_rest_waits(tmp_path: Path) -> None:
     assert report_file.read_after(tmp_path, end) == (27, '{"n": 3}\n')
 
 
+def test_whoever_has_reported_is_noticed_once(tmp_path: Path) -> None:
+    pod = HeldPod(AgentOrder.from_row(ROW), ControlGroups(tmp_path), tmp_path, tmp_path)
+    assert not pod.has_reported()
+    pod.shared.mkdir(parents=True)
+    for _ in range(2):
+        _write(pod.shared, '{"n": 1}\n')
+        assert pod.has_reported()
+        assert not pod.has_reported()
+
+
 def test_where_room_for_reports_is_short_they_come_in_pieces(tmp_path: Path) -> None:
     _write(tmp_path, "one\ntwo\nthree\n")
     assert report_file.read_after(tmp_path, 0, 9) == (8, "one\ntwo\n")

@@ -39,6 +39,7 @@ class HeldPod:
         self._container: Container | None = None
         self._saves_itself = False
         self._is_asked_to_end = False
+        self._report_bytes = 0
         self.slow_facts: dict[str, Any] = {}
 
     def process_group(self) -> Container | None:
@@ -144,6 +145,11 @@ class HeldPod:
             self.shared / report_file.REPORTS
         )
         return {**row, "savesItself": self._saves_itself, **self.slow_facts}
+
+    def has_reported(self) -> bool:
+        """Since this was asked the last time."""
+        before, self._report_bytes = self._report_bytes, report_file.size(self.shared)
+        return self._report_bytes > before
 
     def look_closer(self) -> None:
         """At what takes a while to find out."""

@@ -32,6 +32,13 @@ def read_after(folder: Path, upto: int, most: int = MOST_BYTES) -> tuple[int, st
         return upto, ""  # none yet, or not now
 
 
+def size(folder: Path) -> int:
+    try:
+        return os.stat(folder / REPORTS, follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
 def _left_out(file: IO[bytes], piece: bytes) -> int:
     """How much of a line that is too long. Of one that has no end yet: nothing, up to a limit."""
     following = file.read(_LOOK_BYTES)

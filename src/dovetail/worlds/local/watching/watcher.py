@@ -159,12 +159,16 @@ class Watcher:
 
     def look_at(self, job_id: JobId) -> None:
         """It has reported something. From any thread."""
+        self._look_next_at(job_id)
+        os.write(self._ring, b".")
+
+    def _look_next_at(self, job_id: JobId) -> None:
         with self._lock:
             self._new.add(job_id)
 
     def _read_on(self, job_id: JobId, watched: _Watched) -> None:
         if self._read(job_id, watched) or watched.must_be_looked_at:
-            self.look_at(job_id)
+            self._look_next_at(job_id)
 
     def read_now(self) -> None:
         """Post all that was reported so far. Before `start`."""
