@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, final
 from dovetail.core.entries import Action, Preempt, Start, Wake
 from dovetail.core.freed import Freed, FreedHosts
 from dovetail.core.line import Line, LineBy
-from dovetail.core.model import WHOLE_GPU, Seconds, Shape
+from dovetail.core.model import Seconds
 from dovetail.core.orders import (
     Key,
     KeyOrder,
@@ -280,8 +280,8 @@ class ListScheduler:
     def _is_in_vain(self, view: View, victims: Victims, row: WaitingRow) -> bool:
         """Is it known that no stops make room for this one?"""
         room, shape = view.room, row[3].shape
-        if any([_asks_no_less(shape, other) for other in victims.in_vain]):
-            return True  # one that stands before this one, and asks for no more, has looked in vain
+        if victims.is_in_vain(shape):
+            return True
         if room.shares or not shape.gpus:
             return False
         if not self._knows_all(view, victims, row) or victims.may_make_room(shape):
@@ -405,32 +405,6 @@ class ListScheduler:
             # What has just been decided changes who may pass whom: look at it once it is done.
             at = now if plan.actions else min(at, order.next_crossing(self._gain))
         return [*plan.actions, Wake(at)] if at < inf else plan.actions
-
-
-def _asks_no_less(shape: Shape, other: Shape) -> bool:
-    """Is there no place for the first wherever there is none for the other?"""
-    if other.share != WHOLE_GPU or not other.gpus:
-        return False
-    if other.nodes and not _parts_ask_no_less(shape, other):
-        return False
-    part = shape.gpus / other.gpus
-    return (
-        shape.share == WHOLE_GPU
-        and part >= 1.0
-        and shape.cpus >= other.cpus * part
-        and shape.memory_gb >= other.memory_gb * part
-    )
-
-
-def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
-    """Does the first need at least as many nodes, with at least as much on each?"""
-    part = shape.nodes / other.nodes
-    return (
-        part >= 1.0
-        and shape.each >= other.each
-        and shape.cpus >= other.cpus * part
-        and shape.memory_gb >= other.memory_gb * part
-    )
 
 
 def _starts_instead(plan: Plan, track: Track, stopped: list[RunningRow]) -> bool:

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.inventory import ROUNDING, Pool
-from dovetail.core.model import Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Seconds, Shape
 from dovetail.core.orders import KeyOrder, RunningRow
 from dovetail.core.room import Room, most_beside
 from dovetail.core.track import Track
@@ -115,6 +115,10 @@ class Victims:
         rows[:upto] = [row for row in rows[:upto] if row[2] not in taken]
         if place:
             self._has_gone = False
+
+    def is_in_vain(self, shape: Shape) -> bool:
+        """Has one looked in vain that stands before this one, and asks for no more?"""
+        return any([_asks_no_less(shape, other) for other in self.in_vain])
 
     def give_back(self) -> None:
         """The decision is over."""
@@ -226,6 +230,32 @@ class GivenBack:
                     cpus + shape.cpus * part,
                     memory_gb + shape.memory_gb * part,
                 )
+
+
+def _asks_no_less(shape: Shape, other: Shape) -> bool:
+    """Is there no place for the first wherever there is none for the other?"""
+    if other.share != WHOLE_GPU or not other.gpus:
+        return False
+    if other.nodes and not _parts_ask_no_less(shape, other):
+        return False
+    part = shape.gpus / other.gpus
+    return (
+        shape.share == WHOLE_GPU
+        and part >= 1.0
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
+
+
+def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
+    """Does the first need at least as many nodes, with at least as much on each?"""
+    part = shape.nodes / other.nodes
+    return (
+        part >= 1.0
+        and shape.each >= other.each
+        and shape.cpus >= other.cpus * part
+        and shape.memory_gb >= other.memory_gb * part
+    )
 
 
 def place_in_order(row: RunningRow, now: Seconds) -> tuple[float, float, float, int]:
