@@ -50,6 +50,7 @@ MODULES = (
     "policies/backfill/free_over_time.py",
     "policies/backfill/reservations.py",
     "policies/backfill/first_blocked.py",
+    "policies/bundles.py",
     "policies/victims.py",
     "policies/listing.py",
     "policies/packing/partners.py",

@@ -28,7 +28,7 @@ from dovetail.core.orders import (
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.policies.victims import Victims, asks_no_less, place_in_order
+from dovetail.policies.victims import Victims, place_in_order
 
 AT_ONCE: Final = 256  # jobs that a decision starts at most
 
@@ -280,8 +280,8 @@ class ListScheduler:
     def _is_in_vain(self, view: View, victims: Victims, row: WaitingRow) -> bool:
         """Is it known that no stops make room for this one?"""
         room, shape = view.room, row[3].shape
-        if any([asks_no_less(shape, other) for other in victims.in_vain]):
-            return True  # one that stands before this one, and asks for no more, has looked in vain
+        if victims.is_in_vain(shape):
+            return True
         if room.shares or not shape.gpus:
             return False
         if not self._knows_all(view, victims, row) or victims.may_make_room(shape):

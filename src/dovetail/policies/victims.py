@@ -116,6 +116,10 @@ class Victims:
         if place:
             self._has_gone = False
 
+    def is_in_vain(self, shape: Shape) -> bool:
+        """Has one looked in vain that stands before this one, and asks for no more?"""
+        return any([_asks_no_less(shape, other) for other in self.in_vain])
+
     def give_back(self) -> None:
         """The decision is over."""
         self._drop_gone(len(self._rows))
@@ -228,12 +232,7 @@ class GivenBack:
                 )
 
 
-def place_in_order(row: RunningRow, now: Seconds) -> tuple[float, float, float, int]:
-    """Smaller gives way first; as `KeyOrder.worst` has it."""
-    return row[0] - row[5] * now, row[0], row[1], row[2]
-
-
-def asks_no_less(shape: Shape, other: Shape) -> bool:
+def _asks_no_less(shape: Shape, other: Shape) -> bool:
     """Is there no place for the first wherever there is none for the other?"""
     if other.share != WHOLE_GPU or not other.gpus:
         return False
@@ -257,3 +256,8 @@ def _parts_ask_no_less(shape: Shape, other: Shape) -> bool:
         and shape.cpus >= other.cpus * part
         and shape.memory_gb >= other.memory_gb * part
     )
+
+
+def place_in_order(row: RunningRow, now: Seconds) -> tuple[float, float, float, int]:
+    """Smaller gives way first; as `KeyOrder.worst` has it."""
+    return row[0] - row[5] * now, row[0], row[1], row[2]
