@@ -4,13 +4,15 @@ first come, first served on the same cluster, how often are pods suspended, and 
     python -m benchmarks tune_kubernetes                  one order of the settings, a quarter of an hour
     python -m benchmarks.tune_kubernetes --orders 0 1 2   more of them
 
-Needs what `make test-kubernetes` needs. The nodes share the processors of this machine, so four trials
-at a time on two cores get half a core each: epochs have half as many digits as in study.yaml, and take
-as long as those of `tune_live`. First come, first served is stopped at the target; ours goes on until
-all trials are done, so that every epoch of the study is compared, and every suspension counted. Seconds
-are wall clock and hold for a machine that is idle otherwise; epochs do not depend on that. Beside it:
-the epochs of the same decisions where a suspended trial is deleted and starts over, as Kubernetes' own
-Jobs do when a queue suspends them.
+Needs what `make test-kubernetes` needs. Seats stand for GPUs, and what one does must not slow the others
+down; but the nodes share the few processors of this machine. So epochs have half as many digits as in
+study.yaml, and last longer by a pause (--pause 0: without). With it an epoch takes as long, beside the
+start of a pod, as one of `tune_live` beside the start of a process: two starts.
+
+First come, first served is stopped at the target; ours goes on until all trials are done, so that every
+epoch of the study is compared, and every suspension counted. Seconds are wall clock and hold for a
+machine that is idle otherwise; epochs do not depend on that. Beside it: the epochs of the same decisions
+where a suspended trial is deleted and starts over, as Kubernetes' own Jobs do when a queue suspends them.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from benchmarks.lines import Line
 from benchmarks.tune_live import FACTOR, FIFO, OURS, Outcome, Place
 
 ORDERS = (0,)
-SEATS_PER_NODE, EXAMPLES = 2, 24_000
+SEATS_PER_NODE, EXAMPLES, PAUSE_S = 2, 24_000, 2.0
 SUSPENSIONS = 50
 
 
-def measured(orders: Sequence[int] = ORDERS, examples: int = EXAMPLES) -> Iterator[Line]:
+def measured(
+    orders: Sequence[int] = ORDERS, examples: int = EXAMPLES, pause_s: float = PAUSE_S
+) -> Iterator[Line]:
     """The digits study as pods on two nodes: time to target against fifo, and the same bits as alone."""
     if trouble := needs.trouble():
         print(f"     not measured: {trouble}")
@@ -43,7 +47,8 @@ def measured(orders: Sequence[int] = ORDERS, examples: int = EXAMPLES) -> Iterat
         folder = Path(name)
         commands = [digits.command(chosen, *more) for chosen in digits.settings()]
         curves = tune_live.alone(commands, folder)
-        outcomes = tune_live.compared(_pods(cluster, commands), orders, curves, folder)
+        longer = [(*words, "--pause", str(pause_s)) for words in commands]
+        outcomes = tune_live.compared(_pods(cluster, longer), orders, curves, folder)
     yield from tune_live.judged(outcomes)
     yield from _beside(outcomes)
 
@@ -90,8 +95,9 @@ def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--orders", type=int, nargs="+", default=ORDERS)
     options.add_argument("--examples", type=int, default=EXAMPLES, help="of an epoch")
+    options.add_argument("--pause", type=float, default=PAUSE_S, help="seconds, in each epoch")
     chosen, missed = options.parse_args(), 0
-    for line in measured(chosen.orders, chosen.examples):
+    for line in measured(chosen.orders, chosen.examples, chosen.pause):
         print(line, flush=True)
         missed += not line.holds
     return 1 if missed else 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -40,10 +41,14 @@ STROKES = {  # each digit as lines through points, x to the right and y down, in
 FINE, FINER, PIXELS = 32, 96, 8  # points a side: of a drawing, of its stroke template, of an image
 CLASSES = len(STROKES)
 VALIDATION = 2000
+TICK_S = 0.02  # of a pause: who is suspended in it has the rest of it left afterwards
 
 
 def main() -> None:
-    for epoch, (loss, accuracy) in enumerate(epochs(options().parse_args()), 1):
+    chosen = options().parse_args()
+    for epoch, (loss, accuracy) in enumerate(epochs(chosen), 1):
+        for _ in range(round(chosen.pause / TICK_S)):
+            time.sleep(TICK_S)
         sdk.report(epoch, val_loss=loss, accuracy=accuracy)
         print(f"epoch {epoch:2}  val_loss {loss:.6f}  accuracy {accuracy:.2%}", flush=True)
 
@@ -68,6 +73,7 @@ def options() -> argparse.ArgumentParser:
     found.add_argument("--decay", type=float, default=1e-5, help="of the weights")
     found.add_argument("--epochs", type=int, default=27)
     found.add_argument("--examples", type=int, default=48_000, help="a new set of them each epoch")
+    found.add_argument("--pause", type=float, default=0.0, help="seconds an epoch is longer by")
     found.add_argument("--noise", type=float, default=0.15, help="in every pixel")
     return found
 
