@@ -11,8 +11,9 @@ start of a pod, as one of `tune_live` beside the start of a process: two starts.
 
 First come, first served is stopped at the target; ours goes on until all trials are done, so that every
 epoch of the study is compared, and every suspension counted. Seconds are wall clock and hold for a
-machine that is idle otherwise; epochs do not depend on that. Beside it: the epochs of the same decisions
-where a suspended trial is deleted and starts over, as Kubernetes' own Jobs do when a queue suspends them.
+machine that is idle otherwise; epochs do not depend on that. Beside it: the epochs of the same
+decisions where a suspended trial is deleted and starts over, as Kubernetes' own Jobs do when a queue
+suspends them.
 """
 
 from __future__ import annotations
