@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tools.kubernetes.installing import apply
+from tools.kubernetes.installing import CRDS, apply
 
 from dovetail.home import Home
 from dovetail.worlds.kubernetes.client import CONFLICT, NOT_FOUND, Api, ApiError
@@ -17,7 +17,7 @@ from dovetail.worlds.kubernetes.config import find_access
 from dovetail.worlds.kubernetes.making import Kubernetes
 from dovetail.worlds.world import World
 from live_box import Box, box
-from real_cluster import DEPLOY, SYSTEM, create, eventually
+from real_cluster import SYSTEM, create, eventually
 
 _POLL_S: Final = 0.1
 
@@ -38,7 +38,7 @@ class MadeUpCluster:
 
     def __enter__(self) -> MadeUpCluster:
         create(self.api, "/api/v1/namespaces", {"metadata": {"name": SYSTEM}})
-        for file in (DEPLOY / "crds").glob("*.yaml"):
+        for file in CRDS.glob("*.yaml"):
             apply(self.api, file)
         eventually(self._has_kinds)
         self._thread.start()
