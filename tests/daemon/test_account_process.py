@@ -92,6 +92,14 @@ def test_a_process_that_nobody_asks_any_more_ends_by_itself(tmp_path: Path) -> N
         assert process.returncode == 0
 
 
+def test_no_process_is_started_for_who_asks_when_the_account_is_closed(tmp_path: Path) -> None:
+    with account_of(tmp_path) as (account, _, _):
+        account.close()
+        with pytest.raises(DovetailError, match="since the daemon ends"):
+            account.snapshot()
+        assert account._process is None
+
+
 def test_a_journal_that_cannot_be_read_is_said_and_the_process_goes_on(tmp_path: Path) -> None:
     with account_of(tmp_path) as (account, path, _):
         account.snapshot()

@@ -382,7 +382,13 @@ class ListScheduler:
     ) -> RunningRow | None:
         """The running job at that place, if it gives way to this one."""
         worst = victims.at(place)
-        return worst if worst is not None and self._gives_way(worst, row, view.now) else None
+        if worst is None:
+            return None
+        # As in `_gives_way`, written out: it is asked for several times a decision.
+        key, edge = worst[5] * view.now - worst[0], row[0] + self._gain
+        if key == edge and not self._running_first:
+            return worst if -worst[1] > row[1] else None
+        return worst if key > edge else None
 
     def _gives_way(self, running: RunningRow, waiting: WaitingRow, now: Seconds) -> bool:
         key, edge = running[5] * now - running[0], waiting[0] + self._gain

@@ -55,24 +55,25 @@ class Victims:
         if self._has_gone:
             self._drop_gone(place)
         rows = self._rows
-        while place >= len(rows):
-            if not self._look_up_next():
-                return None
-        return rows[place]
+        if place < len(rows):
+            return rows[place]
+        while (worst := self._look_up_next()) is not None:
+            if place < len(rows):
+                return worst
+        return None
 
-    def _look_up_next(self) -> bool:
-        self._lend_last()
+    def _look_up_next(self) -> RunningRow | None:
+        if not self._is_lent:
+            self._lend_last()
         worst = None if self._spared else self._order.worst(self.pool)
-        if worst is None:
-            return False
-        self._rows.append(worst)
-        self._is_lent = False
-        return True
+        if worst is not None:
+            self._rows.append(worst)
+            self._is_lent = False
+        return worst
 
     def _lend_last(self) -> None:
-        if not self._is_lent:
-            self._is_lent = True
-            self._order.lend(self.pool, self._rows[-1])
+        self._is_lent = True
+        self._order.lend(self.pool, self._rows[-1])
 
     @property
     def known(self) -> int:
@@ -96,9 +97,11 @@ class Victims:
 
     def take(self, taken: Collection[RunningRow]) -> None:
         """These have given way, and nothing else has changed since they were looked up."""
-        self._lend_last()
+        if not self._is_lent:
+            self._lend_last()
         self._has_gone = True
-        self._taken.update([row[2] for row in taken])
+        for row in taken:
+            self._taken.add(row[2])
         if self._bundles is not None:
             self._bundles.leave_out(self._taken)
 
@@ -107,14 +110,19 @@ class Victims:
         taken, rows = self._taken, self._rows
         upto = len(rows)
         if not place:
-            upto = next((i for i, row in enumerate(rows) if row[2] not in taken), upto)
+            upto = 0
+            while upto < len(rows) and rows[upto][2] in taken:
+                upto += 1
         if self._given_back is not None:
             self._given_back.remove(rows[:upto], taken)
         if self._bundles is not None:
             self._bundles.forget(rows[:upto], taken)
-        rows[:upto] = [row for row in rows[:upto] if row[2] not in taken]
         if place:
+            rows[:] = [row for row in rows if row[2] not in taken]
             self._has_gone = False
+        else:
+            del rows[:upto]
+            self._has_gone = bool(rows)
 
     def is_in_vain(self, shape: Shape) -> bool:
         """Has one looked in vain that stands before this one, and asks for no more?"""
@@ -138,7 +146,7 @@ class Victims:
         """The next one that has joined none yet."""
         bundles, rows, taken = self._bundles, self._rows, self._taken
         assert bundles is not None
-        while bundles.looked_at < len(rows) or self._look_up_next():
+        while bundles.looked_at < len(rows) or self._look_up_next() is not None:
             row = rows[bundles.looked_at]
             if row[2] not in taken:
                 return row

@@ -48,6 +48,7 @@ class AccountProcess:
         self._reader: Final = reader
         self._costs: Final = costs
         self._lock: Final = Lock()
+        self._is_closed = False
         self._process: Popen[bytes] | None = None
         self._socket: Connection | None = None
 
@@ -86,7 +87,9 @@ class AccountProcess:
         return key, json.dumps([now, found])
 
     def close(self) -> None:
+        """Nobody is answered any more, though some thread may still ask."""
         with self._lock:
+            self._is_closed = True
             self._end()
 
     def _is_short(self) -> bool:
@@ -98,6 +101,8 @@ class AccountProcess:
 
     def _ask(self, what: str, *arguments: object) -> Any:
         with self._lock:
+            if self._is_closed:
+                raise DovetailError("the account is closed, since the daemon ends")
             for _ in range(_TRIES):
                 try:
                     is_answer, told = self._asked(what, arguments)
