@@ -14,7 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import (
+    allocation,
     decisions,
+    elastic_live,
+    flex_deadlines,
     forecasts,
     frugal_families,
     kubernetes_scale,
@@ -287,11 +290,14 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "decisions": decisions.measured,
     "price_and_power": price_and_power.measured,
     "frugal_families": frugal_families.measured,
+    "allocation": allocation.measured,
+    "flex_deadlines": flex_deadlines.measured,
     "philly": philly,
     "queueing": queueing_theory,
     "predictors": predictors.measured,
     "forecasts": forecasts.measured,
     "live": a_live_daemon,
+    "elastic_live": elastic_live.measured,
     "retention": retention.measured,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,

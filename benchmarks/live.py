@@ -30,13 +30,14 @@ for step in range({number}):
 
 
 @contextmanager
-def daemon(slots: int) -> Iterator[tuple[Client, Path]]:
+def daemon(slots: int, policy: str = "fifo") -> Iterator[tuple[Client, Path]]:
     """A daemon of its own, by the command itself."""
     with tempfile.TemporaryDirectory(prefix="dovetail-bench-") as folder:
         home = Path(folder)
-        dovetail(home, "up", "--policy", "fifo", "--slots", str(slots))
+        dovetail(home, "up", "--policy", policy, "--slots", str(slots))
         try:
-            yield Client(home_in(home)), home
+            with closing(Client(home_in(home))) as client:
+                yield client, home
         finally:
             dovetail(home, "down", "--cancel")
 
@@ -48,6 +49,22 @@ def dovetail(home: Path, *arguments: str) -> float:
     subprocess.run(command, check=True, capture_output=True, cwd=home)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def environment() -> dict[str, str]:
+    """For jobs: where programs are, and these sources."""
+    own = ("PATH", "PYTHONPATH")
+    return {name: os.environ[name] for name in own if name in os.environ}
+
+
+def temporary_folder() -> str:
+    """Of one benchmark; it goes when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="dovetail-bench-")
+    _kept.append(folder)
+    return folder.name
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def submit(client: Client, number: int, **spec: Any) -> tuple[list[str], float]:

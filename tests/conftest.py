@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests run side by side: threads of one calculation would only wait, spinning, for each other's cores.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "stable",
@@ -32,6 +36,7 @@ LONGEST = (
     "contracts/test_live_as_simulated.py",
     "policies/test_frugal_families.py",
     "contracts/test_policies.py",
+    "test_audited_options.py",
     "analysis/test_analyze.py",
     "daemon/test_damage.py",
     "daemon/test_studies.py",

@@ -19,9 +19,18 @@ SHORT = {
     "fair-share": ["fair-share:half_life_s=50"],
     "srtf": ["srtf", "srtf:predictor=history-mean", "srtf:predictor=recent-mean", "srtf:gain_s=5"],
     "qssf": ["qssf", "qssf:predictor=recent-mean"],
+    "gavel": [
+        "gavel:round_s=20:reset_s=200",
+        "gavel:objective=fifo:aware=false:round_s=7:reset_s=0",
+    ],
+    "allox": ["allox:round_s=7:reset_s=0"],
+    "gandiva-fair": ["gandiva-fair:round_s=7:reset_s=0"],
+    "pop": ["pop:k=2:policy=gavel/objective=isolated/round_s=9/reset_s=0"],
     "priority": ["priority", "priority:preempt=false"],
     "easy": ["easy", "easy:predictor=noisy-oracle", "easy:predictor=recent-mean"],
     "conservative": ["conservative", "conservative:predictor=noisy-oracle"],
+    "elasticflow": ["elasticflow:slot_s=0", "elasticflow:slot_s=0:refuse=false"],
+    "chronus": ["chronus:lease_s=5", "chronus:lease_s=20:refuse=false"],
     "andreas-greedy": ["andreas-greedy", "andreas-greedy:predictor=history-mean"],
     "andreas-random-greedy": [
         "andreas-random-greedy:passes=10",
@@ -29,5 +38,17 @@ SHORT = {
     ],
     "andreas-local-search": ["andreas-local-search:passes=5:repaired=true"],
     "andreas-path-relinking": ["andreas-path-relinking:passes=5:repaired=true"],
+    "optimus": ["optimus:round_s=10", "optimus:left=reports:round_s=5"],
+    "afs": ["afs:round_s=10", "afs:lengths=false:round_s=5"],
+    "pollux": ["pollux:states=10:generations=5:round_s=10"],
+    "sia": ["sia:round_s=10"],
+    "powercap": ["powercap:round_s=10"],
 }
 TEXTS = [text for name in BUILTIN for text in SHORT.get(name, [name])]
+
+
+def in_rounds(text: str) -> bool:
+    """Does it decide at fixed times, and let a job that comes in between wait for the next?"""
+    return text.partition(":")[0] in {
+        *("afs", "allox", "gandiva-fair", "gavel", "optimus", "pollux", "pop", "powercap", "sia")
+    }

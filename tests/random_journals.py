@@ -73,7 +73,10 @@ def _node(chance: Random, name: str) -> Node:
     gpus, kind = chance.choice([1, 4, 8]), chance.choice(KINDS)
     tenant = chance.choice(["", "", "us"])
     prompt = chance.random() < 0.5
-    return Node(name, gpus, kind, tenant=tenant, cpus=16.0, memory_gb=64.0, prompt=prompt)
+    keeps = not prompt
+    return Node(
+        *(name, gpus, kind), tenant=tenant, cpus=16.0, memory_gb=64.0, prompt=prompt, keeps=keeps
+    )
 
 
 def _new_name(chance: Random, state: State) -> str:
@@ -105,9 +108,11 @@ def _job(chance: Random, state: State, name: str) -> Job:
         options = tuple(Option(kind, gpus, 10.0) for kind in KINDS)
         fields |= {"options": options, "kinds": KINDS[:1], "settles": chance.random() < 0.5}
         fields |= {"cpus": 0.0, "memory_gb": 0.0}
-    elif what < 0.6:
+    elif what < 0.55:
         gpus = 0
         fields |= {"cpus": 2.0}
+    elif what < 0.65:
+        fields |= {"min_gpus": 1, "max_gpus": gpus + chance.choice([0, 2, 8])}
     elif what < 0.8:
         study = _any_study(chance, state)
         fields |= {"group": study, "member": _next_member(state, study), "name": study}
@@ -159,6 +164,9 @@ def _resize(chance: Random, state: State, _: float) -> Any:
     track = state.running.get(job_id)
     if track is None or track.placement is None:
         return e.Resize(job_id, _placement(chance, state, job_id))
+    if chance.random() < 0.4:
+        sized = track.shape.sized(chance.choice([1, 2, 3, track.shape.gpus]) or 1)
+        return e.Resize(job_id, consolidated(state.room, sized) or track.placement)
     if chance.random() < 0.5:
         return e.Resize(job_id, track.placement.limited_to(chance.choice([0, 200])))
     return e.Resize(job_id, Placement(track.placement.slices, chance.choice([500, 1000])))
@@ -232,7 +240,9 @@ MAKERS: Mapping[str, Maker] = {
     "released": lambda c, st, at: e.Released(at, _any_job(c, st)),
     "requeued": lambda c, st, at: e.Requeued(at, _any_job(c, st), "once more"),
     "amended": _amended,
-    "occupied": lambda c, st, at: e.Occupied(at, _any_node(c, st), c.choice([0, 1, 6])),
+    "occupied": lambda c, st, at: e.Occupied(
+        at, _any_node(c, st), c.choice([0, 1, 6]), c.choice([None, 1.5]), c.choice([None, 2.0])
+    ),
     "policy": lambda c, st, at: e.PolicySet(at, c.choice(["fifo", "las"])),
     "node-joined": lambda c, st, at: e.NodeJoined(at, _node(c, _new_name(c, st))),
     "node-down": lambda c, st, at: e.NodeDown(at, _any_node(c, st)),

@@ -16,6 +16,7 @@ _EXTRAS: Final = {
     "optuna": ("cmaes", "optuna"),
     "parquet": ("pyarrow",),
 }
+_SOLVE: Final = ("numpy", "scipy")
 
 
 class NotInstalled(DovetailError):
@@ -34,6 +35,16 @@ def explained(error: ModuleNotFoundError) -> NotInstalled | None:
         if package in packages:
             return NotInstalled(f"this needs {package}, which is not installed: {install(extra)}")
     return None
+
+
+def needed_by(policy: str, error: Exception) -> NotInstalled | None:
+    """What a policy that solves programs lacks, in one line; None: that was not the matter."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package not in _SOLVE:
+        return None
+    return NotInstalled(
+        f"policy {policy!r} needs {package}, which is not installed: {install('solve')}"
+    )
 
 
 def check_live() -> None:

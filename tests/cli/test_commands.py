@@ -33,14 +33,14 @@ SUMMARY_KEYS = [
     *("policy", "jobs", "finished", "failed", "cancelled", "refused"),
     *("mean_jct_s", "p50_jct_s", "p90_jct_s", "p99_jct_s", "mean_wait_s", "makespan_s"),
     *("gpu_utilisation", "gpu_seconds_used", "gpu_seconds_lost"),
-    *("preemptions", "peak_suspended_jobs"),
+    *("preemptions", "resizes", "peak_suspended_jobs"),
     *("energy_cost", "tardiness_cost", "move_cost", "total_cost", "tardiness_s", "deadline_misses"),
     *("energy_kwh", "co2_kg", "migrations", "switch_ons"),
     *("cpu_seconds", "jobs_per_cpu_second"),
 ]
 JOB_COLUMNS = (
     "job_id,user,tenant,gpus,submit_s,start_s,end_s,wait_s,jct_s,preemptions,outcome,"
-    "deadline_s,late_s"
+    "deadline_s,late_s,resizes,gpu_seconds"
 )
 JOBS = """job_id,submit_s,duration_s,gpus,user,tenant,estimate_s
 long,0,100,2,ann,a,120
@@ -196,9 +196,57 @@ def test_out_holds_summary_jobs_journal_and_report(typed: Type, jobs: Path, tmp_
         header, *rows = list(csv.reader(file))
     assert ",".join(header) == JOB_COLUMNS
     assert sorted(rows) == [
-        ["long", "ann", "a", "2", "0.0", "0.0", "130.0", "30.0", "130.0", "1", "finished", "", ""],
-        ["short", "bob", "b", "2", "10.0", "10.0", "20.0", "0.0", "10.0", "0", "finished", "", ""],
-        ["wide", "ann", "a", "4", "20.0", "20.0", "50.0", "0.0", "30.0", "0", "finished", "", ""],
+        [
+            "long",
+            "ann",
+            "a",
+            "2",
+            "0.0",
+            "0.0",
+            "130.0",
+            "30.0",
+            "130.0",
+            "1",
+            "finished",
+            "",
+            "",
+            "0",
+            "200.0",
+        ],
+        [
+            "short",
+            "bob",
+            "b",
+            "2",
+            "10.0",
+            "10.0",
+            "20.0",
+            "0.0",
+            "10.0",
+            "0",
+            "finished",
+            "",
+            "",
+            "0",
+            "20.0",
+        ],
+        [
+            "wide",
+            "ann",
+            "a",
+            "4",
+            "20.0",
+            "20.0",
+            "50.0",
+            "0.0",
+            "30.0",
+            "0",
+            "finished",
+            "",
+            "",
+            "0",
+            "120.0",
+        ],
     ]
     assert (out / "report.html").read_text().lower().startswith("<!doctype html>")
 

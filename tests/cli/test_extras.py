@@ -86,6 +86,8 @@ def test_simulation_needs_no_extra(packages: Path, files: Path, words: str) -> N
         ("analyze jobs.csv --cluster 1x8 --out analysis", "analyze"),
         ("study replay curves.csv --policies default,fifo --trials 4", "analyze"),
         ("compare jobs.csv --cluster 1x8 --policies srtf --predictor boosted", "predict"),
+        ("simulate jobs.csv --cluster 1x8 --policy pollux", "solve"),
+        ("simulate jobs.csv --cluster 1x8 --policy sia", "solve"),
     ],
 )
 def test_who_needs_more_is_told_which_extra(

@@ -48,6 +48,7 @@ def test_the_json_list_has_name_summary_parameters_and_needs() -> None:
         "limits": "3250/7200",
         "promote": "0",
         "late": "false",
+        "round_s": "0",
     }
 
 

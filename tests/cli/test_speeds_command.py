@@ -158,7 +158,21 @@ def test_a_job_file_names_the_model_for_the_daemons_policy(files: tuple[str, str
     assert to_job(spec, "1", "ana", 0.0).model == "resnet50@32"
     policy = make("model-similarity", speeds=SimilarModels(read_speed_table(files[0])))
     assert isinstance(policy, ModelSimilarity)
-    assert policy.speeds.speed(job(model="resnet50@32"), "NVIDIA K80", 1) == 0.125
+    assert policy.speeds.speed(job(model="resnet50@32"), "NVIDIA K80", 1, 1) == 0.125
     blind = make("model-similarity")
     assert isinstance(blind, ModelSimilarity)
-    assert blind.speeds.speed(job(model="resnet50@32"), "NVIDIA K80", 1) == 1.0
+    assert blind.speeds.speed(job(model="resnet50@32"), "NVIDIA K80", 1, 1) == 1.0
+
+
+def test_an_elastic_job_that_may_have_more_gpus_than_were_measured_is_refused(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "speeds.csv").write_text(
+        "model,kind,gpus,steps_per_s\nnet,gpu,1,1\nnet,gpu,2,1.8\n"
+    )
+    trace = tmp_path / "t.csv"
+    trace.write_text("job_id,submit_s,duration_s,gpus,max_gpus,model\nj,0,10,1,4,net\n")
+    words = ["simulate", str(trace), "--cluster", "1x4", "--policy", "optimus"]
+    done = CliRunner().invoke(cli, [*words, "--speed-table", str(tmp_path / "speeds.csv")])
+    assert "job 'j' may have up to 4 GPUs" in str(done.exception)
+    assert "net on at most 2: give it max_gpus 2" in str(done.exception)

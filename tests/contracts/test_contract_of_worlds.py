@@ -35,7 +35,7 @@ class TestSimulatedWorld(WorldContract):
             )
             for own in tasks
         ]
-        return SimulatedCluster([Node("n", 1)], arrivals)
+        return SimulatedCluster([Node("n", self.gpus)], arrivals)
 
 
 class TestLocalWorld(LiveWorldContract):
@@ -45,7 +45,7 @@ class TestLocalWorld(LiveWorldContract):
             own.mkdir(exist_ok=True)
         folders = Folders(runs, environments, folder / "socket", shared=False)
         power = PowerLimits(folder / "power.json")
-        return LocalMachine([Node("n", 1, "cpu")], folders, power, 1 << 33)
+        return LocalMachine([Node("n", self.gpus, "cpu")], folders, power, 1 << 33)
 
     def keep_environment(self, order: Order, environment: Mapping[str, str]) -> None:
         """The keeper of a job reads the file that the daemon keeps."""

@@ -51,7 +51,8 @@ def _instead(number: Callable[[Start], Placement]) -> Spoil:
 
 
 SPOILT: dict[str, tuple[Spoil, str]] = {
-    "a GPU given twice": (twice, "free"),
+    # A policy that promises deadlines has refused the other one.
+    "a GPU given twice": (twice, "free|ended .refused."),
     "a wrong kind": (_instead(lambda start: Placement((Slice(OLD, 0b11),))), "of kind 'old'"),
     "another tenant's node": (
         _instead(lambda start: Placement((Slice(THEIRS, 0b11),))),

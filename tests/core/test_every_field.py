@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from chances import CHANCES
 from dovetail.core.kept import ROOM_PASSING, STATE_INDEXES
-from dovetail.core.model import Shape
+from dovetail.core.shape import Shape
 from dovetail.core.snapshot import packed, restore, told
 from dovetail.core.state import State
 from random_journals import MAKERS, all_kinds, journal

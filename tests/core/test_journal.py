@@ -122,6 +122,7 @@ EVERY_KIND: list[tuple[float, JournalEntry]] = [
     (2.5, Requeued(2.5, JobId("j"), "requeued by ada")),
     (2.5, Amended(2.5, job("j", priority=5.0))),
     (2.5, Occupied(2.5, "n0", 5)),
+    (2.5, Occupied(2.5, "n0", 5, 1.5, 12.0)),
     (2.5, PolicySet(2.5, "tiresias:queues=2:limits=18000")),
     (2.5, Stop(JobId("j"), "it has run for its time limit of 1 h")),
     (2.5, Interrupted(2.5, JobId("j"), "node n0 failed", 0.1 + 0.2)),

@@ -26,9 +26,10 @@ from dovetail.core.entries import (
 )
 from dovetail.core.journal import job_from
 from dovetail.core.model import Estimate, Interruption, Job, JobId, Node, Option
+from dovetail.core.paces import Pace, heard
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
-from dovetail.core.track import Phase
+from dovetail.core.track import KeptHost, Phase
 from dovetail.testing import (
     World,
     fingerprint,
@@ -100,7 +101,10 @@ def test_of_every_field_it_is_decided_what_becomes_of_it(
 OTHER: dict[str, Any] = {
     "phase": Phase.SUSPENDED, "placement": placement((0, 1)), "left": placement((0, 2), share=500),
     "awaits": ("x",), "metrics": {"loss": 0.5, "best": "NaN"}, "step": 3.5, "exit_code": 9,
-    "parked_at": placement((0, 4)),
+    "parked_at": placement((0, 4)), "moves_from": placement((0, 8)),
+    "paces": (Pace("A", 2, 1, 3.5, 9.0),),
+    "window": heard(None, "1 [1000]", 9.0, 3.0),
+    "keeps": KeptHost(placement((0, 4)), 2.0, 3.0),
 }  # fmt: skip
 
 

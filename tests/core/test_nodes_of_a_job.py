@@ -5,8 +5,9 @@ import pytest
 from dovetail.core.entries import NodeJoined, Start, Submitted
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.journal import decode, job_from
-from dovetail.core.model import Job, JobId, Node, Placement, Shape, Slice
+from dovetail.core.model import Job, JobId, Node, Placement, Slice
 from dovetail.core.plan import Plan
+from dovetail.core.shape import Shape
 from dovetail.core.snapshot import restore, take
 from dovetail.core.state import State
 from dovetail.policies.placement import PLACEMENTS

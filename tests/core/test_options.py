@@ -44,12 +44,23 @@ def test_anything_else_is_refused_and_the_options_are_named(node: int, mask: int
         state.record(Start(JobId("j"), placement((node, mask))))
 
 
-def test_a_running_job_gets_another_of_its_options_by_a_new_start_only() -> None:
+def test_a_running_job_goes_on_in_another_of_its_options_and_in_nothing_else() -> None:
     state = state_with(timed())
     state.record(Start(JobId("j"), placement((0, 0b1))))
-    for where in (placement((0, 0b11)), placement((2, 0b1)), placement((0, 0b10))):
-        with pytest.raises(IllegalEntry, match="preempt it and start it there"):
+    for where in (placement((0, 0b11)), placement((1, 0b1)), placement((0, 0b10))):
+        state.record(Resize(JobId("j"), where))
+        assert state.tracks[JobId("j")].placement == where
+    for where in (placement((0, 0b111)), placement((1, 0b11)), placement((2, 0b1))):
+        with pytest.raises(IllegalEntry, match="options for 1 V100 or 2 V100 or 1 T4"):
             state.record(Resize(JobId("j"), where))
+
+
+def test_a_job_that_has_settled_keeps_its_option_but_may_be_moved() -> None:
+    state = state_with(timed(settles=True))
+    state.record(Start(JobId("j"), placement((0, 0b1))))
+    state.record(Resize(JobId("j"), placement((0, 0b10))))
+    with pytest.raises(IllegalEntry, match="options for 1 V100"):
+        state.record(Resize(JobId("j"), placement((0, 0b11))))
 
 
 def test_a_job_whose_usual_way_is_not_to_be_had_here_waits_for_the_first_that_is() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from dovetail.core.entries import Finished, NodeJoined, Occupied, Start, Submitted
 from dovetail.core.freed import FreedHosts
-from dovetail.core.model import WHOLE_GPU, JobId, Node, Placement, Shape, Slice
+from dovetail.core.model import WHOLE_GPU, JobId, Node, Placement, Slice
 from dovetail.core.plan import Plan
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
 from dovetail.testing import job, placement
@@ -93,7 +94,8 @@ def test_places_are_found_as_by_looking_everywhere(seed: int) -> None:
             n = chance.randrange(len(room.nodes))
             room.set_open(n, not room.open[n])
         else:
-            room.set_strangers(chance.randrange(len(room.nodes)), chance.randrange(4))
+            host = (chance.choice([0.0, 3.3, 12.0]), chance.choice([0.0, 7.0, 40.0]))
+            room.set_strangers(chance.randrange(len(room.nodes)), chance.randrange(4), *host)
         if chance.random() < 0.2 and taken:
             try_out(chance, room, taken, shapes)
 

@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dovetail.core.model import WHOLE_GPU, Node, Placement, Shape, Slice, Tenant
+from dovetail.core.model import WHOLE_GPU, Node, Placement, Slice, Tenant
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.testing import job
 

@@ -85,7 +85,7 @@ def test_a_parked_job_and_its_reports_are_kept() -> None:
     state = State(past=10)
     entries: list[JournalEntry] = [
         NodeJoined(0.0, Node("box", 4)),
-        Occupied(0.0, "box", 0b1000),
+        Occupied(0.0, "box", 0b1000, 1.5, 3.0),
         Submitted(0.0, job("a")),
         Submitted(0.0, job("later", after=("a",))),
         Start(JobId("a"), placement((0, 1))),

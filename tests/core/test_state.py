@@ -34,6 +34,7 @@ from dovetail.core.model import JobId, Node, Tenant
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import RUNS, View
+from dovetail.policies.placement import consolidated
 from dovetail.testing import fingerprint, job, nodes, placement
 
 
@@ -133,7 +134,10 @@ ILLEGAL: dict[str, tuple[JournalEntry, list[str]]] = {
         Amended(6.0, job("waits", 4, group="s1", member=0)),
         ["'waits'", "group", "t=6"],
     ),
-    "moving a running job": (Resize(JobId("runs"), placement((0, 7))), ["'runs'", "preempt it"]),
+    "a rigid job on other numbers of GPUs": (
+        Resize(JobId("runs"), placement((0, 7))),
+        ["'runs'", "3 GPUs"],
+    ),
     "time that runs backwards": (Woke(4.0), ["4.0", "5.0"]),
     "a job submitted twice": (Submitted(6.0, job("runs")), ["'runs'", "twice"]),
     "a job submitted after its end": (Submitted(6.0, job("over")), ["'over'", "twice"]),
@@ -344,6 +348,34 @@ def test_a_gpu_that_a_stranger_shares_with_our_job_is_not_free_when_the_job_ends
     assert state.room.free[0] == 0b11
 
 
+def test_cpus_and_memory_of_strangers_are_not_given_away_and_come_back() -> None:
+    state = State()
+    state.record(NodeJoined(0.0, Node("box", 2, cpus=8.0, memory_gb=32.0)))
+    for name in ("a", "b"):
+        state.record(Submitted(0.0, job(name, cpus=4.0, memory_gb=8.0)))
+    state.record(Start(JobId("a"), placement((0, 0b01))))
+    state.record(Occupied(1.0, "box", 0, 1.0, 20.0))
+    with pytest.raises(IllegalEntry, match="lacks the CPUs or memory"):
+        state.record(Start(JobId("b"), placement((0, 0b10))))
+    state.record(Occupied(2.0, "box", 0))
+    state.record(Start(JobId("b"), placement((0, 0b10))))
+    assert (state.room.cpus[0], state.room.memory_gb[0]) == (0.0, 16.0)
+
+
+def test_strangers_may_take_cpus_that_our_jobs_have_and_nobody_else_starts_there() -> None:
+    state = State()
+    state.record(NodeJoined(0.0, Node("box", 2, cpus=8.0, memory_gb=32.0)))
+    for name in ("a", "b"):
+        state.record(Submitted(0.0, job(name, cpus=4.0, memory_gb=8.0)))
+    state.record(Start(JobId("a"), placement((0, 0b01))))
+    state.record(Occupied(1.0, "box", 0, 8.0, 1.0))
+    assert consolidated(state.room, state.tracks[JobId("b")].shape) is None
+    state.record(Finished(2.0, JobId("a")))
+    assert consolidated(state.room, state.tracks[JobId("b")].shape) is None
+    state.record(Occupied(3.0, "box", 0, 4.0, 1.0))
+    assert consolidated(state.room, state.tracks[JobId("b")].shape) is not None
+
+
 class Seen:
     """An index that notes what a track says of its starts when it is told of them."""
 
@@ -356,12 +388,6 @@ class Seen:
 
     def runs(self, track: Track) -> None:
         self.starts.append((track.first_start_at, track.started_at))
-
-    def waits(self, track: Track) -> None: ...
-
-    def ends(self, track: Track) -> None: ...
-
-    def settle(self) -> None: ...
 
 
 def test_who_is_told_of_a_start_finds_it_in_the_track_the_first_as_any_other() -> None:

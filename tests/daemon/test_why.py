@@ -113,6 +113,18 @@ def test_gpus_that_others_use_are_said_to_be_in_the_way() -> None:
     assert changes(found) == ["with 1 GPU instead of 2"]
 
 
+def test_cpus_and_memory_that_others_use_are_said_to_be_in_the_way() -> None:
+    state = live(
+        lasting("1", 60, cpus=8.0, memory_gb=4.0),
+        cluster=[Node("box", 1, cpus=8.0, memory_gb=16.0)],
+    )
+    state.record(Occupied(1.0, "box", 0, 0.25, 2.0))
+    found = asked(state, "1")
+    assert found["reason"] == "host"
+    assert "0.25 CPUs and 2 GB of memory in use by others" in found["free"]
+    assert "1 of 1 GPUs" in found["free"]
+
+
 def test_a_closed_node_is_told() -> None:
     state = live(lasting("1", 60))
     state.record(NodeDraining(1.0, "box"))
@@ -467,3 +479,26 @@ def test_a_job_over_nodes_is_told_which_nodes_are_missing() -> None:
     assert "on 1 node instead of 2" in changes(found)
     state.record(NodeDraining(state.now, "b"))
     assert asked(state, "41")["reason"] == "cluster"
+
+
+# ------------------------------------------------------------------------------------ elastic jobs
+
+
+def elastic_box() -> State:
+    """Four GPUs: job 40 has two of the up to four that it can use, job 41 the others."""
+    state = live(
+        lasting("40", 600, 2, min_gpus=1, max_gpus=4),
+        lasting("41", 600, 2),
+        cluster=[Node("box", 4)],
+    )
+    start(state, "40", 0b0011)
+    start(state, "41", 0b1100)
+    return state
+
+
+def test_an_elastic_job_is_told_why_it_has_no_more_gpus() -> None:
+    size = asked(elastic_box(), "40", "optimus")["size"]
+    assert size.startswith("2 of up to 4 GPUs because others make more of theirs; 3 would end it")
+    asked_for = asked(elastic_box(), "40", "fifo")["size"]
+    assert asked_for == "2 of up to 4 GPUs because policy fifo gives a job what it asked for"
+    assert asked(elastic_box(), "41", "optimus")["size"] == ""

@@ -29,7 +29,7 @@ class TestKubernetes(LiveWorldContract):
     def make(self, folder: Path) -> World:
         return Kubernetes(
             home_in(folder),
-            slots=1,
+            slots=self.gpus,
             kubeconfig=str(self.cluster.kubeconfig),
             namespace="default",
             system=SYSTEM,

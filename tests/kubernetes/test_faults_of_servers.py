@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,12 +60,11 @@ def test_jobs_outlive_an_api_server_that_is_restarted(cluster: RealCluster, here
 def test_jobs_outlive_a_store_that_stands_still_for_longer_than_the_lease(
     cluster: RealCluster, here: Box
 ) -> None:
-    pid = cluster.breakable().plane.etcd.pid
-    assert pid is not None
+    etcd = cluster.breakable().plane.etcd
     parked, one = begin(here, 60)
     suspend(here, parked, one)
     running, two = begin(here, FOREVER)
-    os.kill(pid, signal.SIGSTOP)
+    etcd.freeze()
     try:
         resume(here, parked)
         waiting, three = _submit(here, 5)
@@ -76,7 +73,7 @@ def test_jobs_outlive_a_store_that_stands_still_for_longer_than_the_lease(
         two.grows()
         assert not three.lines()
     finally:
-        os.kill(pid, signal.SIGCONT)
+        etcd.go_on()
     here.wait_until(running, "suspended")
     resume(here, running)
     assert {row["phase"] for row in here.wait(parked, waiting)} == {"finished"}

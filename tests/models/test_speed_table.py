@@ -80,3 +80,22 @@ def test_in_a_simulation_jobs_run_as_measured_and_others_as_their_kind_says() ->
 def test_a_table_without_speeds_is_refused() -> None:
     with pytest.raises(ValueError, match="no speeds"):
         SpeedTable({RESNET: {}})
+
+
+def test_numbers_of_gpus_are_compared_within_what_was_measured() -> None:
+    rows = {Hardware("v100", 1): 10.0, Hardware("v100", 4): 34.0, Hardware("v100", 8): 50.0}
+    table = SpeedTable({ModelType("net"): rows})
+    one = Hardware("v100", 1)
+    assert table.ratio(ModelType("net"), Hardware("v100", 4), one) == 3.4
+    assert table.ratio(ModelType("net"), Hardware("v100", 2), one) == pytest.approx(1.8)
+    assert table.ratio(ModelType("net"), Hardware("v100", 16), one) is None
+
+
+def test_an_elastic_job_runs_as_the_table_or_the_law_has_its_number_of_gpus() -> None:
+    rows = {Hardware("v100", 1): 10.0, Hardware("v100", 4): 30.0}
+    table = SpeedTable({ModelType("net"): rows})
+    speed = by_table(table, otherwise=by_kind_and_placement({}, scaling=0.5))
+    where, cluster = placement((0, 0b1111)), [Node("n", 8, "V100")]
+    assert speed(job(model="net", max_gpus=8), where, cluster) == 3.0
+    assert speed(job(model="other", max_gpus=8), where, cluster) == 2.0
+    assert speed(job(gpus=4, model="other"), where, cluster) == 1.0

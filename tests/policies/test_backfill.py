@@ -26,9 +26,10 @@ from dovetail.core.entries import (
 )
 from dovetail.core.inventory import Pool
 from dovetail.core.loop import Policy, run
-from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Shape, Tenant
+from dovetail.core.model import Interruption, Job, JobId, Node, Placement, Tenant
 from dovetail.core.plan import Plan
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View

@@ -11,7 +11,8 @@ from hypothesis import given
 from chances import CHANCES
 from dovetail.core.entries import NodeDraining, NodeJoined, Start, Started, Submitted
 from dovetail.core.inventory import Pool
-from dovetail.core.model import Job, JobId, Node, Shape
+from dovetail.core.model import Job, JobId, Node
+from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.models.cost import Costs
 from dovetail.policies.andreas.drafting import BooksSpec, ProblemDraft

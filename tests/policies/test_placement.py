@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dovetail.core.model import Node, Placement, Shape, Tenant
+from dovetail.core.model import Node, Placement, Tenant
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.policies.placement import PLACEMENTS, consolidated, count, spread, topology
 from dovetail.testing import job, nodes, placement
 

@@ -108,7 +108,7 @@ def test_where_all_kinds_are_equally_fast_it_is_fifo_skip(chance: Random) -> Non
 class OldIsSlow:
     """A belief about the kinds of `random_world`, true or not."""
 
-    def speed(self, job: Job, kind: str, nodes: int) -> float:
+    def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
         return (0.2 if kind == "old" else 1.0) / nodes
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dovetail.core.model import WHOLE_GPU, Estimate, Job, Placement, Shape, Slice
+from dovetail.core.model import WHOLE_GPU, Estimate, Job, Placement, Slice
+from dovetail.core.shape import Shape
 from dovetail.core.track import Phase, Track
 from dovetail.jobfiles.job_model import read
 from dovetail.jobfiles.jobs import to_job

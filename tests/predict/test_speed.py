@@ -129,10 +129,11 @@ def test_a_model_of_which_nothing_is_known_is_taken_for_the_median_of_all() -> N
 
 def test_a_study_hides_the_type_or_the_whole_model_from_the_policy() -> None:
     facts = {"table": lambda: TABLE, "true_speeds": lambda: TABLE}
-    told = {name: SPEED_PREDICTORS.make(name, facts) for name in SPEED_PREDICTORS.names()}
+    names = ("oracle", "similar", "strangers", "none")
+    told = {name: SPEED_PREDICTORS.make(name, facts) for name in names}
     own = job(model="resnet18@64")
     truth = TABLE.ratio(ModelType("resnet18", 64), K80, V100)
-    speeds = {name: told[name].speed(own, "K80", 1) for name in told}
+    speeds = {name: told[name].speed(own, "K80", 1, 1) for name in told}
     assert speeds["oracle"] == truth
     assert speeds["none"] == 1.0
     assert len(set(speeds.values())) == 4
@@ -144,9 +145,9 @@ def test_a_study_hides_the_type_or_the_whole_model_from_the_policy() -> None:
 
 def test_without_a_table_a_model_or_a_known_kind_nothing_is_believed() -> None:
     speeds = SimilarModels(TABLE)
-    assert SameEverywhere().speed(job(model="resnet50@64"), "k80", 1) == 1.0
-    assert speeds.speed(job(), "k80", 1) == 1.0
-    assert speeds.speed(job(model="resnet50@64"), "T4", 1) == 1.0
+    assert SameEverywhere().speed(job(model="resnet50@64"), "k80", 1, 1) == 1.0
+    assert speeds.speed(job(), "k80", 1, 1) == 1.0
+    assert speeds.speed(job(model="resnet50@64"), "T4", 1, 1) == 1.0
     with pytest.raises(BadInput, match="'similar' needs a table of speeds"):
         SPEED_PREDICTORS.make("similar")
 

@@ -158,5 +158,7 @@ def test_a_format_asked_for_by_name_says_which_column_is_missing(
 
 
 def test_a_format_that_does_not_exist_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no trace format 'slurm'; there is muri, tiresias"):
+    with pytest.raises(
+        BadInput, match="no trace format 'slurm'; there is elasticflow, muri, tiresias"
+    ):
         traces.read(saved(tmp_path, PHILLY), format="slurm")

@@ -475,6 +475,17 @@ def test_the_cost_of_a_switch_is_as_measured_in_steps() -> None:
     assert mirror_of(lived).study.switch_cost == pytest.approx(0.5)
 
 
+def test_first_starts_are_counted_apart_from_the_time_of_the_study() -> None:
+    lived = Lived(gpus=2)
+    lived.open(design(steps=9))
+    lived.start("s1.0")
+    for step, at in enumerate((6.0, 8.0, 10.0), 1):
+        lived.report("s1.0", step, 0.5, at)
+    study = mirror_of(lived).study
+    assert study.now == 5.0
+    assert study.starting == pytest.approx((2.0 - 0.25) / 2)  # of 6 s a step takes 2; two slots
+
+
 def test_turns_slots_and_time_are_counted_in_steps() -> None:
     lived = Lived(gpus=2)
     lived.open(design(trials=5, steps=9, deadline=40.0, at_once=1))

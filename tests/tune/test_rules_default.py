@@ -304,3 +304,14 @@ def test_what_is_counted_step_by_step_is_what_the_curves_say() -> None:
             for one, other in combinations(grown, 2)
         ]
         assert curves.concord == pytest.approx(sum(pairs) / (len(pairs) + 10))
+
+
+def test_time_in_which_trials_only_started_does_not_bring_on_the_order_of_creation() -> None:
+    """Trials of pods take steps to start: a rule that looks at all of them has seen little by then."""
+    curves = [falling(0.9 - number / 40, 4) for number in range(32)]
+    study = study_of(*curves, slots=4)
+    study.now = 60.0
+    first = study.trials[0]
+    assert Default(in_order=1.0).pick(study, None) is first
+    study.starting = 50.0
+    assert Default(in_order=1.0).pick(study, None) is not first

@@ -295,14 +295,6 @@ class Told:
     def closes(self, study: StudyTrack, reason: str) -> None:
         self.heard.append((study.id, reason))
 
-    def waits(self, track: object) -> None: ...
-
-    def runs(self, track: object) -> None: ...
-
-    def ends(self, track: object) -> None: ...
-
-    def settle(self) -> None: ...
-
 
 def test_an_index_may_follow_reports_and_the_ends_of_studies() -> None:
     lived, told = Lived(), Told()

@@ -24,6 +24,7 @@ OUTCOMES = {
         WorkOutcome.NOT_STARTED,
     ),
     Work.GIVE_WAY: (WorkOutcome.PARKED, WorkOutcome.GONE, WorkOutcome.STAYED),
+    Work.MOVE: (WorkOutcome.GONE, WorkOutcome.STAYED),
     Work.END: (WorkOutcome.ENDED,),
 }
 
@@ -67,6 +68,33 @@ def test_a_job_that_stays_has_its_gpus_again() -> None:
     assert (life.want, life.booked, life.is_leaving) == (Want.RUN, HERE, False)
 
 
+def test_a_job_that_is_to_move_saves_itself_and_goes_on_there() -> None:
+    life = at_work()
+    life.wish_elsewhere(THERE)
+    assert (life.work, life.is_leaving) == (Work.MOVE, True)
+    assert life.came(WorkOutcome.GONE) is News.SAVED
+    assert stood(life) == (Place.ABSENT, None, Work.BRING_UP)
+    life.bring_up(RUN, 1.0)
+    assert life.came(WorkOutcome.UP) is News.STARTED
+    assert stood(life) == (Place.AT_WORK, THERE, None)
+
+
+def test_a_job_that_does_not_save_itself_keeps_what_it_had() -> None:
+    life = at_work()
+    life.wish_elsewhere(THERE)
+    assert life.came(WorkOutcome.STAYED) is News.STAYED
+    assert (life.booked, life.moves, life.work) == (HERE, False, None)
+
+
+def test_a_job_that_is_to_move_while_it_is_brought_up_moves_then() -> None:
+    life = Life(JobId("7"), Want.RUN, HERE)
+    life.bring_up(RUN, 1.0)
+    life.busy = True
+    life.wish_elsewhere(THERE)
+    life.came(WorkOutcome.UP)
+    assert (life.stands, life.work) == (HERE, Work.MOVE)
+
+
 def test_who_ended_while_it_was_parked_is_over() -> None:
     life = at_work(Want.AWAY)
     life.busy = True
@@ -101,13 +129,17 @@ def test_whatever_comes_in_whatever_order_nobody_is_lost(data: st.DataObject) ->
 
 
 def _one_signal(life: Life, data: st.DataObject) -> None:
-    signal = data.draw(st.sampled_from(("run", "away", "share", "end", "anew", "lost", "none")))
+    signal = data.draw(
+        st.sampled_from(("run", "away", "share", "move", "end", "anew", "lost", "none"))
+    )
     if signal == "run":
         life.wish(Want.RUN, data.draw(st.sampled_from((HERE, THERE))))
     elif signal == "away":
         life.wish(Want.AWAY)
     elif signal == "share" and life.booked is not None and life.want is Want.RUN:
         life.rebook(data.draw(st.sampled_from((HERE, THERE))))
+    elif signal == "move" and life.booked is not None and life.want is Want.RUN:
+        life.wish_elsewhere(data.draw(st.sampled_from((HERE, THERE))))
     elif signal == "end":
         life.wish(Want.END)
     elif signal == "anew":

@@ -567,3 +567,33 @@ def test_a_dead_node_takes_only_the_work_since_the_last_save() -> None:
 def test_jobs_that_change_places_at_one_instant_are_not_suspended_together() -> None:
     jobs = [arrival(name, 0.0, 90.0) for name in "abc"]
     assert run_trace("round-robin:slice_s=30", jobs, nodes(1, 1)).state.peak_suspended == 2
+
+
+def test_a_wake_up_is_not_passed_over_for_the_failure_of_a_node_that_has_left() -> None:
+    failures = NodeFailures(60.0, 1.0, 77)
+    assert 10.0 < NodeFailures(60.0, 1.0, 77).next_failure("n1", 0.0) < 18.0
+    left = [NodeLeft(5.0, "n1")]
+    world = SimulatedCluster(
+        nodes(2, 1), [arrival("a", 0.0, 40.0)], node_events=left, failures=failures
+    )
+    times: list[float] = []
+    while (events := world.observe()) and len(times) < 9:
+        times += [event.at for event in events if isinstance(event, Woke)]
+        if any(isinstance(event, Submitted) for event in events):
+            world.act(Start(JobId("a"), placement((0, 1))))
+        if events[-1].at < 20.0:
+            world.act(Wake(20.0))
+    assert times == [20.0]
+
+
+def test_a_wake_up_that_was_asked_for_does_not_keep_failures_going_after_the_last_job() -> None:
+    world = SimulatedCluster(
+        nodes(1, 1), [arrival("a", 0.0, 5.0)], failures=NodeFailures(1e6, 1.0, 1)
+    )
+    seen = 0
+    while (events := world.observe()) and seen < 20:
+        seen += 1
+        if any(isinstance(event, Submitted) for event in events):
+            world.act(Start(JobId("a"), placement((0, 1))))
+            world.act(Wake(1e9))
+    assert seen < 20

@@ -212,6 +212,8 @@ class TestNode:
         """A cable to the bridge, and the way to its pods from everywhere."""
         place, pid = self.place, str(self.holder.pid)
         cable = f"{place.bridge}{place.name[-2:]}"
+        # That of one that has vanished goes with its namespace, which may take the kernel a while.
+        run(["ip", "link", "delete", cable], capture_output=True, check=False)
         ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", pid)
         ip("link", "set", cable, "master", place.bridge, "up")
         ip("route", "replace", place.pods, "via", place.address)

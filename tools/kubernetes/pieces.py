@@ -88,6 +88,19 @@ class Piece:
         """At once, as a crash would."""
         self.stop(0.0)
 
+    def freeze(self) -> None:
+        """It does nothing until `go_on`. Whoever has entered a node for it stops with it."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        pid = self.pid
+        for own in {pid, self._child or pid}:
+            if own is not None:
+                os.kill(own, number)
+
     def stop(self, within_s: float = 10.0) -> None:
         end(self._note, within_s, self._reap)
 

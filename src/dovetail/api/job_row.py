@@ -37,6 +37,17 @@ class Report:
 
 
 @row
+class MeasuredSpeed:
+    """Steps a second by a job's own reports, with so many GPUs."""
+
+    kind: str
+    gpus: int
+    nodes: int
+    steps_per_s: float
+    at: float = field(metadata=about("When it was last measured there."))
+
+
+@row
 class GivingWay:
     """How it was last preempted, and what that took."""
 
@@ -89,6 +100,9 @@ class JobRow:
     )
     amount: float | None = field(
         default=None, metadata=about("Epochs or steps that its command names.")
+    )
+    speeds: list[MeasuredSpeed] = field(
+        default_factory=list, metadata=about("As measured, the latest first.")
     )
 
 

@@ -98,5 +98,7 @@ class WhyRunning(_WhyLive):
     first_start: float
     where: str
     progress: str
+    speed: str = field(metadata=about("Steps a second as measured, where it is now first."))
+    size: str = field(metadata=about("Of an elastic job: its GPUs of how many, and why no more."))
     gives_way: NextPreemption | None
     cannot_give_way: str

@@ -42,8 +42,8 @@ class Preempt(Entry):
 
 @final
 class Resize(Entry):
-    """Change a running job's share of its GPUs, or what they may draw, without stopping it. Other
-    GPUs take a `Preempt` and a `Start`, which cost what an interruption costs."""
+    """Change a running job's share of its GPUs, or what they may draw, without stopping it; or let it
+    go on with other GPUs, more or fewer or elsewhere, which costs what an interruption costs."""
 
     tag: ClassVar[str] = "resize"
     fields: ClassVar[tuple[str, ...]] = ("job_id", "placement")

@@ -286,15 +286,25 @@ class Amended(Entry):
 
 @final
 class Occupied(Entry):
-    """Exactly these GPUs of the node are used by somebody else: left alone until they are free."""
+    """Exactly these GPUs of the node, so many of its CPUs and so much of its memory are used by somebody
+    else: left alone until they are free."""
 
     tag: ClassVar[str] = "occupied"
-    fields: ClassVar[tuple[str, ...]] = ("at", "node_id", "mask")
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id", "mask", "cpus", "memory_gb")
 
-    def __init__(self, at: Seconds, node_id: str, mask: int) -> None:
+    def __init__(
+        self,
+        at: Seconds,
+        node_id: str,
+        mask: int,
+        cpus: float | None = None,
+        memory_gb: float | None = None,
+    ) -> None:
         self.at: Final = at
         self.node_id: Final = node_id
         self.mask: Final = mask
+        self.cpus: Final = cpus  # None: none, or the world does not count them
+        self.memory_gb: Final = memory_gb
 
 
 @final

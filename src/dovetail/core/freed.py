@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from dovetail.core.inventory import ROUNDING, Pool
-from dovetail.core.model import WHOLE_GPU, Shape
+from dovetail.core.model import WHOLE_GPU
 from dovetail.core.room import Room, most_beside
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 
 

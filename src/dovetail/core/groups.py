@@ -90,8 +90,6 @@ class Kind(Protocol):
 
     def ends(self, track: Track) -> None: ...
 
-    def settle(self) -> None: ...
-
     def kept(self) -> Mapping[str, Any]:
         """Its part of a snapshot: values that JSON has, under names of its own."""
 

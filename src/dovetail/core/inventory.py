@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Shape, Tenant
+from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Tenant
+from dovetail.core.shape import Shape
 
 _RETURNED_KEPT: Final = 128  # nodes: who has not looked for longer looks everywhere
 _LEVELS: Final = 64  # of CPUs and memory; more is as good as that
@@ -43,9 +44,21 @@ class Inventory:
 
     __slots__ = (  # with more than thirty attributes, each would be looked up in a dictionary
         *("_asked", "_given", "_lowest", "_single", "_sites", "bit", "changes", "count", "cpus"),
-        *("down", "first", "found", "found_for", "free", "gone", "gpus_up", "held", "index"),
+        *(
+            "down",
+            "first",
+            "keeping",
+            "found",
+            "found_for",
+            "free",
+            "gone",
+            "gpus_up",
+            "held",
+            "index",
+        ),
         *("memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of", "pools", "prompt"),
-        *("_levels", "shares", "sole", "strangers", "tenants", "tenants_matter", "watched"),
+        *("_levels", "shares", "sole", "strangers", "strangers_host", "tenants"),
+        *("tenants_matter", "watched"),
     )
 
     def __init__(self) -> None:
@@ -68,9 +81,11 @@ class Inventory:
         self._sites: Final[list[tuple[Pool, list[int], int] | None]] = []
         self.down: Final[set[int]] = set()  # failed or gone
         self.strangers: Final[dict[int, int]] = {}  # per node: GPUs that somebody else uses
+        # Per node: CPUs and memory that somebody else uses, where they are counted.
+        self.strangers_host: Final[dict[int, tuple[float, float]]] = {}
         self.occupied: Final[
             dict[int, int]
-        ] = {}  # of these: those that are not free for that reason
+        ] = {}  # of these GPUs: those that are not free for that reason
         self._given: Final[set[int]] = set()  # nodes to be looked at for strangers
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
@@ -78,6 +93,7 @@ class Inventory:
         self.held: Final[dict[str, float]] = {}  # GPUs in use by tenants with a quota
         self.partitioned = False  # do some nodes belong to one tenant?
         self.tenants_matter = False
+        self.keeping = False  # do suspended jobs keep CPUs and memory on any node?
         self.prompt = False  # are all nodes such that jobs work at once?
         self.changes = 0  # how often a node opened or closed, or a quota was set
         self._asked: list[Shape] = []  # shapes that remember their pools
@@ -94,6 +110,7 @@ class Inventory:
         n = len(self.nodes)
         self.index[node.id] = n
         self.prompt = node.prompt and (self.prompt or n == 0)
+        self.keeping = self.keeping or node.keeps
         self.nodes.append(node)
         pool = self._pool_for(node)
         pool.members.append(n)
@@ -164,11 +181,20 @@ class Inventory:
             else:
                 self.down.add(n)
 
-    def set_strangers(self, n: int, mask: int) -> None:
-        """Exactly these GPUs are used by somebody else. Those that jobs of ours hold stay theirs until
-        they give them back."""
+    def set_strangers(self, n: int, mask: int, cpus: float = 0.0, memory_gb: float = 0.0) -> None:
+        """Exactly these GPUs, CPUs and memory are used by somebody else. GPUs that jobs of ours hold
+        stay theirs until they give them back."""
+        had = self.strangers_host.pop(n, (0.0, 0.0))
+        if cpus or memory_gb:
+            self.strangers_host[n] = (cpus, memory_gb)
+        self._add_host(n, had[0] - cpus, had[1] - memory_gb)
         self.strangers[n] = mask
         self._keep_off_strangers(n)
+
+    def told_strangers(self) -> tuple[tuple[int, int, float, float], ...]:
+        """By node: the GPUs, CPUs and memory that somebody else uses."""
+        host = self.strangers_host
+        return tuple([(n, mask, *host.get(n, (0.0, 0.0))) for n, mask in self.strangers.items()])
 
     def keep_off_strangers(self, placement: Placement) -> None:
         """These GPUs were given back, and nothing is drafted; somebody else may be on them, or on some
@@ -219,7 +245,7 @@ class Inventory:
 
     def _may_use(self, pool: Pool, shape: Shape, gpus: int) -> bool:
         if not shape.options:
-            return pool in self.eligible(shape)
+            return pool in self.eligible(shape.sized(gpus))
         return (pool.kind, gpus) in shape.options and self.admits(pool, shape)
 
     def admits(self, pool: Pool, shape: Shape) -> bool:
@@ -236,15 +262,22 @@ class Inventory:
         return tenant is None or self.held[name] + gpus <= tenant.gpu_quota + ROUNDING
 
     def shaped(
-        self, lane: int, job: Job, tenant: str, settled: tuple[str, int] | None = None
+        self,
+        lane: int,
+        job: Job,
+        tenant: str,
+        settled: tuple[str, int] | None = None,
+        full: Shape | None = None,
     ) -> tuple[Shape, str]:
         """What must be free for the job to start: what it asked for or, where that can never be, the
-        first of its other ways that can (unless it has settled on one); and why none ever can."""
-        usual = Shape(lane, job, tenant, settled, settled is not None)
+        first of its other ways that can (unless it has settled on one), of an elastic job the largest;
+        and why none ever can."""
+        usual = Shape(lane, job, tenant, settled, settled is not None, full)
         why = self.why_never(usual)
         if why:
-            for kind, gpus in usual.options:
-                other = Shape(lane, job, tenant, (kind, gpus), usual.settled)
+            fewer = range(job.gpus - 1, job.least_gpus - 1, -1)
+            for kind, gpus in usual.options or [("", gpus) for gpus in fewer if gpus]:
+                other = usual.sized(gpus, kind)
                 if not self.why_never(other):
                     return other, ""
         return usual, why
@@ -311,6 +344,19 @@ class Inventory:
                 by_count[after] ^= bit
             pool.free += after - before
 
+    def _add_host(self, n: int, cpus: float, memory_gb: float) -> None:
+        """So many more CPUs and so much more memory are free on the node; below zero: fewer."""
+        cpus = self.cpus[n] = self.cpus[n] + cpus
+        memory_gb = self.memory_gb[n] = self.memory_gb[n] + memory_gb
+        before, after = self._levels[n], levels(cpus + ROUNDING, memory_gb + ROUNDING)
+        if after != before:
+            self._levels[n] = after
+            pool, bit = self.pool_of[n], self.bit[n]
+            pool.by_cpus[before[0]] ^= bit
+            pool.by_cpus[after[0]] ^= bit
+            pool.by_memory[before[1]] ^= bit
+            pool.by_memory[after[1]] ^= bit
+
     def _note_returned(self, n: int) -> None:
         if not self.watched or not self.open[n]:
             return
@@ -328,11 +374,12 @@ def _enough(shape: Shape) -> int:
 
 
 def levels(cpus: float, memory_gb: float) -> tuple[int, int]:
-    """Where so many CPUs and so much memory are counted. Who has as much is not below that."""
+    """Where so many CPUs and so much memory are counted. Who has as much is not below that. Less than
+    none is free where somebody else takes what jobs of ours have."""
     steps = memory_gb / _GB_A_LEVEL
     return (
-        int(cpus) if cpus < _LEVELS else _LEVELS,
-        int(steps) if steps < _LEVELS else _LEVELS,
+        (int(cpus) if cpus > 0 else 0) if cpus < _LEVELS else _LEVELS,
+        (int(steps) if steps > 0 else 0) if steps < _LEVELS else _LEVELS,
     )
 
 

@@ -219,7 +219,9 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Released.tag: lambda at, value, _: Released(at, value),
     Requeued.tag: lambda at, value, row: Requeued(at, value, row["reason"]),
     Amended.tag: lambda at, value, _: Amended(at, job_from(value)),
-    Occupied.tag: lambda at, value, row: Occupied(at, value, row["mask"]),
+    Occupied.tag: lambda at, value, row: Occupied(
+        at, value, row["mask"], row.get("cpus"), row.get("memory_gb")
+    ),
     PolicySet.tag: lambda at, value, _: PolicySet(at, value),
     NodeJoined.tag: lambda at, value, _: NodeJoined(at, node_from(value)),
     NodeDown.tag: lambda at, value, _: NodeDown(at, value),

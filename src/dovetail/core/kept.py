@@ -9,7 +9,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any, Final
 
-from dovetail.core.model import Job, JobId, Shape
+from dovetail.core.model import Job, JobId
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 
 # ------------------------------------------------------------------------------------------- tracks
@@ -22,6 +23,7 @@ TRACK_KEPT: Final = (
     *("migrations", "reason", "exit_code", "held", "pinned", "process", "run", "rung"),
     *("parked_bytes", "parked_at", "saved_in_s", "restored_in_s", "step", "metrics", "reported_at"),
     *("reported_upto", "reports_left_out", "benched", "stranded", "requeued", "idle_s", "notes"),
+    *("resizes", "moves_from", "paces", "window", "keeps"),
 )
 TRACK_DERIVED: Final = ("shape", "barred")
 
@@ -41,7 +43,7 @@ def set_kept(track: Track, values: tuple[Any, ...]) -> None:
 
 # ------------------------------------------------------------------------- the cluster and the rest
 
-ROOM_KEPT: Final = ("nodes", "open", "down", "gone", "strangers", "tenants")
+ROOM_KEPT: Final = ("nodes", "open", "down", "gone", "strangers", "strangers_host", "tenants")
 ROOM_DERIVED: Final = (
     *("index", "pools", "sole", "pool_of", "bit", "free", "count", "shares", "cpus", "memory_gb"),
     *(
@@ -53,6 +55,7 @@ ROOM_DERIVED: Final = (
         "partitioned",
         "tenants_matter",
         "prompt",
+        "keeping",
     ),
 )
 ROOM_PASSING: Final = (  # of one decision, or for speed

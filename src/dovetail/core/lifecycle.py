@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, Shape
-from dovetail.core.queue import NOT_PREEMPTIBLE, Queue
+from dovetail.core.keeping import Keeping
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
+from dovetail.core.queue import NOT_PREEMPTIBLE
+from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
 
-class Lifecycle(Queue):
+class Lifecycle(Keeping):
     """The view, and the steps of a job's life. `State` decides when each is taken."""
 
     __slots__ = ()
@@ -63,6 +65,8 @@ class Lifecycle(Queue):
                 track.shape, _ = self._shape_of(track.job, placement)
         elif track.left is not None and _on_other_nodes(track.left, placement):
             track.migrations += 1
+        if room.keeping:
+            self._keep(track, placement)
         if track.phase is SUSPENDED:
             self._suspend(-1)
         if room.prompt and (is_first or track.job.interruption.restore_s <= 0):
@@ -96,9 +100,10 @@ class Lifecycle(Queue):
         if track.shape.options:
             self._check_option(track, placement)
         elif not self._may_have(track, placement.gpus):
+            upto = f", {track.job.least_gpus} to {track.job.most_gpus} of them"
             raise IllegalEntry(
                 f"cannot start job {track.job.id!r} with {placement.gpus} GPUs: "
-                f"it asked for {track.shape}"
+                f"it asked for {track.shape}{upto if track.job.elastic else ''}"
             )
 
     def _check_option(self, track: Track, placement: Placement) -> None:
@@ -116,12 +121,7 @@ class Lifecycle(Queue):
     def _may_have(track: Track, count: int) -> bool:
         if track.shape.options:
             return any([gpus == count for _, gpus in track.shape.options])
-        low, high = track.job.min_gpus, track.job.max_gpus
-        return (
-            (low if low is not None else track.job.gpus)
-            <= count
-            <= (high if high is not None else track.job.gpus)
-        )
+        return track.job.least_gpus <= count <= track.job.most_gpus
 
     def _started(self, job_id: JobId) -> None:
         track = self._held(job_id)
@@ -132,6 +132,8 @@ class Lifecycle(Queue):
             track.idle_s = track.idle_by(self.now)
         track.phase = RUNNING
         track.working_since = self.now
+        if track.moves_from is not None:
+            track.moves_from = None
         if track.parked_at is not None:
             track.parked_at = None
         if was_starting:  # from now on its standing changes with time
@@ -144,6 +146,8 @@ class Lifecycle(Queue):
         if track.pinned:
             raise IllegalEntry(f"job {job_id!r} cannot give way at t={self.now:g}: {track.pinned}")
         self._release(track, 0.0)
+        if track.keeps is not None and track.phase is STARTING:
+            self._keep_as_before(track)  # else it is told by which rung it has given way
         track.preemptions += 1
         track.rung = ""
         self._wait_again(track, SUSPENDED)
@@ -162,8 +166,8 @@ class Lifecycle(Queue):
             self._step_out(track)
         self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
 
-    @staticmethod
-    def _forget_processes(track: Track) -> None:
+    def _forget_processes(self, track: Track) -> None:
+        self._keep_nothing(track)
         track.process = False
         track.requeued = ""
         track.rung = ""
@@ -176,7 +180,8 @@ class Lifecycle(Queue):
         """Work of a waiting job that will have to be done again."""
         lost_s = min(lost_s, track.executed_s)
         track.executed_s -= lost_s
-        track.lost_gpu_s += track.shape.gpus * track.shape.share / WHOLE_GPU * lost_s
+        usual = track.shape.gpus * track.shape.share / WHOLE_GPU
+        track.lost_gpu_s += (usual if track.left is None else track.left.holds) * lost_s
 
     def _release(self, track: Track, lost_s: Seconds) -> None:
         """Take the GPUs back; the account of this stint is closed."""
@@ -196,6 +201,11 @@ class Lifecycle(Queue):
         if lost_s or worked != held:
             self._lose_of_stint(track, holds, held - worked, lost_s)
         track.left = placement
+        if track.moves_from is not None:
+            track.left, track.moves_from = (
+                track.moves_from,
+                None,
+            )  # it never came to where it was to go
         track.placement = None
         track.speed = 1.0
         track.working_since = -1.0
@@ -279,6 +289,8 @@ class Lifecycle(Queue):
         track.phase = phase
         track.reason = reason
         track.ended_at = self.now
+        if self.room.keeping and track.keeps is not None:
+            self._keep_nothing(track)
         del self._tracks[job_id]
         if self.unplaceable:
             self.unplaceable.pop(job_id, None)
@@ -301,10 +313,8 @@ class Lifecycle(Queue):
         before = track.placement
         assert before is not None
         if placement.slices != before.slices:
-            raise IllegalEntry(
-                f"cannot give job {job_id!r} other GPUs while it runs at t={self.now:g}; preempt it "
-                "and start it there"
-            )
+            self._move(track, before, placement)
+            return
         self.room.give(before, track.shape)
         try:
             self.room.check(placement, track.shape, before)
@@ -317,6 +327,71 @@ class Lifecycle(Queue):
         track.turn += 1
         for index in self._on_run:
             index.runs(track)
+
+    def _move(self, track: Track, before: Placement, after: Placement) -> None:
+        """Other GPUs, more or fewer or elsewhere, from this moment on. It is saved and restored."""
+        self._check_may_move(track, after)
+        self._exchange(track, before, after)
+        self._settle_so_far(track)
+        track.resizes += 1
+        if track.phase is RUNNING:
+            track.moves_from = before
+        track.placement = after
+        if self.room.keeping:
+            self._keep(track, after)
+        track.speed = 1.0
+        interruption = track.job.interruption
+        if not self.room.prompt or interruption.save_s + interruption.restore_s > 0:
+            track.phase = STARTING
+            track.working_since = -1.0
+        else:
+            track.moves_from = None
+        track.turn += 1
+        for index in self._on_run:
+            index.runs(track)
+
+    def _stay_as_it_was(self, track: Track, before: Placement) -> None:
+        """It was to go on with other GPUs and could not be saved: it goes on with those it had."""
+        assert track.placement is not None
+        self._exchange(track, track.placement, before)
+        self._settle_so_far(track)
+        track.resizes -= 1
+        track.moves_from = None
+        track.placement = before
+        if self.room.keeping:
+            self._keep(track, before)
+        track.phase = RUNNING
+        track.working_since = self.now
+
+    def _check_may_move(self, track: Track, placement: Placement) -> None:
+        if track.pinned:
+            raise IllegalEntry(
+                f"job {track.job.id!r} cannot be given other GPUs at t={self.now:g}: {track.pinned}"
+            )
+        self._check_size(track, placement)
+        if placement.share != track.job.share:
+            raise IllegalEntry(
+                f"job {track.job.id!r} cannot be given other GPUs and less of them at once"
+            )
+
+    def _exchange(self, track: Track, before: Placement, after: Placement) -> None:
+        """In the book of what is free: as drafted, or after a look at everything."""
+        room, shape = self.room, track.shape
+        given = room.drafted and room.confirm(False, before, shape)
+        if given and room.drafted and room.confirm(True, after, shape):
+            return
+        if not given:
+            room.give(before, shape)
+        try:
+            room.check(after, shape, before)
+        except IllegalEntry as error:
+            room.take(before, shape)
+            raise IllegalEntry(
+                f"cannot resize job {track.job.id!r} at t={self.now:g}: {error}"
+            ) from None
+        room.take(after, shape)
+        if room.strangers:
+            room.keep_off_strangers(before)
 
 
 def _on_other_nodes(before: Placement, after: Placement) -> bool:

@@ -40,12 +40,6 @@ class Line:
         else:
             heappush(self._beside, place)
 
-    def runs(self, track: Track) -> None:
-        """Its place is stale now."""
-
-    def ends(self, track: Track) -> None:
-        """Its place is stale now."""
-
     def settle(self) -> None:
         row = self._row
         while self._lent:

@@ -75,8 +75,8 @@ class Job:
     priority: float = 0.0  # higher goes first
     weight: float = 1.0
     deadline: Seconds | None = None
-    min_gpus: int | None = None  # elastic range; None means exactly `gpus`
-    max_gpus: int | None = None
+    min_gpus: int | None = None  # elastic range: any number in it may be given, and changed later;
+    max_gpus: int | None = None  # None: `gpus`. CPUs and memory go in proportion
     interruption: Interruption = NO_INTERRUPTION_COST
     estimate: Estimate | None = None  # what the user said it would take
     retries: int = 0
@@ -169,6 +169,21 @@ class Job:
                     f"equally many; ask for {-(-gpus // self.nodes) * self.nodes}"
                 )
 
+    @property
+    def least_gpus(self) -> int:
+        return self.gpus if self.min_gpus is None or self.share != WHOLE_GPU else self.min_gpus
+
+    @property
+    def most_gpus(self) -> int:
+        return self.gpus if self.max_gpus is None or self.share != WHOLE_GPU else self.max_gpus
+
+    @property
+    def elastic(self) -> bool:
+        """May it have more or fewer GPUs than before, each time it is given some?"""
+        if self.options:
+            return not self.settles and any([way.gpus != self.gpus for way in self.options])
+        return self.least_gpus < self.most_gpus
+
     def option(self, kind: str, gpus: int) -> Option | None:
         """The option with that many GPUs of that kind, if it is one."""
         for option in self.options:
@@ -230,6 +245,7 @@ class Node:
     gpu_watts: float = 0.0
     labels: tuple[tuple[str, str], ...] = ()
     prompt: bool = False  # jobs with nothing to restore work here the moment they get GPUs
+    keeps: bool = False  # who is suspended here keeps its CPUs and memory, see `core.keeping`
 
     def __post_init__(self) -> None:
         if self.gpus < 0:
@@ -241,69 +257,6 @@ class Node:
 
     def __reduce__(self) -> tuple[object, ...]:
         return remade(self)
-
-
-@final
-class Shape:
-    """What must be free for a job to start. Jobs of one shape are interchangeable to placement.
-
-    The state keeps one object per shape; `lane` numbers them.
-    """
-
-    def __init__(
-        self,
-        lane: int,
-        job: Job,
-        tenant: str,
-        way: tuple[str, int] | None = None,
-        settled: bool = False,
-    ) -> None:
-        self.lane: Final = lane
-        self.job: Final = job  # one of those that have this shape
-        # As it asked, or in another of its ways: GPUs of that kind, and how many.
-        self.gpus: Final = job.gpus if way is None else way[1]
-        self.kinds: Final = job.kinds if way is None else (way[0],)
-        self.share: Final = job.share
-        self.cpus: Final = job.cpus
-        self.memory_gb: Final = job.memory_gb
-        # Exactly so many nodes, alike; 0: no matter how many. (One GPU is on one node anyway.)
-        self.nodes: Final = job.nodes if job.nodes > 1 or self.gpus > 1 else 0
-        self.each: Final = self.gpus // max(self.nodes, 1)  # GPUs on each of its nodes
-        self.gpu_memory_gb: Final = job.gpu_memory_gb
-        self.tenant: Final = tenant
-        self.settled: Final = settled  # has it begun in this way, and can it go on in no other?
-        self.options: Final = (
-            (way,)
-            if settled and way is not None
-            else tuple([(option.kind, option.gpus) for option in job.options])
-        )
-        # Most jobs ask for whole GPUs and nothing else (those are bare), wherever they are: those take
-        # the short way everywhere.
-        self.bare: Final = (
-            self.gpus > 0 and job.share == WHOLE_GPU and job.cpus == 0 and job.memory_gb == 0
-        )
-        self.plain: Final = self.bare and self.nodes == 0
-        self.fits_one: Final = self.bare and self.nodes <= 1  # may it be on a single node?
-        self.pools: Any = None  # kept here by the room, see Room.eligible
-        self.searches: Any = None  # likewise, see Room.search
-
-    def __str__(self) -> str:
-        nodes = max(self.nodes, 1)
-        parts = [f"{self.each} GPU{'' if self.each == 1 else 's'}"] if self.gpus else []
-        if self.share != WHOLE_GPU:
-            parts = [f"{self.share}/1000 of a GPU"]
-        if self.kinds:
-            parts[-1:] = [f"{parts[-1] if parts else 'a node'} of kind {' or '.join(self.kinds)}"]
-        if self.gpu_memory_gb:
-            parts[-1:] = [f"{parts[-1] if parts else 'a GPU'} with {self.gpu_memory_gb:g} GB"]
-        if self.cpus:
-            parts.append(f"{self.cpus / nodes:g} CPU{'' if self.cpus == nodes else 's'}")
-        if self.memory_gb:
-            parts.append(f"{self.memory_gb / nodes:g} GB of memory")
-        text = ", ".join(parts)
-        if self.nodes:
-            text = f"{nodes} nodes, each with {text}" if nodes > 1 else f"{text} on one node"
-        return f"{text} for tenant {self.tenant!r}" if self.tenant else text
 
 
 class Slice(NamedTuple):
@@ -332,7 +285,7 @@ class Placement:
         self.whole: Final = share == WHOLE_GPU
         self.limit: Final = limit
         gpus, pieces = 0, ""
-        uses: list[tuple[int, int, int]] = []
+        uses: tuple[tuple[int, int, int], ...] = ()
         for part in parts:
             gpus += part.gpus
             pieces += part.pieces
@@ -343,12 +296,12 @@ class Placement:
                 gpus += number
                 pieces += f",[{n},{mask}]"
                 if number:
-                    uses.append((n, mask, number))
+                    uses += ((n, mask, number),)
         self.gpus: Final[int] = gpus
         self.holds: Final = gpus * share / WHOLE_GPU  # GPUs, a share counted as a part
         # The slices and their number of GPUs, for the book of what is free: in plain tuples, which
         # are taken apart twice as fast as named ones.
-        self.uses: Final[tuple[tuple[int, int, int], ...]] = tuple(uses)
+        self.uses: Final[tuple[tuple[int, int, int], ...]] = uses
         self.pieces: Final[str] = pieces  # the nodes and masks as JSON
         # Shared GPUs one by one, as pairs of a node and a GPU: they are counted often.
         self.shared: Final[tuple[tuple[int, int], ...]] = () if self.whole else _one_by_one(slices)
@@ -384,10 +337,10 @@ class Placement:
 
 def joined(parts: Sequence[Placement]) -> Placement:
     """The whole GPUs of several nodes, from the placements on each of them."""
-    slices: list[Slice] = []
+    slices: tuple[Slice, ...] = ()
     for part in parts:
         slices += part.slices
-    return Placement(tuple(slices), WHOLE_GPU, 0, parts)
+    return Placement(slices, WHOLE_GPU, 0, parts)
 
 
 def gpus_of(placement: Placement) -> Sequence[tuple[int, int]]:

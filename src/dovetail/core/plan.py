@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Preempt, Resize, Start
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, Shape, joined
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Placement, joined
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -32,7 +33,7 @@ class Plan:
     def place(self, track: Track) -> Placement | None:
         """Where the job could go, without going there."""
         home = self._at_home(track) if track.parked_at is not None else None
-        return home or self._place(self.room, track.shape)
+        return home or self._place(self.room, track.shape.full)
 
     def _at_home(self, track: Track) -> Placement | None:
         """On the nodes where its suspended processes are: elsewhere it could go on only with what it
@@ -80,6 +81,43 @@ class Plan:
         assert track.placement is not None
         self._actions.append(Resize(track.job.id, track.placement.limited_to(watts)))
 
+    def resize(self, track: Track, placement: Placement) -> None:
+        """Let a running job go on with other GPUs: more, fewer or elsewhere. That costs what an
+        interruption costs."""
+        before = track.placement
+        assert before is not None
+        try:
+            self.room.draft_move(before, placement, track.shape)
+        except IllegalEntry as error:
+            raise IllegalEntry(
+                f"cannot resize job {track.job.id!r} at t={self._view.now:g}: {error}"
+            ) from None
+        self._actions.append(Resize(track.job.id, placement))
+
+    def rearrange(self, targets: Sequence[tuple[Track, Placement]]) -> None:
+        """Let these jobs have these GPUs, which are free or those of jobs among them. Who runs goes on
+        there, in an order in which each finds its GPUs free; where they stand in each other's way one
+        of them is stopped first."""
+        left = [(track, where) for track, where in targets if track.placement is not None]
+        stopped: list[tuple[Track, Placement]] = []
+        while left:
+            able = [i for i, (track, where) in enumerate(left) if self._may_go(track, where)]
+            if not able:
+                self.stop(left[0][0])
+                stopped.append(left.pop(0))
+                continue
+            self.resize(*left.pop(able[0]))
+        starting = [(track, where) for track, where in targets if track.placement is None]
+        for track, where in (*stopped, *starting):
+            self.start_at(track, where)
+
+    def _may_go(self, track: Track, placement: Placement) -> bool:
+        """Are these GPUs free, those counted that the job has itself?"""
+        room, own = self.room, track.placement
+        assert own is not None
+        had = dict(own.slices)
+        return all([mask & ~(room.free[n] | had.get(n, 0)) == 0 for n, mask in placement.slices])
+
     def stop(self, track: Track) -> None:
         """Preempt the job, unless it is kept after all."""
         assert track.placement is not None
@@ -109,7 +147,7 @@ class Plan:
         actions = self._actions
         if self._kept:
             actions = [action for i, action in enumerate(actions) if i not in self._kept]
-        return actions if self._in_order else sorted(actions, key=_starts_last)
+        return actions if self._in_order else sorted(actions, key=_step)
 
     @property
     def net_stops(self) -> int:
@@ -117,8 +155,9 @@ class Plan:
         return len(self._stop_at) - len(self.started)
 
 
-def _starts_last(action: Action) -> bool:
-    return isinstance(action, Start)
+def _step(action: Action) -> int:
+    """Stops, then whoever goes on elsewhere, then starts."""
+    return 2 if isinstance(action, Start) else int(isinstance(action, Resize))
 
 
 def _part_of(shape: Shape, gpus: int) -> Shape:

@@ -6,7 +6,8 @@ from typing import Final
 
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.groups import Group
-from dovetail.core.model import Job, JobId, Placement, Seconds, Shape
+from dovetail.core.model import Job, JobId, Placement, Seconds
+from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, SUSPENDED, Phase, Track
 from dovetail.core.view import View
 
@@ -52,9 +53,16 @@ class Queue(View):
             raise IllegalEntry(f"job {job_id!r} holds no GPUs at t={self.now:g}")
         return track
 
-    def _shape_of(self, job: Job, began_on: Placement | None = None) -> tuple[Shape, str]:
+    def _shape_for(self, track: Track) -> tuple[Shape, str]:
+        """As `_shape_of`, with all that has become of the job since."""
+        began_on = track.placement or track.left
+        return self._shape_of(track.job, began_on, is_kept(track, track.job))
+
+    def _shape_of(
+        self, job: Job, began_on: Placement | None = None, is_kept: bool = False
+    ) -> tuple[Shape, str]:
         """What must be free for it, and why that can never be. Some jobs keep to the option they began
-        with."""
+        with; some keep their CPUs and memory, and need GPUs alone."""
         tenant = job.tenant if self.room.tenants_matter else ""
         settled: tuple[str, int] | None = None
         ways: tuple[tuple[str, int], ...] = ()
@@ -65,14 +73,15 @@ class Queue(View):
                 ways = (settled,)
         key = (
             job.gpus, job.share, job.kinds, job.cpus, job.memory_gb, job.gpu_memory_gb, tenant,
-            ways, settled is not None, job.nodes,
+            ways, settled is not None, job.nodes, job.least_gpus, is_kept,
         )  # fmt: skip
         found = self._shapes.get(key)
         if found is None:
-            found = self.room.shaped(self._next_lane(), job, tenant, settled)
+            full = self._shape_of(job, began_on)[0] if is_kept else None
+            found = self.room.shaped(self._next_lane(), job, tenant, settled, full)
             self._shapes[key] = found
             shape = found[0]
-            if job.simple and not found[1] and not self.room.tenants_matter:
+            if job.simple and not is_kept and not found[1] and not self.room.tenants_matter:
                 self._simple_shapes[job.gpus] = shape
         return found
 
@@ -247,3 +256,8 @@ class Queue(View):
         self._park(out)
         self._leave_bench(group, to_line)
         self._line_up(to_line)
+
+
+def is_kept(track: Track, job: Job) -> bool:
+    """Does it need fewer CPUs and less memory than it asks for, since they are its own already?"""
+    return track.keeps is not None and (job.cpus > 0 or job.memory_gb > 0)

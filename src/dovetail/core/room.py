@@ -13,7 +13,9 @@ from typing import final
 
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.inventory import ROUNDING, Inventory, Pool, levels
-from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice
+from dovetail.core.model import WHOLE_GPU, Placement, Slice
+from dovetail.core.shape import Shape
+from dovetail.core.track import KeptHost
 
 
 @final
@@ -278,23 +280,26 @@ class Room(Inventory):
                 self.shares[gpu] = left
 
     def _charge_host(self, placement: Placement, shape: Shape, sign: float) -> None:
-        gpus = placement.gpus
+        self._charge(placement, shape.gpus, shape.cpus * sign, shape.memory_gb * sign)
+
+    def charge_kept(self, keep: KeptHost, sign: float) -> None:
+        """What a job keeps whether it runs or not: -1.0 from now on, 1.0 no longer."""
+        placement = keep.placement
+        self.found = None
+        self._charge(placement, placement.gpus, keep.cpus * sign, keep.memory_gb * sign)
+        if self.watched and sign > 0:
+            for n, _ in placement.slices:
+                self._note_returned(n)
+
+    def _charge(self, placement: Placement, gpus: int, cpus: float, memory_gb: float) -> None:
         for n, mask in placement.slices:
-            part = sign * (mask.bit_count() / gpus if gpus else 1.0 / len(placement.slices))
-            cpus = self.cpus[n] = self.cpus[n] + shape.cpus * part
-            memory_gb = self.memory_gb[n] = self.memory_gb[n] + shape.memory_gb * part
-            before, after = self._levels[n], levels(cpus + ROUNDING, memory_gb + ROUNDING)
-            if after != before:
-                self._levels[n] = after
-                pool, bit = self.pool_of[n], self.bit[n]
-                pool.by_cpus[before[0]] ^= bit
-                pool.by_cpus[after[0]] ^= bit
-                pool.by_memory[before[1]] ^= bit
-                pool.by_memory[after[1]] ^= bit
+            part = mask.bit_count() / gpus if gpus else 1.0 / len(placement.slices)
+            self._add_host(n, cpus * part, memory_gb * part)
 
     def check(self, placement: Placement, shape: Shape, before: Placement | None = None) -> None:
-        """Raise if the placement cannot be taken as it stands. Who is on a closed node may stay."""
-        at_home = [] if before is None else [piece.node for piece in before.slices]
+        """Raise if the placement cannot be taken as it stands. Who is on a closed node may stay, on
+        the GPUs it has."""
+        at_home = {} if before is None else dict(before.slices)
         used = [piece.node for piece in placement.slices]
         if not used or len(set(used)) < len(used):
             raise IllegalEntry(f"it needs {shape}, and {placement} names no node, or one twice")
@@ -305,7 +310,7 @@ class Room(Inventory):
                 raise IllegalEntry(f"there is no node number {n}")
             if mask >> self.nodes[n].gpus:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} has only {self.nodes[n].gpus} GPUs")
-            if not self.open[n] and n not in at_home:
+            if not self.open[n] and mask & ~at_home.get(n, 0):
                 raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
             if not self._may_use(self.pool_of[n], shape, placement.gpus):
                 pool = self.pool_of[n]
@@ -340,6 +345,18 @@ class Room(Inventory):
         self.take(placement, shape)
         self._draft.append((True, placement, shape, not own))
         self.drafted = self.unsettled = True
+
+    def draft_move(self, before: Placement, after: Placement, shape: Shape) -> None:
+        """Give one placement back and take another, for the same job."""
+        mark = self.mark()
+        self.draft_give(before, shape)
+        try:
+            self.check(after, shape, before)
+        except IllegalEntry:
+            self.rollback_to(mark)
+            raise
+        self.take(after, shape)
+        self._draft.append((True, after, shape, True))
 
     def draft_give(self, placement: Placement, shape: Shape) -> None:
         self.give(placement, shape)

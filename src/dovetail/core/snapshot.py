@@ -34,9 +34,10 @@ from dovetail.core.kept import (
     set_kept,
 )
 from dovetail.core.model import Placement, own_fields
+from dovetail.core.paces import Pace, ReportWindow
 from dovetail.core.room import Room
 from dovetail.core.state import State
-from dovetail.core.track import Phase, Track
+from dovetail.core.track import KeptHost, Phase, Track
 
 FORMAT = 3  # the first knew no studies, the second was one line
 
@@ -47,13 +48,19 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
     "placement": Placement.row,
     "left": Placement.row,
     "parked_at": Placement.row,
+    "moves_from": Placement.row,
+    "keeps": lambda keep: [keep.placement.row(), keep.cpus, keep.memory_gb],
 }
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "phase": Phase,
     "placement": placement_from,
     "left": placement_from,
     "parked_at": placement_from,
+    "moves_from": placement_from,
+    "keeps": lambda row: KeptHost(placement_from(row[0]), *row[1:]),
     "awaits": tuple,
+    "paces": lambda rows: tuple([Pace(*row) for row in rows]),
+    "window": lambda row: ReportWindow(*row),
 }
 _ALWAYS = ("phase", "waiting_since")
 _NAMES = {"placement": "on"}  # as earlier versions called it
@@ -106,7 +113,7 @@ def _cluster(room: Room) -> dict[str, Any]:
         "closed": [n for n, is_open in enumerate(room.open) if not is_open],
         "down": sorted(room.down),
         "gone": sorted(room.gone),
-        "strangers": sorted(room.strangers.items()),
+        "strangers": sorted(room.told_strangers()),
         "tenants": [own_fields(tenant) for tenant in room.tenants.values()],
     }
 
@@ -165,8 +172,8 @@ def _restored(
             state._unfinished[track.job.id] = track.phase
     for row in tracks:
         restore_live(state, _restored_track(state, row))
-    for n, mask in saved["cluster"]["strangers"]:
-        state.room.set_strangers(n, mask)
+    for taken in saved["cluster"]["strangers"]:  # of an earlier version: only GPUs
+        state.room.set_strangers(*taken)
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])
@@ -193,8 +200,8 @@ def _restored_track(state: State, row: Mapping[str, Any]) -> Track:
     shape, _ = state._shape_of(job)
     track = Track(job, shape, *[row[name] for name in TRACK_MADE_OF[1:]])
     set_kept(track, tuple(map(partial(_read, row), TRACK_KEPT, NEW_TRACK)))
-    if job.settles:
-        track.shape, _ = state._shape_of(job, track.placement or track.left)
+    if job.settles or track.keeps is not None:
+        track.shape, _ = state._shape_for(track)
     return track
 
 
@@ -212,6 +219,8 @@ def restore_live(state: State, track: Track) -> None:
         if other not in state._tracks:
             continue  # it has ended, badly: this one is refused
         state._dependants.setdefault(other, []).append(track)
+    if track.keeps is not None:
+        state.room.charge_kept(track.keeps, -1.0)
     if track.placement is not None:
         state.room.take(track.placement, track.shape)
         return

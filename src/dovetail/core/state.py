@@ -52,7 +52,10 @@ from dovetail.core.entries import (
 )
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.lifecycle import Lifecycle
-from dovetail.core.model import Job, JobId, Node, Shape
+from dovetail.core.measuring import measure
+from dovetail.core.model import Job, JobId, Node, Placement
+from dovetail.core.queue import is_kept
+from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 from dovetail.core.view import ShapeKey
 
@@ -71,14 +74,16 @@ class State(Lifecycle):
         before = self.now
         try:
             if isinstance(entry, Submitted):
-                if entry.at < before:
-                    self._advance(entry.at)
-                self.now = entry.at  # as in `_advance`, written out here and below
+                at = entry.at
+                if at < before:
+                    self._advance(at)
+                self.now = at  # as in `_advance`, written out here and below
                 self._submitted(entry.job)
             elif isinstance(entry, Finished):
-                if entry.at < before:
-                    self._advance(entry.at)
-                self.now = entry.at
+                at = entry.at
+                if at < before:
+                    self._advance(at)
+                self.now = at
                 finished = self._tracks.get(entry.job_id)
                 if finished is None or finished.placement is None:
                     finished = self._may_end(entry.job_id)
@@ -187,6 +192,7 @@ class State(Lifecycle):
         track = self._track(entry.job_id)
         if entry.step is not None:
             track.step = entry.step
+            measure(track, entry.step, self.now, self.room.nodes)
         if entry.metrics:
             track.metrics = {**track.metrics, **entry.metrics}
         track.reported_at = self.now
@@ -222,9 +228,12 @@ class State(Lifecycle):
         track.parked_bytes = saved.bytes
         track.parked_at = track.left if saved.parked else None
         if saved.parked:
+            self._keep_parked(track)
             return
         self._lose(track, saved.lost_s)
         track.parked_bytes = 0
+        track.moves_from = None
+        self._keep_no_longer(track)
         track.process = track.placement is not None  # it may have been started again meanwhile
         if track.process:
             track.run += 1
@@ -236,6 +245,7 @@ class State(Lifecycle):
         self._release(track, 0.0)
         if is_starting:
             track.left = left  # it never came to where it was to go
+            self._keep_as_before(track)
         track.reason = reason
         self._wait_again(track, SUSPENDED if track.executed_s > 0 else QUEUED)
 
@@ -248,19 +258,24 @@ class State(Lifecycle):
 
     def _stayed(self, track: Track, entry: Stayed) -> None:
         if track.placement is not None:
-            raise IllegalEntry(f"job {entry.job_id!r} runs already at t={self.now:g}")
-        self._check_room(entry.job_id, entry.placement, track.shape)
-        self.room.take(entry.placement, track.shape)
+            if track.phase is not STARTING or not track.resizes:
+                raise IllegalEntry(f"job {entry.job_id!r} runs already at t={self.now:g}")
+            self._stay_as_it_was(track, entry.placement)
+        else:
+            self._stay(track, entry.placement)
+        self._pin(track, entry.reason)
+
+    def _stay(self, track: Track, placement: Placement) -> None:
+        """It could not be made to give way."""
+        self._check_room(track.job.id, placement, track.shape)
+        self.room.take(placement, track.shape)
         self._step_out(track)
         track.preemptions -= 1
-        track.pinned = entry.reason
         track.process = True
         track.phase = RUNNING
-        track.placement = entry.placement
+        track.placement = placement
         track.started_at = track.working_since = self.now
-        self._running[entry.job_id] = track
-        for index in self._on_run:
-            index.runs(track)
+        self._running[track.job.id] = track
 
     # ------------------------------------------------------------------------------ users' wishes
 
@@ -287,7 +302,7 @@ class State(Lifecycle):
     def _amended(self, track: Track, job: Job) -> None:
         if (job.group, job.member) != (track.job.group, track.job.member):
             raise IllegalEntry(f"job {job.id!r} cannot change its group at t={self.now:g}")
-        shape, why_never = self._shape_of(job)
+        shape, why_never = self._shape_of(job, None, is_kept(track, job))
         if track.placement is not None and shape is not track.shape:
             raise IllegalEntry(
                 f"job {job.id!r} runs: what it needs cannot change at t={self.now:g}"
@@ -302,8 +317,8 @@ class State(Lifecycle):
         if why_never:
             self.unplaceable[job.id] = why_never
         if not track.barred:
-            for index in self._on_wait:
-                index.waits(track)
+            for queue in self._on_wait:
+                queue.waits(track)
 
     # ------------------------------------------------------------------------------------- groups
 
@@ -339,7 +354,7 @@ class State(Lifecycle):
     def _change_node(self, entry: Occupied | NodeDown | NodeUp | NodeDraining) -> None:
         room, n = self.room, self._node(entry.node_id)
         if isinstance(entry, Occupied):
-            room.set_strangers(n, entry.mask)
+            room.set_strangers(n, entry.mask, entry.cpus or 0.0, entry.memory_gb or 0.0)
             return
         room.set_open(n, isinstance(entry, NodeUp))
         if not isinstance(entry, NodeDraining):
@@ -390,16 +405,6 @@ class State(Lifecycle):
         running = [track for track in self._running.values() if track.shape.tenant == tenant]
         self.room.held[tenant] = sum([track.holds for track in running], 0.0)
 
-    def _shape_anew(self, track: Track) -> None:
-        track.shape, _ = self._shape_of(track.job, track.placement or track.left)
-        track.turn += 1
-        if track.placement is not None:
-            for index in self._on_run:
-                index.runs(track)
-        elif not track.barred:
-            for index in self._on_wait:
-                index.waits(track)
-
     def _judge_shapes_again(self) -> None:
         """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""
         self._simple_shapes.clear()
@@ -412,7 +417,7 @@ class State(Lifecycle):
             for key in reshaped:
                 del self._shapes[key]
             for track in self._tracks.values():
-                if track.shape.options:
+                if track.shape.options or track.job.elastic:
                     self._shape_anew(track)
         never = {shape.lane: why for shape, why in self._shapes.values() if why}
         for job_id, track in self._tracks.items():
@@ -422,7 +427,8 @@ class State(Lifecycle):
     def _is_reshaped(self, key: ShapeKey, shape: Shape) -> bool:
         """Judge the shape again. Is there another way to run its jobs now than before?"""
         settled = shape.options[0] if shape.settled else None
-        found, why = self.room.shaped(shape.lane, shape.job, shape.tenant, settled)
+        full = None if shape.full is shape else shape.full
+        found, why = self.room.shaped(shape.lane, shape.job, shape.tenant, settled, full)
         self._shapes[key] = (shape, why)
         return (found.gpus, found.kinds) != (shape.gpus, shape.kinds)
 

@@ -37,7 +37,7 @@ class StillCluster:
     closed: tuple[int, ...]
     down: tuple[int, ...]
     gone: tuple[int, ...]
-    strangers: tuple[tuple[int, int], ...]  # node, GPUs that somebody else uses
+    strangers: tuple[tuple[int, int, float, float], ...]  # see `Inventory.told_strangers`
     tenants: tuple[Tenant, ...]
 
 
@@ -81,7 +81,7 @@ def _cluster(room: Room) -> StillCluster:
         tuple([n for n, is_open in enumerate(room.open) if not is_open]),
         tuple(room.down),
         tuple(room.gone),
-        tuple(room.strangers.items()),
+        room.told_strangers(),
         tuple(room.tenants.values()),
     )
 
@@ -99,8 +99,8 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         track = _revived_track(state, row, amended)
         known.add(track.job.id)
         restore_live(state, track)
-    for n, mask in still.cluster.strangers:
-        state.room.set_strangers(n, mask)
+    for taken in still.cluster.strangers:
+        state.room.set_strangers(*taken)
     for job_id in still.running:
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
@@ -138,8 +138,8 @@ def _revived_track(state: State, row: tuple[Any, ...], amended: Mapping[JobId, J
     if kept[_STRANDED] and job is not asked:  # what it asks for now may fit the nodes there are
         kept = (*kept[:_STRANDED], "", *kept[_STRANDED + 1 :])
     set_kept(track, kept)
-    if job.settles:
-        track.shape, why_never = state._shape_of(job, track.placement or track.left)
+    if job.settles or track.keeps is not None:
+        track.shape, why_never = state._shape_for(track)
     if why_never and row[_PLACEMENT] is None and not track.stranded:
         state.unplaceable[job.id] = why_never
     return track

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
-from dovetail.core.model import Job, JobId, Placement, Seconds, Shape
+from dovetail.core.model import Job, JobId, Placement, Seconds
+from dovetail.core.paces import Pace, ReportWindow
+from dovetail.core.shape import Shape
 
 _NOTHING: Final[dict[str, float | str]] = {}
+
+
+class KeptHost(NamedTuple):
+    """What the processes of a job keep of the nodes where they are, see `core.keeping`."""
+
+    placement: Placement
+    cpus: float
+    memory_gb: float
 
 
 class Phase(Enum):
@@ -76,6 +86,7 @@ class Track:
     rung: str = ""  # how it gave way the last time
     parked_bytes: int = 0  # of it that lie in host memory meanwhile
     parked_at: Placement | None = None  # where its processes are suspended, until they go on
+    keeps: KeptHost | None = None  # CPUs and memory that are its own, whether it runs or not
     saved_in_s: Seconds = -1.0  # what giving way took the last time, -1 if it never has
     restored_in_s: Seconds = -1.0  # and coming back
     step: float | None = None  # its last report
@@ -83,7 +94,11 @@ class Track:
     reported_at: Seconds = -1.0
     reported_upto: int = 0
     reports_left_out: int = 0  # that were put together with others
+    paces: tuple[Pace, ...] = ()  # steps a second as measured, by where it ran
+    window: ReportWindow | None = None  # the reports that the last of these is measured by
     notes: Mapping[str, Any] = _NOTHING  # of policies, see `Note`
+    moves_from: Placement | None = None  # where its processes are until they have saved themselves
+    resizes: int = 0  # how often it went on with other GPUs without having to wait
 
     def __init__(self, job: Job, shape: Shape, sequence: int, at: Seconds, ticket: int) -> None:
         self.job = job
@@ -129,6 +144,11 @@ class Track:
     def home(self) -> Placement | None:
         """Where its suspended processes are, if there are any."""
         return self.parked_at if self.placement is None else None
+
+    @property
+    def save_s(self) -> Seconds:
+        """What giving way is expected to cost: as last measured, else as its user said."""
+        return self.saved_in_s if self.saved_in_s >= 0 else self.job.interruption.save_s
 
     @property
     def restore_s(self) -> Seconds:

@@ -8,8 +8,9 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from dovetail.core.entries import Reported
 from dovetail.core.groups import Group, Kind, new_kind
-from dovetail.core.model import JobId, Limit, Seconds, Shape
+from dovetail.core.model import JobId, Limit, Seconds
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, Phase, Track
 
 WAITS: Final = 1
@@ -25,26 +26,44 @@ DUE: Final = 256  # the end of a job that had a deadline or was moved, of no oth
 
 # What tells two shapes apart: see `Shape`.
 ShapeKey: TypeAlias = tuple[
-    int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool, int
-]
+    int, int, tuple[str, ...], float, float, float, str, tuple[tuple[str, int], ...], bool, int, int,
+    bool,
+]  # fmt: skip
 
 
 class Index(Protocol):
     """Something derived from the journal and kept up to date, because a policy asked for it.
 
-    `watches` says what it wants to be told of, e.g. `WAITS | ENDS`.
+    `watches` says what it wants to be told of, e.g. `WAITS | ENDS`, and it has the methods for that:
+    they stand below, each in a protocol of its own.
     """
 
     watches: int
 
+
+class WaitingIndex(Index, Protocol):
+    """It watches `WAITS`."""
+
     def waits(self, track: Track) -> None:
         """The job now waits: it was submitted, preempted, interrupted or is to be tried again."""
+
+
+class RunningIndex(Index, Protocol):
+    """It watches `RUNS`."""
 
     def runs(self, track: Track) -> None:
         """The job was given GPUs."""
 
+
+class EndingIndex(Index, Protocol):
+    """It watches `ENDS` or `DUE`."""
+
     def ends(self, track: Track) -> None:
         """The job will never run again."""
+
+
+class SettlingIndex(Index, Protocol):
+    """It watches `SETTLES`."""
 
     def settle(self) -> None:
         """Forget what a policy tried out."""
@@ -135,11 +154,11 @@ class View:
         self._lanes = 0  # shapes numbered so far
         self.complete = False  # will no node join any more?
         self._simple_shapes: dict[int, Shape] = {}  # those that can be placed, by GPUs alone
-        self._on_settle: list[Index] = []
-        self._on_wait: list[Index] = []
-        self._on_run: list[Index] = []
-        self._on_end: list[Index] = []
-        self._on_due: list[Index] = []
+        self._on_settle: list[SettlingIndex] = []
+        self._on_wait: list[WaitingIndex] = []
+        self._on_run: list[RunningIndex] = []
+        self._on_end: list[EndingIndex] = []
+        self._on_due: list[EndingIndex] = []
         self._on_park: list[Parking] = []
         self._on_report: list[Reporting] = []
         self._on_close: list[Closing] = []
@@ -196,33 +215,36 @@ class View:
         index = spec.build(self)
         watches = index.watches
         if watches & WAITS:
+            waiting = cast(WaitingIndex, index)
             for track in self._tracks.values():
                 if track.placement is None and not track.barred:
-                    index.waits(track)
+                    waiting.waits(track)
         if watches & RUNS:
+            running = cast(RunningIndex, index)
             for track in self._running.values():  # in the order in which they were given GPUs
-                index.runs(track)
+                running.runs(track)
         if watches & RECALLS:
             learning = cast(Recalling, index)
             for track in (*self.past, *self._tracks.values()):
                 learning.recall(track)
         self._index_by_spec[id(spec)] = (spec, index)
-        for flag, told in (
+        for flag, told in self._told():
+            if watches & flag:
+                told.append(index)
+        return index
+
+    def _told(self) -> tuple[tuple[int, list[Any]], ...]:
+        """By what is watched: the indexes that are told of it."""
+        return (
             (WAITS, self._on_wait),
             (RUNS, self._on_run),
             (ENDS, self._on_end),
             (DUE, self._on_due),
             (SETTLES, self._on_settle),
-        ):
-            if watches & flag:
-                told.append(index)
-        if watches & PARKS:
-            self._on_park.append(cast(Parking, index))
-        if watches & REPORTS:
-            self._on_report.append(cast(Reporting, index))
-        if watches & CLOSES:
-            self._on_close.append(cast(Closing, index))
-        return index
+            (PARKS, self._on_park),
+            (REPORTS, self._on_report),
+            (CLOSES, self._on_close),
+        )
 
     def forget_indexes(self, but: Collection[IndexSpec] = ()) -> None:
         """Another policy decides from now on: it asks for what it needs."""
@@ -230,14 +252,8 @@ class View:
         for key, (_, index) in list(self._index_by_spec.items()):
             if key not in kept:
                 del self._index_by_spec[key]
-                for told in (
-                    *(self._on_wait, self._on_run, self._on_end, self._on_due, self._on_settle),
-                ):
-                    if index in told:
-                        told.remove(index)
-                self._on_park = [other for other in self._on_park if other is not index]
-                self._on_report = [other for other in self._on_report if other is not index]
-                self._on_close = [other for other in self._on_close if other is not index]
+                for _, told in self._told():
+                    told[:] = [other for other in told if other is not index]
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -250,10 +266,9 @@ class View:
         found = self._kinds.get(name)
         if found is None:
             found = self._kinds[name] = new_kind(name)
-            for told in (self._on_wait, self._on_run, self._on_end):
-                told.insert(0, found)
-            self._on_park.insert(0, found)
-            self._on_report.insert(0, found)
+            for flag, told in self._told():
+                if flag & (WAITS | RUNS | ENDS | PARKS | REPORTS):
+                    told.insert(0, found)
         return found
 
     def settle(self) -> None:

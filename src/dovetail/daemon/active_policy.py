@@ -11,11 +11,14 @@ from dovetail.core.errors import DovetailError
 from dovetail.core.loop import Policy
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
+from dovetail.daemon.thinking import ThinkingBeside
 from dovetail.models.cost import Costs
 from dovetail.policies import registry
 from dovetail.policies.placement import consolidated
 from dovetail.policies.registry import Knowledge
-from dovetail.predict.speed import SpeedPredictor
+from dovetail.policies.solving import Solving
+from dovetail.predict.measured import AsReported
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -31,19 +34,23 @@ def make(
     costs: Costs = NOTHING_COSTS,
     speeds: SpeedPredictor | None = None,
     told: Mapping[JobId, Seconds] | None = None,
+    view: View | None = None,
 ) -> Policy:
     """The policy of that name, as a real scheduler may have it: no oracle, only history and users,
     and speeds as far as they were measured.
 
     `told`: what a predictor that learns has said; it stands for it where nothing is to be learned.
+    `view`: where jobs report their steps; None: only the table is believed.
     """
-    known = {} if speeds is None else {"similar": speeds}
+    known: dict[str, SpeedPredictor] = {} if speeds is None else {"similar": speeds}
+    if view is not None:
+        known["measured"] = AsReported(view, speeds or SameEverywhere())
     knowledge = Knowledge(
         predictor=PREDICTOR,
         services=services,
         costs=costs,
         speeds=known,
-        speed="similar" if known else "none",
+        speed=next(reversed(known), "none"),
         told=told or {},
     )
     return registry.make(text, consolidated, knowledge)
@@ -68,13 +75,16 @@ class Chosen:
         took: Callable[[float], None],
         costs: Costs = NOTHING_COSTS,
         speeds: SpeedPredictor | None = None,
+        wake: Callable[[], object] = lambda: None,
     ) -> None:
+        self._wake = wake  # has the loop ask again, from any thread
         self._took = took  # told the seconds of every decision
         self.costs = costs
         self._speeds = speeds
         self.text = text
         self.trouble = ""  # why the one that was asked for does not decide
-        self._policy: Policy = make(text, services_of(view), costs, speeds)
+        self._policy: Policy = make(text, services_of(view), costs, speeds, view=view)
+        self._thinking = self._beside_the_loop(text)
 
     @property
     def policy(self) -> Policy:
@@ -82,8 +92,15 @@ class Chosen:
         return self._policy
 
     def set(self, text: str, view: View) -> None:
-        self._policy = make(text, services_of(view), self.costs, self._speeds)
+        self._policy = make(text, services_of(view), self.costs, self._speeds, view=view)
+        self._thinking = self._beside_the_loop(text)
         self.text, self.trouble = text, ""
+
+    def _beside_the_loop(self, text: str) -> ThinkingBeside | None:
+        """None: no solver thinks for it."""
+        if not isinstance(self._policy, Solving):
+            return None
+        return ThinkingBeside(self._policy, text.partition(":")[0], self._wake)
 
     def give_up_on(self, error: Exception, view: View) -> None:
         """A policy that breaks, perhaps somebody else's, must not stop the machine."""
@@ -96,7 +113,7 @@ class Chosen:
     def decide(self, view: View) -> Sequence[Action]:
         began = perf_counter()
         try:
-            actions = list(self._policy.decide(view))
+            actions = list((self._thinking or self._policy).decide(view))
         except Exception as error:
             raise PolicyBroke(f"{type(error).__name__}: {error}") from error
         self._took(perf_counter() - began)

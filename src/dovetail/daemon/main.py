@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, cast
 
 from dovetail.core import snapshot
-from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet
+from dovetail.core.entries import Cancelled, Entry, JournalEntry, PolicySet, Woke
 from dovetail.core.errors import DovetailError, IllegalEntry
 from dovetail.core.journal import Journal, decode, encode
 from dovetail.core.loop import Policy, look, run
@@ -142,6 +142,7 @@ class Daemon:
             self.tally.decisions.add,
             replace(self.costs, power=power),
             self.settings.speeds(),
+            lambda: self.desk.ask(lambda view, now: ([Woke(now)], None)),
         )
 
     def _indexes(self) -> list[IndexSpec]:

@@ -14,8 +14,9 @@ from typing import Any
 from dovetail.api.wire import read as read_row
 from dovetail.api.wire import text_of
 from dovetail.core.errors import BadInput
-from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.view import View
 from dovetail.daemon.history.submission_records import (
     SubmissionRecord,
@@ -333,7 +334,7 @@ def order_of(job_id: str, record: SubmissionRecord, spec: JobSpec | None = None)
         grace_s=spec.checkpoint.grace,
         preemptible=spec.preemptible is not False,
         restartable=spec.preemptible == "restart",
-        saves_itself="checkpoint" in record.spec,
+        saves_itself="checkpoint" in record.spec or spec.elastic is not None,
         image=spec.image,
         volumes=tuple(
             Volume(claim.removesuffix(READ_ONLY), path, claim.endswith(READ_ONLY))

@@ -34,6 +34,12 @@ class SimulationOptions:
     measured_on: str | None
     speeds: str
     pair_speed: float | None
+    scaling: float
+    applications: str | None
+    round_: float
+    restart: float
+    convergence: str
+    batches: str | None
     costs: str | None
     price: str | None
     carbon: str | None

@@ -21,12 +21,22 @@ from dovetail.core.loop import Policy, run
 from dovetail.core.model import Interruption, Node, Seconds, Tenant
 from dovetail.core.state import State
 from dovetail.core.view import IndexSpec
+from dovetail.extras import needed_by
 from dovetail.models.cost import Costs, rates_of
+from dovetail.models.epochs import ADAPTIVE, FIXED, Training
 from dovetail.models.failures import NodeFailures
 from dovetail.models.hourly import Hourly
+from dovetail.models.leases import Leased
+from dovetail.models.scaling import USUAL_SCALING
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
-from dovetail.policies.registry import Knowledge, make, place_named
+from dovetail.policies.registry import (
+    Knowledge,
+    chooses_batches,
+    deals_leases,
+    make,
+    place_named,
+)
 from dovetail.results.charges import Charges
 from dovetail.results.outcomes import Outcomes, summarise
 from dovetail.results.record import RunRecord
@@ -48,15 +58,39 @@ class Experiment:
     across_nodes: float = 1.0
     across_racks: float = 1.0
     pair_speed: float | None = None
+    scaling: float = USUAL_SCALING  # of elastic jobs whose speeds are in no table
     seed: int = 0
     costs: Costs | None = None  # None: only the power figures of the nodes
     speed_table: SpeedTable | None = None  # how fast models really run on which GPUs
     speeds: str = "similar"  # the predictor of speeds for policies
     believed: Costs | None = None  # the costs that policies believe; None: the truth
+    training: Training | None = None  # what jobs of Pollux' workloads train
+    round_s: Seconds = 0.0  # of policies that decide in rounds; 0: as they say themselves
+    batches: str = ""  # of these jobs: FIXED, ADAPTIVE, or as the policy's authors have them
 
     def charged(self) -> Costs:
         """The costs by which the run is charged."""
         return Costs(rates_of(self.nodes)) if self.costs is None else self.costs
+
+    def under(self, policy: str) -> Experiment:
+        """As it is for that policy: with some the jobs of Pollux' workloads choose their batches; one
+        that gives no leases would leave jobs idle that wait for them."""
+        if self._leased and not deals_leases(policy):
+            return replace(self, arrivals=[replace(a, course=None) for a in self.arrivals])
+        if self.training is None:
+            return self
+        batches = self.batches or (ADAPTIVE if chooses_batches(policy) else FIXED)
+        if batches == FIXED and self.training.tables is None:
+            return self
+        from dovetail.models.adaptive_epochs import adaptive, by_kind
+
+        course = adaptive if batches == ADAPTIVE else by_kind
+        return replace(self, arrivals=[course(a) for a in self.arrivals], batches=batches)
+
+    @property
+    def _leased(self) -> bool:
+        """Do jobs work in leases of whole steps, as in Gavel's simulator?"""
+        return bool(self.arrivals) and isinstance(self.arrivals[0].course, Leased)
 
     def policy(self, text: str) -> Policy:
         return make(text, place_named(self.placement), self.knowledge())
@@ -67,13 +101,23 @@ class Experiment:
         facts: dict[str, Any] = {"durations": durations, "seed": self.seed}
         if self.speed_table is not None:
             facts |= {"table": self.speed_table, "true_speeds": self.speed_table}
+        speed, left = self.speeds if self.speed_table else "none", "predicted"
+        if self.training is not None:
+            facts["training"] = self.training
+            if self.training.tables is not None:
+                speed = "one-gpu"
+            elif self.batches != ADAPTIVE:  # else jobs tell how fast they are
+                speed, left = "packed", "iterations"
         services = tuple(sorted(a.work_s * a.job.gpus for a in self.arrivals))
         believed = self.charged() if self.believed is None else self.believed
         return Knowledge(
             predictor=self.predictor,
             services=_thinned(services),
             costs=believed,
-            speed=self.speeds if self.speed_table else "none",
+            speed="leased" if self._leased else speed,
+            whole_steps=self._leased,
+            left=left,
+            round_s=self.round_s,
             facts=facts,
         )
 
@@ -86,9 +130,11 @@ class Experiment:
             or power
             or self.across_nodes != 1.0
             or self.across_racks != 1.0
-            or any(arrival.job.options for arrival in self.arrivals)
+            or any(not a.job.simple and (a.job.options or a.job.elastic) for a in self.arrivals)
         )
-        speed = by_kind_and_placement(self.kind_speeds, self.across_nodes, self.across_racks, power)
+        speed = by_kind_and_placement(
+            self.kind_speeds, self.across_nodes, self.across_racks, power, self.scaling
+        )
         if self.speed_table is not None:
             speed = by_table(self.speed_table, otherwise=speed)
         return SimulatedCluster(
@@ -162,6 +208,7 @@ def simulate(
     watching: IndexSpec | None = None,
 ) -> RunRecord:
     """Run the policy to the end. Every job is accounted for, or this fails."""
+    experiment = experiment.under(policy)
     decider, world, state = experiment.policy(policy), experiment.world(), State()
     counting = getattr(decider, "counting", None)
     counted = counting() if callable(counting) else None
@@ -202,6 +249,8 @@ def _blaming(policy: str, state: State) -> Iterator[None]:
     except (DovetailError, OSError):
         raise
     except Exception as error:
+        if lacks := needed_by(policy, error):
+            raise lacks from error
         frame = extract_tb(error.__traceback__)[-1]
         what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":")
         raise DovetailError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dovetail import traces
 from dovetail.core.entries import NodeJoined
@@ -14,7 +15,9 @@ from dovetail.core.model import Node
 from dovetail.experiments.cost_options import SimulationOptions, costs_believed, costs_given
 from dovetail.experiments.experiment import Experiment, with_interruption_cost, with_time_error
 from dovetail.models.cost import Costs, rates_of
+from dovetail.models.epochs import POLLUX_ROUND_S, RoundRules, Training
 from dovetail.models.failures import NodeFailures
+from dovetail.models.leases import in_leases
 from dovetail.models.speed_table import SpeedTable, model_type
 from dovetail.models.workload import Arrival
 from dovetail.text.counting import counted
@@ -31,8 +34,9 @@ from dovetail.traces.readers.cells import LARGEST_AMOUNT
 
 def experiment_given(trace: str, options: SimulationOptions, policies: list[str]) -> Experiment:
     _check_none_empty(options)
-    speed_table = _speed_table(options)
-    arrivals, nodes, known = _given(trace, options, speed_table)
+    speed_table, training = _speed_table(options), _training(options)
+    arrivals, nodes, known = _given(trace, options, speed_table, training)
+    _check_counts(arrivals, speed_table)
     if options.interruption_cost:
         arrivals = with_interruption_cost(arrivals, *interruption(options.interruption_cost))
     if options.time_error:
@@ -51,7 +55,7 @@ def experiment_given(trace: str, options: SimulationOptions, policies: list[str]
         else read_cluster_tenants(options.cluster or ""),
         node_events=events,
         failures=_failures(options),
-        placement=options.placement,
+        placement=_placement(options),
         predictor=options.predictor,
         kind_speeds=_kind_speeds(options.kind_speed, kinds),
         across_nodes=options.across_nodes,
@@ -62,6 +66,10 @@ def experiment_given(trace: str, options: SimulationOptions, policies: list[str]
         believed=costs_believed(options, costs),
         speed_table=speed_table,
         speeds=options.speeds,
+        scaling=options.scaling,
+        training=training,
+        round_s=_round_s(options),
+        batches=options.batches or "",
     )
     for name in policies:
         experiment.policy(name)  # a wrong name or parameter is reported before anything runs
@@ -70,7 +78,10 @@ def experiment_given(trace: str, options: SimulationOptions, policies: list[str]
 
 
 def _given(
-    trace: str, options: SimulationOptions, table: SpeedTable | None
+    trace: str,
+    options: SimulationOptions,
+    table: SpeedTable | None,
+    training: Training | None,
 ) -> tuple[Sequence[Arrival], tuple[Node, ...], Costs]:
     """The jobs, the cluster, and the costs."""
     if is_instance(trace):
@@ -85,13 +96,18 @@ def _given(
     if not options.cluster:
         raise click.UsageError("give the nodes with --cluster, such as 8x8, or a folder as TRACE")
     seconds = traces.read_durations(options.durations) if options.durations else None
-    found = traces.read(trace, options.format_, options.skip_bad_rows, seconds, table)
+    found = traces.read(
+        trace, options.format_, options.skip_bad_rows, seconds, table, training=training
+    )
     _tell_bad_rows(found)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     nodes = read_cluster(options.cluster)
+    arrivals = found.arrivals
+    if options.round_ and table is not None and found.format.startswith("gavel"):
+        arrivals = in_leases(arrivals, table, _kinds(nodes, ()), options.round_)
     known = read_costs(options.costs).costs(nodes) if options.costs else None
-    return found.arrivals, nodes, known or Costs(rates_of(nodes))
+    return arrivals, nodes, known or Costs(rates_of(nodes))
 
 
 def _speed_table(options: SimulationOptions) -> SpeedTable | None:
@@ -102,6 +118,50 @@ def _speed_table(options: SimulationOptions) -> SpeedTable | None:
             raise click.UsageError("--measured-on goes with --speed-table")
         return None
     return read_speed_table(options.speed_table, options.measured_on or "")
+
+
+def _training(options: SimulationOptions) -> Training | None:
+    """What the jobs of a workload of Pollux train, and by which rules."""
+    folder = options.applications
+    if folder is None:
+        return None
+    from dovetail.traces.clusters.applications import read_applications
+    from dovetail.traces.clusters.applications_by_kind import is_by_kind, read_by_kind
+
+    rules = RoundRules(_round_s(options), options.restart, options.convergence)
+    if not is_by_kind(folder):
+        return Training(read_applications(folder), rules)
+    kinds = list(dict.fromkeys([node.kind for node in read_cluster(options.cluster or "")]))
+    tables = read_by_kind(folder, kinds)
+    first = {name: own[kinds[0]] for name, own in tables.applications.items()}
+    return Training(first, rules, tables)
+
+
+def _round_s(options: SimulationOptions) -> float:
+    return options.round_ or (POLLUX_ROUND_S if options.applications else 0.0)
+
+
+def _placement(options: SimulationOptions) -> str:
+    """As in Pollux' simulator, unless another is named."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source("placement")
+    if options.applications and source is ParameterSource.DEFAULT:
+        return "emptiest"
+    return options.placement
+
+
+def _check_counts(arrivals: Sequence[Arrival], table: SpeedTable | None) -> None:
+    """An elastic job must not run on numbers of GPUs of which its table says nothing."""
+    for job in [arrival.job for arrival in arrivals if not arrival.job.simple]:
+        own = table.nearest(model_type(job.model)) if table and job.elastic else None
+        if table is None or own is None or job.options:
+            continue
+        most = max(hardware.gpus for hardware in table.speeds[own])
+        if job.most_gpus > most:
+            raise BadInput(
+                f"job {job.id!r} may have up to {job.most_gpus} GPUs, and the speed table has "
+                f"{own} on at most {most}: give it max_gpus {most}, or measure more"
+            )
 
 
 def _tell_models_without_speed(experiment: Experiment) -> None:
@@ -144,7 +204,7 @@ def _check_none_empty(options: SimulationOptions) -> None:
 
 
 def _check_factors(options: SimulationOptions) -> None:
-    for name in ("across_nodes", "across_racks", "pair_speed"):
+    for name in ("across_nodes", "across_racks", "pair_speed", "scaling"):
         speed: float | None = getattr(options, name)
         if speed is not None and not 0 < speed < 1e6:
             raise BadInput(
@@ -152,11 +212,14 @@ def _check_factors(options: SimulationOptions) -> None:
             )
     for name, least, most in (
         ("pue", 1.0, 100.0), ("switch_on_cost", 0.0, LARGEST_AMOUNT), ("move_cost", 0.0, LARGEST_AMOUNT),
+        ("restart", 0.0, 1e9), ("round_", 0.0, 1e9),
         ("time_error", 0.0, 0.99), ("price_error", 0.0, 0.99), ("carbon_error", 0.0, 0.99),
     ):  # fmt: skip
         value: float | None = getattr(options, name)
         if value is not None and not least <= value <= most:
-            raise BadInput(f"--{name.replace('_', '-')} {value:g}: give {least:g} to {most:g}")
+            raise BadInput(
+                f"--{name.strip('_').replace('_', '-')} {value:g}: give {least:g} to {most:g}"
+            )
 
 
 def interruption(text: str) -> tuple[float, float]:

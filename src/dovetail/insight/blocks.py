@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import numpy as np
 
+_Method: TypeAlias = Literal["closest_observation", "linear"]
 _BLOCKS = 20
 _DRAWS = 2000
 
@@ -30,6 +33,7 @@ class Blocks:
         return middle_95(self.means(values))
 
 
-def middle_95(draws: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(draws, [0.025, 0.975], method="closest_observation")
+def middle_95(draws: np.ndarray, method: _Method = "closest_observation") -> tuple[float, float]:
+    """Between which two values the middle 95 % of the draws lie."""
+    low, high = np.quantile(draws, [0.025, 0.975], method=method)
     return float(low), float(high)

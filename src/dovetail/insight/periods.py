@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.insight.blocks import middle_95
 from dovetail.insight.features import Features
 
 # a week, or the longest of which there are enough
@@ -59,9 +60,7 @@ def interval(
     seed: int = 0,
 ) -> tuple[float, float]:
     """The 95 % interval of the (weighted) mean of blocks, by the bootstrap."""
-    means = redrawn(np.asarray(values, float), weights, seed)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    return middle_95(redrawn(np.asarray(values, float), weights, seed), "linear")
 
 
 def redrawn(

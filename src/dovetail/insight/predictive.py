@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.insight.blocks import middle_95
 from dovetail.insight.features import HISTORY, LEVELS, Features
 from dovetail.insight.learners import (
     ADDITIVE,
@@ -21,7 +22,7 @@ from dovetail.insight.learners import (
     one_thread,
 )
 from dovetail.insight.period_tasks import PeriodResult, Round, dropped_in, measured_in
-from dovetail.insight.periods import Period, interval, period_length, periods_of, redrawn
+from dovetail.insight.periods import Period, interval, period_length, periods_of
 from dovetail.insight.work import Crew, Map, Progress
 from dovetail.text.counting import counted
 
@@ -245,8 +246,7 @@ def _of_shuffles(
     periods = chance.integers(len(table), size=(2000, len(table)))
     shuffles = chance.integers(table.shape[1], size=periods.shape)
     means = (table[periods, shuffles] * weight[periods]).sum(1) / weight[periods].sum(1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(np.average(table.mean(1), weights=weight)), float(low), float(high)
+    return float(np.average(table.mean(1), weights=weight)), *middle_95(means, "linear")
 
 
 def _dropped(
@@ -273,9 +273,7 @@ def _dropped(
 def _of_periods(
     values: Sequence[float], jobs: Sequence[int], seed: int
 ) -> tuple[float, float, float]:
-    means = redrawn(np.array(values), jobs, seed)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(np.average(values, weights=jobs)), float(low), float(high)
+    return float(np.average(values, weights=jobs)), *interval(values, jobs, seed)
 
 
 Spread = tuple[float, float, float]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dovetail.core.model import Job, Node, Placement
 from dovetail.models.power import NO_LIMITS, PowerTable
+from dovetail.models.scaling import USUAL_SCALING, sped_up
 from dovetail.models.speed_table import Hardware, SpeedTable, model_type
 
 Speed = Callable[[Job, Placement, Sequence[Node]], float]
@@ -16,14 +17,15 @@ def by_kind_and_placement(
     across_nodes: float = 1.0,
     across_racks: float = 1.0,
     power: PowerTable = NO_LIMITS,
+    scaling: float = USUAL_SCALING,
 ) -> Speed:
-    """As its options say or by a factor for the GPU kind; less for a gang over nodes or racks, and
-    under a power limit."""
+    """As its options say or by a factor for the GPU kind and a power of the number of GPUs; less for a
+    gang over nodes or racks, and under a power limit."""
 
     def speed(job: Job, placement: Placement, nodes: Sequence[Node]) -> float:
         used = [nodes[piece.node] for piece in placement.slices]
         factor = min(
-            _speed_on(job, node.kind, placement.gpus, kinds)
+            _speed_on(job, node.kind, placement.gpus, kinds, scaling)
             / power.at(job.model, node.kind, placement.limit).slowdown
             for node in used
         )
@@ -36,19 +38,21 @@ def by_kind_and_placement(
     return speed
 
 
-def _speed_on(job: Job, kind: str, gpus: int, kinds: Mapping[str, float]) -> float:
-    """A job that was timed there runs as timed; of the others only the kind is known."""
+def _speed_on(job: Job, kind: str, gpus: int, kinds: Mapping[str, float], scaling: float) -> float:
+    """A job that was timed there runs as timed; of the others only kind and number are known."""
     option = job.option(kind, gpus)
-    return kinds.get(kind, 1.0) if option is None else job.options[0].seconds / option.seconds
+    if option is not None:
+        return job.options[0].seconds / option.seconds
+    return kinds.get(kind, 1.0) * sped_up(job, gpus, scaling)
 
 
 def by_table(table: SpeedTable, otherwise: Speed) -> Speed:
     """As its model was measured on GPUs of that kind; what was never measured goes `otherwise`."""
-    found: dict[tuple[str, str, int, int], float | None] = {}
+    found: dict[tuple[str, str, int, int, int], float | None] = {}
 
     def speed(job: Job, placement: Placement, nodes: Sequence[Node]) -> float:
         kind = nodes[placement.slices[0].node].kind  # a gang stays on one
-        way = (job.model, kind, placement.gpus, len(placement.slices))
+        way = (job.model, kind, placement.gpus, len(placement.slices), job.gpus)
         if way not in found:
             found[way] = _measured(table, *way)
         known = found[way]
@@ -57,11 +61,13 @@ def by_table(table: SpeedTable, otherwise: Speed) -> Speed:
     return speed
 
 
-def _measured(table: SpeedTable, model: str, kind: str, gpus: int, nodes: int) -> float | None:
-    own = table.nearest(model_type(model)) if model and gpus else None
+def _measured(
+    table: SpeedTable, model: str, kind: str, gpus: int, nodes: int, asked: int
+) -> float | None:
+    own = table.nearest(model_type(model)) if model and gpus and asked else None
     if own is None:
         return None
-    usual = Hardware(table.reference, gpus)
+    usual = Hardware(table.reference, asked)
     return table.ratio(own, Hardware(table.kind_of(kind), gpus, nodes), usual)
 
 

@@ -104,10 +104,11 @@ class SpeedTable:
 
     def ratio(self, model: ModelType, one: Hardware, other: Hardware) -> float | None:
         """How many times as fast the type runs on one hardware as on the other. Where that number of
-        GPUs was not measured on both, that of the nearest number; None: not measured at all."""
+        GPUs was not measured on both, that of the nearest number; None: not measured at all. Two
+        numbers of GPUs are compared only within what was measured."""
         rows = self.speeds[model]
         if one.gpus != other.gpus:
-            return _quotient(rows.get(one), rows.get(other))
+            return _quotient(_between(rows, one), _between(rows, other))
         best, nearest = None, inf
         for gpus in {hardware.gpus for hardware in rows}:
             found = _quotient(
@@ -128,6 +129,21 @@ def _speed(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
     spread = [s for s in rows if s[:2] == wanted[:2] and s.nodes > 1]
     nearest = min(spread, key=lambda s: abs(s.nodes - wanted.nodes), default=None)
     return rows.get(wanted._replace(nodes=1)) if nearest is None else rows[nearest]
+
+
+def _between(rows: Mapping[Hardware, float], wanted: Hardware) -> float | None:
+    """Of that number of GPUs, else on a straight line between the nearest fewer and more."""
+    counts = sorted({own.gpus for own in rows if own.kind == wanted.kind})
+    if wanted.gpus in counts:
+        return _speed(rows, wanted)
+    fewer = [gpus for gpus in counts if gpus < wanted.gpus]
+    more = [gpus for gpus in counts if gpus > wanted.gpus]
+    if not fewer or not more:
+        return None
+    low, high = (_speed(rows, wanted._replace(gpus=n)) for n in (fewer[-1], more[0]))
+    if not low or not high:
+        return None
+    return low + (high - low) * (wanted.gpus - fewer[-1]) / (more[0] - fewer[-1])
 
 
 def _quotient(one: float | None, other: float | None) -> float | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from dovetail.core.model import Job, Placement, Seconds, remade
+from dovetail.models.course import CourseMaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Arrival:
     failures: tuple[Seconds, ...] = ()  # attempt i dies after that many seconds of running
     cancel_at: Seconds | None = None  # the user gives up then, if it has not ended
     cancel_after_s: Seconds | None = None  # or when so much of the work is done
+    course: CourseMaker | None = None  # where its speed depends on more than its GPUs
 
     def __post_init__(self) -> None:
         if not (isfinite(self.at) and self.at >= 0):
@@ -26,6 +28,8 @@ class Arrival:
             )
         if not (isfinite(self.work_s) and self.work_s >= 0):
             raise ValueError(f"job {self.job.id!r} runs for {self.work_s} s; give 0 or more")
+        if self.course is not None and (self.failures or self.cancel_after_s is not None):
+            raise ValueError(f"job {self.job.id!r} has a course: give it no failures in advance")
 
     def __reduce__(self) -> tuple[object, ...]:
         return remade(self)

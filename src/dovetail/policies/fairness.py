@@ -9,8 +9,9 @@ from math import exp, inf, log
 from typing import Any, Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Note
-from dovetail.core.model import WHOLE_GPU, Job, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Job, Seconds
 from dovetail.core.plan import Place, Plan
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RECALLS, RUNS, SETTLES, WAITS, View
 from dovetail.policies import between_users

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from dovetail.core.inventory import Pool
-from dovetail.core.model import Shape
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 
 

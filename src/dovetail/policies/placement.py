@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from dovetail.core.inventory import ROUNDING, Pool
-from dovetail.core.model import WHOLE_GPU, Placement, Shape, Slice, joined
+from dovetail.core.model import WHOLE_GPU, Placement, Slice, joined
 from dovetail.core.plan import Place
 from dovetail.core.room import PlaceSearch, Room
+from dovetail.core.shape import Shape
 
 _Choose = Callable[[Room, Pool, int], Placement]
 _Split = Callable[[Room, Pool, Shape], list[Placement]]  # a part a node, as many as there are
@@ -38,6 +39,11 @@ def consolidated(room: Room, shape: Shape) -> Placement | None:
             room.found, room.found_for = placement, shape
             return placement
     return None
+
+
+def emptiest(room: Room, shape: Shape) -> Placement | None:
+    """All that the emptiest node has, then the next, until it is enough (Pollux' simulator)."""
+    return _place(room, shape, _emptiest_nodes, _on_emptiest)
 
 
 def spread(room: Room, shape: Shape) -> Placement | None:
@@ -97,8 +103,12 @@ def _fullest_first(room: Room, pool: Pool, gpus: int, among: int) -> Placement:
         if not gpus:
             break
         if nodes:
-            tight = [by_count[size] & among for size in range(gpus, k) if by_count[size] & among]
-            n = _first_node(tight[0] if tight else nodes)
+            for size in range(gpus, k):
+                tight = by_count[size] & among
+                if tight:
+                    nodes = tight
+                    break
+            n = _first_node(nodes)
             parts.append(room.first_gpus(n, gpus))
             break
     return joined(parts)
@@ -115,6 +125,18 @@ def _any_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
             gpus -= taken
             if not gpus:
                 return Placement(tuple(slices))
+    raise AssertionError("the pool promised more GPUs than it has")
+
+
+def _emptiest_nodes(room: Room, pool: Pool, gpus: int) -> Placement:
+    parts: list[Placement] = []
+    for k in range(pool.width, 0, -1):
+        for n in _bits(pool.by_count[k]):
+            taken = min(gpus, k)
+            parts.append(room.first_gpus(n, taken))
+            gpus -= taken
+            if not gpus:
+                return parts[0] if len(parts) == 1 else joined(parts)
     raise AssertionError("the pool promised more GPUs than it has")
 
 
@@ -374,6 +396,7 @@ def _lowest_bits(mask: int, number: int) -> int:
 PLACEMENTS: dict[str, Place] = {
     "count": count,
     "consolidated": consolidated,
+    "emptiest": emptiest,
     "spread": spread,
     "topology": topology,
 }

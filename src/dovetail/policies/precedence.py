@@ -38,6 +38,7 @@ class Explains(Protocol):
     """A policy that says who goes first and why. It may also have
 
     `blocks`: True if the first that does not fit keeps back all behind it;
+    `why_no_more(view, track)`: of an elastic job that runs, why it has no more GPUs, after "because";
     `holds_back`: why it may leave a job waiting that has room and nobody before it.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, log10
 from typing import Any
 
@@ -29,6 +29,7 @@ from dovetail.policies.keys import (
 from dovetail.policies.listed import Listed
 from dovetail.policies.listing import LineScheduler, ListScheduler
 from dovetail.policies.precedence import EARLIER
+from dovetail.policies.queues_in_rounds import SIXTEEN_GPU_HOURS, walk
 from dovetail.policies.starving import Starving
 from dovetail.predict.duration import Predictor
 
@@ -221,6 +222,8 @@ class Tiresias(Listed):
     `queues` alone takes as many of the usual limits as it needs, and doubles the last for more.
     `promote`: back to the first queue after waiting that many times its running time (0: never).
     `late`: look for demotions when the original simulator does, which is too late.
+    `round_s`: decide only so often, walking all queues anew, by one limit of 16 GPU-hours unless others
+    are given (Pollux' simulator).
     """
 
     better = "in a higher queue"
@@ -229,15 +232,20 @@ class Tiresias(Listed):
     limits: tuple[float, ...] = _USUAL_LIMITS
     promote: float = 0.0
     late: bool = False
+    round_s: Seconds = 0.0
     _starving: Starving = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.queues <= _MOST_QUEUES:
             raise ValueError(f"queues={self.queues}: give 1 to {_MOST_QUEUES}")
+        if self.round_s > 0 and self.limits is _USUAL_LIMITS and self.queues == 3:
+            object.__setattr__(self, "limits", SIXTEEN_GPU_HOURS)
+            object.__setattr__(self, "queues", 2)
         if self.limits is _USUAL_LIMITS:  # not given
             object.__setattr__(self, "limits", _usual_limits(self.queues))
         _check_limits(self.queues, self.limits)
         _must_not_be_negative(self, "promote")
+        _must_not_be_negative(self, "round_s")
         object.__setattr__(self, "_starving", Starving(self.promote))
 
     @cached_property
@@ -246,6 +254,8 @@ class Tiresias(Listed):
 
     @cached_property
     def decide(self) -> Callable[[View], Sequence[Action]]:
+        if self.round_s > 0:
+            return partial(walk, place=self.place, limits=self.limits, round_s=self.round_s)
         return self._decide if self.promote > 0 or self.late else self.scheduler.decide
 
     def _decide(self, view: View) -> Sequence[Action]:

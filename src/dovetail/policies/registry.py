@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,8 @@ from dovetail.models.cost import Costs
 from dovetail.policies.placement import PLACEMENTS
 from dovetail.predict.duration import Predictor
 from dovetail.predict.learned import LearnedAnswer, learns
-from dovetail.predict.registry import PREDICTORS, SPEED_PREDICTORS, source_of
+from dovetail.predict.left import LeftPredictor
+from dovetail.predict.registry import LEFT_PREDICTORS, PREDICTORS, SPEED_PREDICTORS, source_of
 from dovetail.predict.speed import SpeedPredictor
 
 _QUEUEING = "dovetail.policies.queueing"
@@ -50,7 +51,20 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "andreas-local-search": (_ANDREAS, "AndreasLocalSearch"),
     "andreas-path-relinking": (_ANDREAS, "AndreasPathRelinking"),
     "frugal": ("dovetail.policies.frugal.policy", "Frugal"),
+    "pollux": ("dovetail.policies.goodput.pollux", "Pollux"),
+    "flex": ("dovetail.policies.flex.policy", "Flex"),
+    "elasticflow": ("dovetail.policies.deadline.elasticflow", "ElasticFlow"),
+    "chronus": ("dovetail.policies.deadline.chronus", "Chronus"),
+    "genie": ("dovetail.policies.deadline.genie", "Genie"),
+    "sia": ("dovetail.policies.goodput.sia", "Sia"),
+    "powercap": ("dovetail.policies.powercap.policy", "Powercap"),
+    "gavel": ("dovetail.policies.gavel.policy", "Gavel"),
+    "allox": ("dovetail.policies.gavel.policy", "AlloX"),
+    "gandiva-fair": ("dovetail.policies.gavel.policy", "GandivaFair"),
+    "pop": ("dovetail.policies.pop", "InParts"),
     "model-similarity": ("dovetail.policies.mixed.similar", "ModelSimilarity"),
+    "optimus": ("dovetail.policies.elastic.optimus", "Optimus"),
+    "afs": ("dovetail.policies.elastic.afs", "Afs"),
 }
 CATALOGUE = Catalogue(
     "policy",
@@ -62,10 +76,12 @@ CATALOGUE = Catalogue(
         "place": "",
         "predictor": "durations (--predictor)",
         "speeds": "speeds by GPU kind (--speed-table)",
+        "left": "",
         "services": "the distribution of service, which it is given for the whole trace",
         "costs": "",
+        "policy": "another policy that solves a program",
     },
-    nested=("place", "predictor", "speeds"),
+    nested=("place", "policy", "predictor", "speeds", "left"),
 )
 PLACES = Catalogue(
     "placement",
@@ -95,6 +111,9 @@ class Knowledge:
     costs: Costs = Costs()  # what energy and lateness are believed to cost
     speeds: Mapping[str, SpeedPredictor] = field(default_factory=dict)  # beside the catalogue's
     speed: str = "none"  # the one of them to use unless the policy's text names another
+    left: str = "predicted"  # the source of beliefs about work left, likewise
+    round_s: Seconds = 0.0  # of policies that decide in rounds; 0: as they say themselves
+    whole_steps: bool = False  # do jobs work in leases of whole steps?
     facts: Mapping[str, Any] = field(default_factory=dict)  # that predictors may ask for, by field
     told: Mapping[JobId, Seconds] = field(default_factory=dict)  # by one that would have to learn
     _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -113,31 +132,56 @@ class Knowledge:
         speeds: SpeedPredictor = self._make(SPEED_PREDICTORS, text)
         return speeds
 
+    def left_named(self, text: str) -> LeftPredictor:
+        left: LeftPredictor = self._make(LEFT_PREDICTORS, text)
+        return left
+
     def _make(self, catalogue: Catalogue, text: str) -> Any:
         """Once: policies that name the same are told by the same."""
         key = f"{catalogue.noun} {text}"
         if key not in self._made:
             facts = {name: (lambda fact=fact: fact) for name, fact in self.facts.items()}
-            self._made[key] = catalogue.make(text, facts)
+            own = {"predictor": lambda: self.predictor_named(self.predictor)}
+            self._made[key] = catalogue.make(text, {**facts, **own})
         return self._made[key]
 
 
 def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     """The policy that the text describes: its name, then `field=value` parts joined by colons."""
-    given = {
+    given: dict[str, Callable[[], Any]] = {
         "place": lambda: place,
         "predictor": lambda: knowledge.predictor_named(knowledge.predictor),
         "speeds": lambda: knowledge.speeds_named(knowledge.speed),
         "services": lambda: knowledge.services,
         "costs": lambda: knowledge.costs,
+        "left": lambda: knowledge.left_named(knowledge.left),
     }
-    readers = {
+    if knowledge.round_s > 0:
+        given["round_s"] = lambda: knowledge.round_s
+    given["policy"] = lambda: make("gavel", place, knowledge)
+    if knowledge.whole_steps:
+        given["whole_steps"] = lambda: True
+    readers: dict[str, Callable[[str], Any]] = {
+        "policy": lambda value: make(unwrapped(value), place, knowledge),
         "place": lambda value: place_named(unwrapped(value)),
         "predictor": lambda value: knowledge.predictor_named(unwrapped(value)),
         "speeds": lambda value: knowledge.speeds_named(unwrapped(value)),
+        "left": lambda value: knowledge.left_named(unwrapped(value)),
     }
     policy: Policy = CATALOGUE.make(text, given, readers)
     return policy
+
+
+def chooses_batches(text: str) -> bool:
+    """Is it one of those whose authors let jobs choose their batch?"""
+    return bool(getattr(find(text.partition(":")[0]), "adaptive_batches", False))
+
+
+def deals_leases(text: str) -> bool:
+    """Does it, or the one that it splits, give leases of whole steps, round by round?"""
+    known = settable(find(text.partition(":")[0]))
+    split = CATALOGUE.given(text, known).get("policy")
+    return "whole_steps" in known or (split is not None and deals_leases(unwrapped(split)))
 
 
 def sources(text: str, predictor: str) -> list[str]:

@@ -27,15 +27,6 @@ class _Patience:
             at = track.waiting_since + self._factor * ran
             heappush(self.ends_at, (at, track.sequence, track.turn, track))
 
-    def runs(self, track: Track) -> None:
-        """Its row is stale now and is dropped when it surfaces."""
-
-    def ends(self, track: Track) -> None:
-        """Its row is stale now and is dropped when it surfaces."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
 
 @final
 class Starving:

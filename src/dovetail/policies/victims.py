@@ -7,9 +7,10 @@ from math import inf
 from typing import Final, final
 
 from dovetail.core.inventory import ROUNDING, Pool
-from dovetail.core.model import WHOLE_GPU, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.core.orders import KeyOrder, RunningRow
 from dovetail.core.room import Room, most_beside
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.policies.bundles import Bundles
 

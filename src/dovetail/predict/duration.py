@@ -71,15 +71,6 @@ class _History:
         self.watches = ENDS | RECALLS
         self.lore: Final = Lore()
 
-    def waits(self, track: Track) -> None:
-        """Nothing to learn yet."""
-
-    def runs(self, track: Track) -> None:
-        """Nothing to learn yet."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     def recall(self, track: Track) -> None:
         self.ends(track)
 

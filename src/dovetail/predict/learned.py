@@ -159,9 +159,6 @@ class Followed:
     def recall(self, track: Track) -> None:
         self._news[track.sequence] = track
 
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     @property
     def memory(self) -> JobMemory:
         """Up to date."""

@@ -7,7 +7,8 @@ from math import log1p
 from operator import itemgetter
 from typing import Final, NamedTuple, final
 
-from dovetail.core.model import Job, JobId, Seconds, Shape
+from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.shape import Shape
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.predict.chronicle import Chronicle, KnownAtSubmission

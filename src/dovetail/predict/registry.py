@@ -9,6 +9,7 @@ from dovetail.catalogue import Catalogue
 _DURATION = "dovetail.predict.duration"
 _LEARNED = "dovetail.predict.learned"
 _SPEED = "dovetail.predict.speed"
+_LEFT = "dovetail.predict.left"
 DURATIONS: Mapping[str, tuple[str, str]] = {
     "oracle": (_DURATION, "Oracle"),
     "noisy-oracle": (_DURATION, "NoisyOracle"),
@@ -22,7 +23,16 @@ SPEEDS: Mapping[str, tuple[str, str]] = {
     "oracle": (_SPEED, "AsMeasured"),
     "similar": (_SPEED, "AsSimilar"),
     "strangers": (_SPEED, "AsStrangers"),
+    "measured": ("dovetail.predict.measured", "AsReported"),
+    "leased": ("dovetail.predict.step_rates", "AsLeased"),
     "none": (_SPEED, "SameEverywhere"),
+    "packed": (_LEFT, "PackedSteps"),
+    "one-gpu": ("dovetail.predict.one_gpu", "OneGpuProfiles"),
+}
+LEFT: Mapping[str, tuple[str, str]] = {
+    "predicted": (_LEFT, "LessDone"),
+    "reports": (_LEFT, "ByReports"),
+    "iterations": (_LEFT, "IterationsLeft"),
 }
 PREDICTORS = Catalogue(
     "predictor",
@@ -44,8 +54,23 @@ SPEED_PREDICTORS = Catalogue(
     "speed",
     filled={
         "table": "a table of speeds (--speed-table)",
+        "view": "what jobs report, which only a daemon hears",
+        "otherwise": "",
         "true_speeds": "a table of true speeds, which only a simulation knows (--speed-table)",
+        "training": "applications, which only a simulation knows (--applications)",
     },
+)
+LEFT_PREDICTORS = Catalogue(
+    "predictor of work left",
+    "dovetail catalogue left",
+    "dovetail.left_predictors",
+    LEFT,
+    "left_s",
+    filled={
+        "predictor": "durations (--predictor)",
+        "training": "applications, which only a simulation knows (--applications)",
+    },
+    nested=("predictor",),
 )
 
 

@@ -10,34 +10,40 @@ from statistics import median
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from dovetail.core.model import Job
+from dovetail.models.scaling import USUAL_SCALING, sped_up
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type
 from dovetail.predict.left_out import Hides, left_out, same_type
 from dovetail.predict.similarity import KnownModel, describe, guess, same_model
 
-Speed: TypeAlias = Callable[[Job, str, int], float]
+Speed: TypeAlias = Callable[[Job, str, int, int], float]
 
 
 class SpeedPredictor(Protocol):
-    def speed(self, job: Job, kind: str, nodes: int) -> float:
-        """On as many GPUs of that kind as it asks for, on so many nodes."""
+    def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
+        """On so many GPUs of that kind, on so many nodes; 0: it cannot run there."""
 
 
 @final
 @dataclass(frozen=True)
 class SameEverywhere:
-    """Takes no notice of GPU kinds, but for jobs that were timed on them."""
+    """Takes no notice of GPU kinds, but for jobs that were timed on them; more GPUs are faster by a
+    power of their number."""
+
+    scaling: float = USUAL_SCALING
 
     @staticmethod
     def source() -> str:
         return "the same on every GPU kind"
 
-    def speed(self, job: Job, kind: str, nodes: int) -> float:
-        return _as_timed(job, kind)
+    def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
+        return _as_timed(job, kind, gpus, self.scaling)
 
 
-def _as_timed(job: Job, kind: str) -> float:
-    option = job.option(kind, job.gpus) if job.options else None
-    return 1.0 if option is None else job.options[0].seconds / option.seconds
+def _as_timed(job: Job, kind: str, gpus: int, scaling: float = USUAL_SCALING) -> float:
+    option = job.option(kind, gpus) if job.options else None
+    if option is not None:
+        return job.options[0].seconds / option.seconds
+    return sped_up(job, gpus, scaling)
 
 
 def _hides_nothing(one: ModelType, other: ModelType) -> bool:
@@ -55,27 +61,28 @@ class SimilarModels:
     def __init__(self, table: SpeedTable, hides: Hides = _hides_nothing) -> None:
         self._table: Final = table
         self._hides: Final = hides
-        self._found: Final[dict[tuple[str, str, int, int], float]] = {}
+        self._found: Final[dict[tuple[str, str, int, int, int], float]] = {}
         self._tables: Final[dict[ModelType, SpeedTable | None]] = {}
 
-    def speed(self, job: Job, kind: str, nodes: int) -> float:
+    def speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
         if job.options or not job.model or not job.gpus:
-            return _as_timed(job, kind)
-        way = (job.model, kind, job.gpus, nodes)
+            return _as_timed(job, kind, gpus)
+        way = (job.model, kind, gpus, nodes, job.gpus)
         found = self._found.get(way)
         if found is None:
-            found = self._found[way] = self._speed(*way)
+            found = self._found[way] = self._speed(job, kind, gpus, nodes)
         return found
 
-    def _speed(self, model: str, kind: str, gpus: int, nodes: int) -> float:
-        named, own_kind = model_type(model), self._table.kind_of(kind)
+    def _speed(self, job: Job, kind: str, gpus: int, nodes: int) -> float:
+        """What the table says nothing of is taken for usual."""
+        named, own_kind = model_type(job.model), self._table.kind_of(kind)
         wanted = self._table.nearest(named) or named
         table = self._seen_by(wanted)
+        usual, unknown = Hardware(self._table.reference, job.gpus), sped_up(job, gpus)
         if table is None or not own_kind:
-            return 1.0
-        usual = Hardware(self._table.reference, gpus)
+            return unknown
         found = guess(table, wanted, Hardware(own_kind, gpus, nodes), usual)
-        return found.ratio if found is not None and isfinite(found.ratio) else 1.0
+        return found.ratio if found is not None and isfinite(found.ratio) else unknown
 
     def _seen_by(self, wanted: ModelType) -> SpeedTable | None:
         if wanted not in self._tables:

@@ -61,6 +61,7 @@ KNOWN = (
     SummaryColumn("gpu_seconds_used", "GPUs", "used", "GPU-s"),
     SummaryColumn("gpu_seconds_lost", "GPUs", "lost", "GPU-s", "low"),
     SummaryColumn("preemptions", "Interruption", "preemptions"),
+    SummaryColumn("resizes", "Interruption", "resizes"),
     SummaryColumn("peak_suspended_jobs", "Interruption", "peak suspended"),
     SummaryColumn("migrations", "Interruption", "moves"),
     SummaryColumn("total_cost", COST, "total", best="low"),

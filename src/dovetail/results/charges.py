@@ -46,9 +46,6 @@ class Charges:
         self._view = view
         return self
 
-    def settle(self) -> None:
-        """Nothing to do: drafts are not charged."""
-
     def runs(self, track: Track) -> None:
         job_id, placement = track.job.id, track.placement
         before = self._on.get(job_id)

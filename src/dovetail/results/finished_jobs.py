@@ -20,15 +20,6 @@ class FinishedJobs:
     def build(self, view: View) -> FinishedJobs:
         return self
 
-    def waits(self, track: Track) -> None:
-        """Nothing to do: only ends are watched."""
-
-    def runs(self, track: Track) -> None:
-        """Nothing to do: only ends are watched."""
-
-    def settle(self) -> None:
-        """Nothing to do: drafts have no ends."""
-
     def ends(self, track: Track) -> None:
         if track.phase is FINISHED:
             self._note(track)

@@ -32,6 +32,7 @@ class Outcomes:
         self.used_gpu_s = 0.0
         self.lost_gpu_s = 0.0
         self.preemptions = 0
+        self.resizes = 0
         self.first_submission: Seconds = 0.0
         self.last_end: Seconds = 0.0
         self.refusals: Final[list[str]] = []
@@ -48,9 +49,6 @@ class Outcomes:
     @property
     def ended(self) -> int:
         return len(self.completion_s) + sum(self.counts.values())
-
-    def settle(self) -> None:
-        """Nothing to do: drafts have no outcome."""
 
     def waits(self, track: Track) -> None:
         self._close_stint(track)
@@ -87,6 +85,8 @@ class Outcomes:
                 self.lost_gpu_s += track.lost_gpu_s
             if track.preemptions:
                 self.preemptions += track.preemptions
+            if track.resizes:
+                self.resizes += track.resizes
         if not track.sequence:
             self.first_submission = track.submitted_at
         self.last_end = end
@@ -126,6 +126,8 @@ class Outcomes:
                 track.phase.value,
                 job.deadline,
                 None if job.deadline is None else max(0.0, track.ended_at - job.deadline),
+                track.resizes,
+                track.held_gpu_s,
             )
         )
         for placement, start, end in self._unplaced.pop(job.id, ()):
@@ -170,6 +172,7 @@ def summarise(
         "gpu_seconds_used": outcomes.used_gpu_s,
         "gpu_seconds_lost": outcomes.lost_gpu_s,
         "preemptions": outcomes.preemptions,
+        "resizes": outcomes.resizes,
         "peak_suspended_jobs": view.peak_suspended,
         **charges.figures(),
         "cpu_seconds": cpu_seconds,

@@ -25,6 +25,8 @@ class JobOutcome(NamedTuple):
     outcome: str  # finished, failed, cancelled or refused
     deadline_s: Seconds | None = None
     late_s: Seconds | None = None  # 0: in time; None: no deadline
+    resizes: int = 0  # how often it went on with other GPUs
+    gpu_seconds: float = 0.0  # that it held
 
 
 class Stint(NamedTuple):

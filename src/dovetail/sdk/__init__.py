@@ -8,7 +8,8 @@
         sdk.stop_if_asked(save)  # save() writes into sdk.checkpoint_dir()
 
 `dovetail.sdk.pytorch`, `.lightning`, `.huggingface` and `.keras` do the saving for you. They import
-their framework, this package does not.
+their framework, this package does not. `dovetail.sdk.elastic` and `.elastic_pytorch` are for jobs that
+run on a number of GPUs that changes.
 """
 
 from dovetail.sdk.checkpoints import checkpoint_dir, resumed

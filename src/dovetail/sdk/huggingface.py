@@ -3,6 +3,10 @@
 arguments = TrainingArguments(output_dir=sdk.checkpoint_dir(), …)
 trainer = Trainer(model, arguments, train_dataset=data, callbacks=[DovetailCallback()])
 trainer.train(resume_from_checkpoint=last_checkpoint())
+
+For a number of GPUs that changes, `TrainingArguments(**sdk.elastic.batch_sizes(64), …)` keeps the global
+batch. The Trainer's order of samples depends on its seed alone, and it passes over as many steps as were
+done: with the same global batch these are the same samples, whatever the number of GPUs was.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ is the same bit for bit, as far as training itself is deterministic on your hard
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol, TypeVar
@@ -21,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 
 from dovetail.sdk import chance, ranks
+from dovetail.sdk import checkpoint_files as files
 from dovetail.sdk.checkpoints import checkpoint_dir
 from dovetail.sdk.stopping import EXIT_REQUEUE, should_stop
 
@@ -35,6 +35,12 @@ class Stateful(Protocol):
     def load_state_dict(self, state: Any) -> Any: ...
 
 
+def check_stateful(parts: Mapping[str, object]) -> None:
+    for name, part in parts.items():
+        if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+            raise TypeError(f"{name} has no state_dict(): a {type(part).__name__} cannot be saved")
+
+
 class Resumable:
     """Everything that training needs to go on: the parts given, how far it is, and its chance.
 
@@ -43,11 +49,7 @@ class Resumable:
     """
 
     def __init__(self, *, every_s: float | None = None, **parts: Stateful) -> None:
-        for name, part in parts.items():
-            if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
-                raise TypeError(
-                    f"{name} has no state_dict(): a {type(part).__name__} cannot be saved"
-                )
+        check_stateful(parts)
         self.step = 0  # the number of the step under way, from 0
         self.epoch = 0
         self._parts = parts
@@ -127,7 +129,8 @@ class Resumable:
             "epoch_chance": self._epoch_chance,
             "chance": chance.state(self._sources),
         }
-        _write_whole(path, saved)
+        # Else a crash in between would leave ranks with checkpoints of two steps.
+        files.write_whole(path, saved, agree=ranks.wait_for_all)
         self._saved_at = monotonic()
         return path
 
@@ -135,7 +138,7 @@ class Resumable:
         """Go back to the last checkpoint; False if there is none. The loops above do it themselves."""
         self._looked_for_checkpoint = True
         path = self._path()
-        saved = _read(path) if path.exists() else None
+        saved = files.read(path) if path.exists() else None
         _check_that_ranks_agree(saved["step"] if saved else -1)
         if saved is None:
             return False
@@ -172,35 +175,6 @@ class Resumable:
             return SAVE_AND_LEAVE
         due = self._every_s is not None and monotonic() - self._saved_at >= self._every_s
         return SAVE if due else GO_ON
-
-
-def _read(path: Path) -> dict[str, Any]:
-    # Not weights_only: the states of schedulers may hold any object, and the file is our own.
-    saved: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=False)
-    return saved
-
-
-def _write_whole(path: Path, saved: dict[str, Any]) -> None:
-    draft = path.with_suffix(".tmp")
-    try:
-        with draft.open("wb") as file:
-            torch.save(saved, file)
-            file.flush()
-            os.fsync(file.fileno())
-        ranks.wait_for_all()  # else a crash now would leave ranks with checkpoints of two steps
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _check_that_ranks_agree(step: int) -> None:

@@ -65,18 +65,7 @@ class Tail:
         beside = self._path.with_name(f"{self._path.name}.new")
         line = _line(self._name, number, head, is_first=True)
         file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            _write(file, line, 0)
-            os.fsync(file)
-            if self._path.exists():
-                os.replace(self._path, last_tail_of(self._path))
-            os.replace(beside, self._path)
-            sync(self._path.parent)
-        except BaseException:
-            os.close(file)
-            raise
-        self.close()
-        self._file, self._inode = file, os.fstat(file).st_ino
+        self._replace_by(file, beside, line, 0)
         self._size = self._begun_with = len(line)
 
     def go_on_in(self, prepared: PreparedTail) -> bool:
@@ -86,19 +75,24 @@ class Tail:
             return False
         since = os.pread(self._file, self._size - prepared.upto, prepared.upto)
         file = os.open(prepared.path, os.O_RDWR)
+        self._replace_by(file, prepared.path, since, prepared.size)
+        self._size, self._begun_with = prepared.size + len(since), prepared.size
+        return True
+
+    def _replace_by(self, file: int, path: Path, line: bytes, upto: int) -> None:
+        """Go on in that file, once the line stands in it; the one before is kept as the last."""
         try:
-            _write(file, since, prepared.size)
+            _write(file, line, upto)
             os.fdatasync(file)
-            os.replace(self._path, last_tail_of(self._path))
-            os.replace(prepared.path, self._path)
+            if self._path.exists():
+                os.replace(self._path, last_tail_of(self._path))
+            os.replace(path, self._path)
             sync(self._path.parent)
         except BaseException:
             os.close(file)
             raise
         self.close()
         self._file, self._inode = file, os.fstat(file).st_ino
-        self._size, self._begun_with = prepared.size + len(since), prepared.size
-        return True
 
     def resume(self) -> bool:
         """Go on with the one that is there, whose last line was just found whole."""

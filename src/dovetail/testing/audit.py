@@ -37,6 +37,7 @@ from dovetail.core.model import (
     Node,
     Placement,
     Seconds,
+    Slice,
 )
 from dovetail.testing.audit_work import WorkBook
 
@@ -165,10 +166,13 @@ class Audit:
         asked, given = self._jobs[entry.job_id], entry.placement
         assert entry.job_id not in self.ended, "starts after its end"
         if not isinstance(entry, Resize):
-            assert entry.job_id not in self._held, "starts twice"
+            assert entry.job_id not in self._held or isinstance(entry, Stayed), "starts twice"
             self._away.discard(entry.job_id)
-            shut = [self._nodes[s.node].id for s in given.slices if s.node not in self._open]
-            assert not shut, f"starts on {shut}, down, draining or gone"
+        had = self._held.get(entry.job_id)
+        kept = {} if had is None else dict(had.slices)
+        new = [s.node for s in given.slices if s.mask & ~kept.get(s.node, 0) or not s.mask]
+        shut = [self._nodes[n].id for n in new if n not in self._open]
+        assert not shut, f"starts on {shut}, down, draining or gone"
         self._held[entry.job_id] = given
         self._check_gang(asked, given)
         self._check_gpus(given)
@@ -191,7 +195,10 @@ class Audit:
         if asked.options:
             assert asked.option(used[0].kind, len(pieces)), f"its options are {asked.options}"
         else:
-            assert len(pieces) == asked.gpus, f"asked for {asked.gpus} GPUs"
+            low, high = asked.min_gpus or asked.gpus, asked.max_gpus or asked.gpus
+            if asked.share != WHOLE_GPU:
+                low = high = asked.gpus
+            assert low <= len(pieces) <= high, f"asked for {asked.gpus} GPUs, {low} to {high}"
             assert not asked.kinds or used[0].kind in asked.kinds, f"asked for {asked.kinds}"
         strange = [node.id for node in used if node.tenant not in ("", asked.tenant)]
         assert not strange, f"{strange} belong to another tenant"
@@ -211,7 +218,7 @@ class Audit:
     def _check_hosts(self, given: Placement) -> None:
         for n in {piece.node for piece in given.slices}:
             parts = [
-                (self._jobs[job_id], s.mask.bit_count() / p.gpus if p.gpus else 1 / len(p.slices))
+                (self._jobs[job_id], _part(self._jobs[job_id], p, s))
                 for job_id, p in self._held.items()
                 for s in p.slices
                 if s.node == n
@@ -230,6 +237,11 @@ class Audit:
         )
         quota = self._quota.get(tenant, inf)
         assert held <= quota + _ROUNDING, f"tenant {tenant!r} holds {held} GPUs, quota {quota}"
+
+
+def _part(asked: Job, given: Placement, piece: Slice) -> float:
+    """Of what it asked for beside its GPUs: in proportion to those on the node."""
+    return piece.mask.bit_count() / asked.gpus if asked.gpus else 1 / len(given.slices)
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -72,10 +72,7 @@ class WorkBook:
             self._count(one, at)
             one.speed = entry.speed
         elif isinstance(entry, Resize):
-            one = self._jobs[entry.job_id]
-            assert one.on is not None, "changes GPUs that it does not have"
-            assert one.on.slices == entry.placement.slices, "moves without being interrupted"
-            one.on = entry.placement
+            self._resized(self._jobs[entry.job_id], at, entry.placement)
         else:
             self._ends_a_turn(at, entry)
 
@@ -86,6 +83,21 @@ class WorkBook:
         first = one.starts == 1
         prompt = self._prompt and (first or one.job.interruption.restore_s <= 0)
         one.since = at if prompt or isinstance(entry, Stayed) else None
+
+    def _resized(self, one: _Working, at: Seconds, after: Placement) -> None:
+        before, cost = one.on, one.job.interruption
+        assert before is not None, "changes GPUs that it does not have"
+        one.on = after
+        if before.slices == after.slices:
+            return
+        self._count(one, at)
+        saved_at = at if one.since is None else at + cost.save_s
+        for gpu in gpus_of(before):
+            self._saved_at[gpu] = max(self._saved_at.get(gpu, 0.0), saved_at)
+        one.booked_at, one.speed = at, 1.0
+        one.starts = max(one.starts, 1) + 1
+        one.free_at = max([saved_at, *[self._saved_at.get(gpu, at) for gpu in gpus_of(after)]])
+        one.since = at if self._prompt and cost.save_s + cost.restore_s <= 0 else None
 
     def _at_work(self, one: _Working, at: Seconds) -> None:
         assert one.on is not None, "is at work without GPUs"

@@ -40,6 +40,7 @@ def _room_values(room: Room) -> dict[str, Any]:
         "down": set(room.down),
         "gone": set(room.gone),
         "strangers": dict(room.strangers),
+        "strangers_host": dict(room.strangers_host),
         "occupied": dict(room.occupied),
         "gpus_up": room.gpus_up,
         "tenants": dict(room.tenants),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Final, TypeAlias, cast, final
 
 from dovetail.core.entries import (
@@ -41,18 +40,9 @@ class Ends:
     def build(self, view: View) -> Ends:
         return self
 
-    def waits(self, track: Track) -> None:
-        """Only ends are kept."""
-
-    def runs(self, track: Track) -> None:
-        """Only ends are kept."""
-
     def ends(self, track: Track) -> None:
         assert track.job.id not in self.tracks, f"job {track.job.id!r} ends twice"
         self.tracks[track.job.id] = track
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +133,10 @@ class Paused:
 
 def run_with_restart(world: World, make_policy: MakePolicy, rounds: int) -> PolicyRun:
     """Crash after so many rounds: the state is rebuilt from the journal, the policy starts afresh, and
-    the wake-up that was asked for is forgotten."""
+    the wake-up that was asked for is forgotten. Like a daemon that starts, it is asked at once."""
     backend = world.cluster()
     before = go_on(Paused(backend, rounds), make_policy(), PolicyRun())
-    backend.act(Wake(inf))
+    backend.act(Wake(before.state.now))
     after = PolicyRun(replay(before.text.splitlines()), before.entries, before.ended)
     return go_on(backend, make_policy(), after)
 

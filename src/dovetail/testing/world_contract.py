@@ -2,7 +2,7 @@
 
 `WorldContract` is for whatever tells events and carries out actions, the simulated world too.
 `LiveWorldContract` is for a world behind the daemon's seam (`worlds.world`): say how it is made.
-Each world here is one node with one GPU (or slot).
+Each world here is one node with `gpus` GPUs (or slots): one, but where a job goes on with more.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from dovetail.core.entries import (
     NodeJoined,
     Preempt,
     Refuse,
+    Resize,
     Start,
     Started,
+    Stayed,
     Stop,
     Submitted,
     Wake,
@@ -45,6 +47,7 @@ from dovetail.worlds.world import Ground, Order, World
 
 FIRST, SECOND = JobId("1"), JobId("2")
 HERE: Final = Placement((Slice(0, 1),))
+BOTH: Final = Placement((Slice(0, 3),))
 _STEP_S: Final = 0.02
 
 
@@ -96,6 +99,21 @@ class DecidedAfter:
 
 
 @dataclass(frozen=True)
+class GrowsAfter:
+    """Once the job has worked for so long it goes on with two GPUs."""
+
+    seconds: Seconds
+
+    def decide(self, view: View) -> Iterable[Action]:
+        yield from InTurn().decide(view)
+        track = view.tracks.get(FIRST)
+        if track is None or track.phase is not Phase.RUNNING or track.resizes or track.pinned:
+            return
+        due = track.working_since + self.seconds
+        yield Resize(FIRST, BOTH) if view.now >= due else Wake(due)
+
+
+@dataclass(frozen=True)
 class Leave:
     """The daemon stops once a job is at work."""
 
@@ -138,8 +156,10 @@ class _UntilAllEnded:
 class WorldContract:
     """Says of a world what the core relies on. `begin` is yours."""
 
+    gpus: int = 1
+
     def begin(self, state: State, tasks: Sequence[ContractJob]) -> Backend:
-        """A world of one node and one GPU, to which these are submitted at once."""
+        """A world of one node and so many GPUs, to which these are submitted at once."""
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -193,6 +213,15 @@ class WorldContract:
         assert ended == [SECOND, FIRST]
         assert not [entry for entry in entries if isinstance(entry, Failed)]
 
+    def test_a_job_that_saves_itself_goes_on_with_more_gpus(self) -> None:
+        self.gpus = 2
+        elastic = replace(task().job, min_gpus=1, max_gpus=2)
+        entries = self.told(GrowsAfter(0.3), replace(task(work_s=1.5), job=elastic))
+        kinds = [type(entry) for entry in entries]
+        assert kinds.index(Start) < kinds.index(Resize) < kinds.index(Finished)
+        assert kinds.count(Resize) == kinds.count(Finished) == 1
+        assert not [entry for entry in entries if isinstance(entry, Failed | Stayed)]
+
     def test_a_job_that_is_stopped_makes_room(self) -> None:
         entries = self.told(DecidedAfter(0.2, Stop), task(FIRST, work_s=60.0), task(SECOND))
         assert [entry.job_id for entry in entries if isinstance(entry, Finished)] == [SECOND]
@@ -223,8 +252,18 @@ class LiveWorldContract(WorldContract):
             f"i=0; while [ $i -lt {steps} ]; do sleep {_STEP_S}; i=$((i+1)); echo $i; done; "
             f"exit {int(own.fails)}"
         )
+        if own.job.elastic:
+            script = (
+                'f="$DOVETAIL_CHECKPOINT_DIR/i"; [ -e "$f" ] && . "$f"; trap "stop=1" TERM; '
+                f"while [ ${{i:=0}} -lt {steps} ]; do sleep {_STEP_S}; i=$((i+1)); echo $i; "
+                '[ -z "$stop" ] || { echo "i=$i; stop=" > "$f"; exit 85; }; done'
+            )
         words = ("/bin/sh", "-c", script)
-        return Order(own.job.id, words, {}, "/", own.job.user, grace_s=self.grace_s)
+        return Order(
+            *(own.job.id, words, {}, "/", own.job.user),
+            grace_s=self.grace_s,
+            saves_itself=own.job.elastic,
+        )
 
     # --------------------------------------------------------------------------------- a daemon
 
@@ -294,6 +333,10 @@ class LiveWorldContract(WorldContract):
 
     def test_what_a_job_prints_is_kept_also_over_a_preemption(self) -> None:
         self.told(DecidedAfter(0.2, Preempt), task(FIRST, work_s=1.5), task(SECOND))
+        assert self.printed(FIRST).split() == [str(n) for n in range(1, 76)]
+
+    def test_what_a_job_does_is_done_once_also_if_it_goes_on_with_more_gpus(self) -> None:
+        self.test_a_job_that_saves_itself_goes_on_with_more_gpus()
         assert self.printed(FIRST).split() == [str(n) for n in range(1, 76)]
 
     def test_a_job_has_its_variables_scripts_and_folder(self, tmp_path: Path) -> None:

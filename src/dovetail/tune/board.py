@@ -7,8 +7,9 @@ from math import ceil, inf
 from typing import Final, final
 
 from dovetail.core.entries import Reported
-from dovetail.core.model import WHOLE_GPU, Node, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Node, Seconds
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, REPORTS, View
 from dovetail.tune.study import DONE, NEW, PAUSED, RUNNING, Study, Trial, TrialStanding, bounded
@@ -134,6 +135,10 @@ class Mirror:
         study.switches = track.switches
         study.switch_cost = self.switch_s(view) / step_s
         study.slots = self._slots(view)
+        starts = [
+            max(start_s / step_s - study.switch_cost, 0.0) for start_s in self._starts(step_s, 1)
+        ]
+        study.starting = sum(starts) / study.slots
         ends = [inf if design.budget_s is None else design.budget_s]
         if design.deadline is not None:
             ends.append(design.deadline - track.opened_at)
@@ -160,13 +165,17 @@ class Mirror:
         if taken:
             return sum(taken) / len(taken)
         step_s = self.step_s(view.now)
-        starts = [
-            max(told.points[0].at - told.stints[0].since - step_s, 0.0)
-            for told in self.track.trials.values()
-            if len(told.points) > 1 and told.stints
-        ]
+        starts = self._starts(step_s, 2)
         unmeasured = UNMEASURED_SWITCH * step_s
         return min(sum(starts) / len(starts), unmeasured) if starts else unmeasured
+
+    def _starts(self, step_s: Seconds, points: int) -> list[Seconds]:
+        """The seconds of the first start of each trial that has reported so often, without a step."""
+        return [
+            max(told.points[0].at - told.stints[0].since - step_s, 0.0)
+            for told in self.track.trials.values()
+            if len(told.points) >= points and told.stints
+        ]
 
     def _switches(self, view: View) -> Iterator[tuple[Seconds, Seconds]]:
         for told in self.track.trials.values():
@@ -288,15 +297,3 @@ class Board:
         self._known.pop(study.id, None)
         for key in [key for key in self._fresh if key[0] == study.id]:
             del self._fresh[key]
-
-    def waits(self, track: Track) -> None:
-        """Nothing to do: `Mirror.sync` reads the state when a study is asked for."""
-
-    def runs(self, track: Track) -> None:
-        """Nothing to do, as in `waits`."""
-
-    def ends(self, track: Track) -> None:
-        """Nothing to do, as in `waits`."""
-
-    def settle(self) -> None:
-        """Nothing to do: the next `sync` forgets what a draft changed."""

@@ -204,6 +204,9 @@ class _World:
         if chosen is not leaving:
             is_new = chosen is not None and chosen.standing is NEW
             start += self.start_cost if is_new else self.study.switch_cost
+            if is_new and self.start_cost > self.study.switch_cost:
+                more = self.start_cost - self.study.switch_cost
+                self.study.starting += more / self.study.slots
             self._exchange(slot, leaving, chosen)
         if chosen is not None:
             heappush(self.ends, (start + self._duration(chosen), slot))

@@ -98,6 +98,8 @@ class Study:
         self.planned = planned  # the number of trials; some may not exist yet
         self.seed: Final = seed
         self.now = 0.0  # in steps of time: seconds over the mean seconds of a step
+        # Of that: what first starts have taken so far, over what as many switches would have.
+        self.starting = 0.0
         self.switches = 0  # so far: slots that changed their trial, first starts counted
         self.trials: list[Trial] = []
 

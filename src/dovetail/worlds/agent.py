@@ -40,6 +40,7 @@ class Work(Enum):
 
     BRING_UP = "bring up"  # start them, or let parked ones go on
     GIVE_WAY = "give way"
+    MOVE = "move"  # let them save themselves and end: they go on with other GPUs
     END = "end"
     DROP = "drop"  # there are none, and none are wanted: forget the job
 

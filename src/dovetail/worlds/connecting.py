@@ -77,11 +77,14 @@ def _take_up(stage: ProcessStage, track: Track) -> list[Event]:
 def _adopt(stage: ProcessStage, track: Track, life: Life, run: Run) -> list[Event]:
     wanted = life.want
     at_work = not track.rung if wanted is Want.AWAY else track.phase is Phase.RUNNING
-    stands = track.placement
+    at_work = at_work or track.moves_from is not None
+    stands = track.moves_from or track.placement
     if stands is None and at_work:
         stands = track.left or _everywhere(stage.view)
     life.take_up(run, Place.AT_WORK if at_work else Place.PARKED, stands)
     stage.watch(life)
+    if track.moves_from is not None and track.placement is not None:
+        life.wish_elsewhere(track.placement)
     if track.requeued:
         life.wish_anew(track.requeued)  # carried on with by `begin`
     elif wanted is Want.RUN and not at_work and run.is_frozen():

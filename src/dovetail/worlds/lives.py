@@ -94,6 +94,7 @@ class Life:
         self.stands: Placement | None = None  # where it really is, until it has left
         self.run: Run | None = None
         self.watched: Run | None = None  # whose end will be told
+        self.moves = False  # it is to save itself and to go on where it is booked
         self.busy = False  # somebody is at work on its processes
         self.ended = False  # its main process has ended and we have not looked at it yet
         self.requeue = ""  # why it is to line up again once its processes have ended
@@ -101,6 +102,7 @@ class Life:
         self.began_at: Seconds = 0.0
         self.rouse: Callable[[Life], None] = _nobody  # called after every signal
         self._start_told = False
+        self._first_step_told = True
 
     @property
     def is_leaving(self) -> bool:
@@ -110,13 +112,18 @@ class Life:
     @property
     def work(self) -> Work | None:
         """The next thing to do towards what is wanted, if nobody is at it already."""
-        return None if self.busy or self.ended else NEXT[self.want, self.place]
+        if self.busy or self.ended:
+            return None
+        if self.moves and self.place is Place.AT_WORK and self.want is Want.RUN:
+            return Work.MOVE
+        return NEXT[self.want, self.place]
 
     # ---------------------------------------------------------------------------------- what is wanted
 
     def wish(self, want: Want, booked: Placement | None = None) -> None:
         """Want this from now on. A job that is to be requeued ends its processes first."""
         self.booked = booked
+        self.moves = False
         if want is Want.END or not self.requeue:
             self.want = want
         self._check()
@@ -132,6 +139,12 @@ class Life:
         self.booked = placement
         if self.stands is not None:
             self.stands = placement
+        self._check()
+
+    def wish_elsewhere(self, placement: Placement) -> None:
+        """Other GPUs, more or fewer. Whoever has not begun yet begins there."""
+        self.moves = self.place is Place.AT_WORK or self.busy
+        self.booked = placement
         self._check()
 
     def lose_booking(self) -> None:
@@ -150,6 +163,7 @@ class Life:
         """The job occupies its GPUs from now on, until it has left them."""
         self.run, self.stands, self.began_at = run, self.booked, now
         self._start_told = False
+        self._first_step_told = self.place is not Place.ABSENT
         self._check()
 
     def came(self, outcome: WorkOutcome) -> News | None:
@@ -163,6 +177,8 @@ class Life:
             self.ended = self.ended and after.place is not Place.ABSENT
         if after.leaves:
             self.stands = None
+        if outcome not in (WorkOutcome.UP, WorkOutcome.CALLED_OFF):
+            self.moves = False
         news = after.news
         if after.want is not None and not self._turns_to(after.want, outcome):
             news = None
@@ -183,6 +199,11 @@ class Life:
         """Whether nobody was told yet that it has begun. Asked once for each start."""
         told, self._start_told = self._start_told, True
         return not told
+
+    def first_step_is_news(self, came_back: bool) -> bool:
+        """Whether a job that was launched again has not told a step before. Asked once for each."""
+        told, self._first_step_told = self._first_step_told, True
+        return came_back and not told and self.place is Place.AT_WORK and not self.moves
 
     def end_unseen(self) -> None:
         """Its main process has ended; how, is still to be read."""

@@ -12,16 +12,13 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dovetail.core.model import JobId, Seconds
+from dovetail.core.paces import ReportWindow, heard
 from dovetail.worlds.agent import RunId
 
-_MEASURED_S = 2.0  # at least so long
-_MEASURED_STEPS = 4  # and so many reports
-_WINDOW_S = 30.0  # then anew: jobs change
 _KNOWN_WITHIN_S = 10.0  # who has not reported by then is not waited for
 _NEWS = 0.05  # a smaller change of speed is none
 _SLOWEST = 0.01
@@ -30,50 +27,23 @@ ALONE = "alone.json"  # in the folder of a job: steps a second while nobody else
 log = logging.getLogger("dovetail.local")
 
 
-@dataclass(slots=True)
-class _Window:
-    """The reports of a job since it has its present neighbours."""
-
-    neighbours: frozenset[JobId]
-    run: RunId
-    began_at: Seconds
-    began_step: float
-    at: Seconds
-    step: float
-    reports: int = 0
-
-    @property
-    def rate(self) -> float | None:
-        """Steps a second; None: too early to say."""
-        span = self.at - self.began_at
-        if span < _MEASURED_S or self.reports < _MEASURED_STEPS:
-            return None
-        return (self.step - self.began_step) / span
-
-
 class PairPaces:
     """`runs` is the folder of all jobs: what one does alone is kept there, for the next daemon."""
 
     def __init__(self, runs: Path) -> None:
         self._runs: Final = runs
-        self._windows: dict[JobId, _Window] = {}
+        self._windows: dict[JobId, ReportWindow] = {}  # since each has its present neighbours
         self._alone: dict[JobId, float] = {}  # steps a second
 
     def reported(
         self, job_id: JobId, run: RunId, neighbours: frozenset[JobId], at: Seconds, step: float
     ) -> float | None:
         """The job's part of its speed alone, if these reports tell something new about it."""
-        window = self._windows.get(job_id)
-        is_old = window is not None and (window.neighbours, window.run) == (neighbours, run)
-        if window is None or not is_old or step < window.step:
-            self._windows[job_id] = _Window(neighbours, run, at, step, at, step)
-            return None
-        window.at, window.step, window.reports = at, step, window.reports + 1
+        where = f"{run.number} {','.join(sorted(neighbours))}"
+        window = self._windows[job_id] = heard(self._windows.get(job_id), where, at, step)
         rate = window.rate
-        if rate is None or rate <= 0:
+        if rate is None:
             return None
-        if at - window.began_at > _WINDOW_S:
-            del self._windows[job_id]
         if not neighbours:
             self._note_alone(job_id, rate)
             return 1.0

@@ -32,6 +32,11 @@ class Relimited:
     job_id: JobId | None
 
 
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """What was told is to be recorded first; then whoever waits for that is looked at again."""
+
+
 class ProcessStage:
     """Used by the world's own thread. What the others see or have done goes to `post`."""
 
@@ -98,6 +103,12 @@ class ProcessStage:
         if life is not None:
             self._post(Relimited(job_id))  # it may be faster or slower there
             life.rebook(placement)
+
+    def want_elsewhere(self, job_id: JobId, placement: Placement) -> None:
+        """Other GPUs, more or fewer: it saves itself and goes on there."""
+        life = self.lives.get(job_id)
+        if life is not None:
+            life.wish_elsewhere(placement)
 
     def want_end(self, job_id: JobId) -> None:
         life = self.lives.get(job_id)
@@ -207,6 +218,9 @@ class ProcessStage:
         run = life.run
         if run is None or life.place is Place.ABSENT:
             run = self.agent.run(run_of(self.view.tracks[life.job_id]))
+            if life.run is not None and run.id == life.run.id and run.begun():
+                self._post(Unrecorded())  # that the last launch is over, which was told just now
+                return
         life.bring_up(run, self.clock())
         self._at_work_on(life, Work.BRING_UP)
 
@@ -224,9 +238,10 @@ class ProcessStage:
 
     def _errand(self, life: Life, work: Work) -> Errand:
         track = self.view.tracks.get(life.job_id)
+        placement = None if work is Work.MOVE else life.booked  # it has nothing to do there yet
         return Errand(
             *(_id_of(life), work, self.order_for(life.job_id)),
-            *(self.gpus_of(life.stands or life.booked), life.booked),
+            *(self.gpus_of(life.stands or life.booked), placement),
             attempts=track.attempts if track is not None else 0,
             room_bytes=self._room_now(),
         )

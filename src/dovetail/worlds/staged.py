@@ -20,7 +20,7 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.worlds.agent import Agent, Done, JobTold, ProcessEnded, Run
 from dovetail.worlds.connecting import take_up_jobs
 from dovetail.worlds.shortage import patiently
-from dovetail.worlds.stage import ProcessStage, Relimited
+from dovetail.worlds.stage import ProcessStage, Relimited, Unrecorded
 from dovetail.worlds.telling import Teller
 from dovetail.worlds.world import Ground, Power, Wanted
 
@@ -121,7 +121,17 @@ class Staging:
             return self._teller.done(fact, at)
         if isinstance(fact, Relimited):
             return self._teller.relimited(fact, at)
+        if isinstance(fact, Unrecorded):
+            self.stage.step_all()
+            return []
         return sights.seen(fact, at)
+
+    def _resize(self, entry: Resize) -> None:
+        life = self.stage.lives.get(entry.job_id)
+        if life is None or life.booked is None or life.booked.slices == entry.placement.slices:
+            self.stage.want_share(entry.job_id, entry.placement)
+        else:
+            self.stage.want_elsewhere(entry.job_id, entry.placement)
 
     def carry_out(self, wanted: Sequence[Wanted]) -> None:
         for entry in wanted:
@@ -130,7 +140,7 @@ class Staging:
             elif isinstance(entry, Preempt):
                 self.stage.want_away(entry.job_id)
             elif isinstance(entry, Resize):
-                self.stage.want_share(entry.job_id, entry.placement)
+                self._resize(entry)
             elif isinstance(entry, Requeued):
                 self.stage.want_anew(entry.job_id, entry.reason)
             else:

@@ -23,7 +23,9 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.track import Phase, Track
 from dovetail.models.power import PowerTable
 from dovetail.models.speed import by_kind_and_placement
-from dovetail.worlds.agent import KILL, Done, JobTold, ProcessEnded, WorkOutcome
+from dovetail.predict.measured import AsReported
+from dovetail.predict.speed import SameEverywhere
+from dovetail.worlds.agent import COOPERATE, KILL, Done, JobTold, ProcessEnded, WorkOutcome
 from dovetail.worlds.endings import KILLED, REQUEUE_CODES, Ending, exit_code, told
 from dovetail.worlds.lives import Life, News, Place, Want, overlap
 from dovetail.worlds.pacing import is_news
@@ -43,6 +45,7 @@ class Teller:
     def __init__(self, stage: ProcessStage, power: PowerTable) -> None:
         self._stage: Final = stage
         self._speed: Final = by_kind_and_placement({}, power=power)
+        self._believed: Final = AsReported(stage.view, SameEverywhere())
         self._short_runs: dict[JobId, int] = {}
         self._vanished_runs: dict[JobId, int] = {}
 
@@ -57,20 +60,37 @@ class Teller:
             for report in told.reports
         ]
         steps = [report.step for report in told.reports if report.step is not None]
-        return events + self._measured(told.job_id, steps[-1], now) if steps else events
+        if not steps:
+            return events
+        events += self._restored(told.job_id, now)
+        return events + self._measured(told.job_id, steps[-1], now)
+
+    def _restored(self, job_id: JobId, now: Seconds) -> list[Event]:
+        """The first step of a job that was started again: all before it was coming back."""
+        life, track = self._stage.lives.get(job_id), self._stage.view.running.get(job_id)
+        if life is None or track is None or not life.first_step_is_news(track.rung == COOPERATE):
+            return []
+        placement = track.placement
+        assert placement is not None
+        here = [pace for pace in track.paces if pace.gpus == placement.gpus]
+        step_s = 1.0 / here[-1].steps_per_s if here else 0.0
+        return [Restored(now, job_id, COOPERATE, max(now - life.began_at - step_s, 0.0))]
 
     def _measured(self, job_id: JobId, step: float, now: Seconds) -> list[Event]:
         """How fast it is beside its neighbours, when that can be said; and how fast they are taken to
         be that never were alone."""
         life = self._stage.lives.get(job_id)
-        if life is None or life.run is None or life.place is not Place.AT_WORK:
+        if life is None or life.run is None or life.place is not Place.AT_WORK or life.moves:
             return []
         beside = self._stage.neighbours(life)
         paces = self._stage.paces
         part = paces.reported(job_id, life.run.id, beside, now, step)
         if part is not None and self._stage.holds_back:
             self._stage.step_all()  # who is to join it need not wait any longer
-        if part is None or not beside:
+        if not beside:
+            track = self._stage.view.running.get(job_id)
+            return [] if track is None or not track.job.elastic else self._pace(track, now)
+        if part is None:
             return []
         like_it = [other for other in beside if paces.alone(other) is None]
         events = [self._slowed(other, part, now) for other in (job_id, *sorted(like_it))]
@@ -111,7 +131,7 @@ class Teller:
             and life.run.ending() is not None
         ):
             outcome = WorkOutcome.OVER  # it was, and has ended already
-        was_booked = life.booked is not None
+        was_booked = life.booked is not None and not life.moves
         news = life.came(outcome)
         if news is News.STAYED:
             events = self._stays(life, done.trouble, was_booked, now)
@@ -155,7 +175,7 @@ class Teller:
     def _started(self, life: Life, track: Track | None, now: Seconds) -> list[Event]:
         """Once for each start: what was told a moment ago may not be recorded yet, such as that its
         GPUs are another's."""
-        if life.want is Want.AWAY:
+        if life.want is Want.AWAY or life.moves:
             return []
         if track is None or track.phase is not Phase.STARTING or not life.start_is_news():
             return []
@@ -169,11 +189,16 @@ class Teller:
         return [] if track is None else self._pace(track, now)
 
     def _pace(self, track: Track, now: Seconds) -> list[Event]:
-        """Its speed by its options, reduced by a power limit."""
+        """Its speed by its options, reduced by a power limit; by what it reports, if its number of GPUs
+        changes."""
         placement = track.placement
         if placement is None or not placement.slices:
             return []
         speed = self._speed(track.job, placement, self._stage.view.room.nodes)
+        if track.job.elastic and not track.job.options:
+            kind = self._stage.view.room.nodes[placement.slices[0].node].kind
+            speed = self._believed.speed(track.job, kind, placement.gpus, len(placement.slices))
+            return [Paced(now, track.job.id, speed)] if is_news(speed, track.speed) else []
         return [] if speed == track.speed else [Paced(now, track.job.id, speed)]
 
     def _could_not_start(

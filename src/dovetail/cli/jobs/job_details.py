@@ -12,6 +12,7 @@ from dovetail.cli.jobs.job_columns import gpus_text, number
 from dovetail.cli.reach import ListedJob
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
+from dovetail.text.speeds import speeds_text
 from dovetail.text.tables import facts_table
 from dovetail.text.times import about, ago, clock, moment
 
@@ -34,6 +35,7 @@ def _facts(listed: ListedJob, now: float) -> Iterator[tuple[str, str]]:
     yield "attempts", f"{row.attempts}"
     yield "preemptions", _preemptions(row)
     yield "progress", _progress(row.last_report, now)
+    yield "speed", speeds_text(row.speeds)
     if isinstance(row, JobDetails):
         yield from _told(row)
 

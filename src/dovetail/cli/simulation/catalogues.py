@@ -99,7 +99,7 @@ def entry(own: Catalogue, one: Listing) -> str:
     lines = textwrap.wrap(" ".join([one.summary, *_needs(own, one)]), 74) or [""]
     parameters = " ".join(f"{name}={value}" for name, value in one.parameters.items())
     if parameters:
-        lines.append(f"[{parameters}]")
+        lines += textwrap.wrap(f"[{parameters}]", 74, subsequent_indent=" ", break_on_hyphens=False)
     return "\n".join(f"{one.name if i == 0 else '':<24}{line}" for i, line in enumerate(lines))
 
 

@@ -9,6 +9,8 @@ import click
 
 from dovetail.cli.named import Named
 from dovetail.experiments.files import named
+from dovetail.models.epochs import ADAPTIVE, FIXED, LINEAR, MEASURED
+from dovetail.models.scaling import USUAL_SCALING
 
 Command: TypeAlias = Callable[..., Any]
 
@@ -84,6 +86,49 @@ _SPEED = (
         help="With --speed-table: what policies that ask for speeds are told.",
     ),
     click.option("--pair-speed", type=float, help="Speed of each of two jobs on one GPU."),
+    click.option(
+        "--scaling",
+        default=USUAL_SCALING,
+        show_default=True,
+        help="An elastic job of no table runs n to that power times as fast on n GPUs as on one.",
+    ),
+)
+_TRAINING = (
+    click.option(
+        "--applications",
+        metavar="FOLDER",
+        help="What the jobs of a workload of Pollux train: its placements, scalability and curves.",
+    ),
+    click.option(
+        "--round",
+        "round_",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="Policies that can decide in rounds do so this often, and jobs of a trace of Gavel work in "
+        "leases of that length, in whole steps.  [60 with --applications]",
+    ),
+    click.option(
+        "--restart",
+        type=float,
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="With --applications: a job does nothing for so long whenever its GPUs change.",
+    ),
+    click.option(
+        "--convergence",
+        type=click.Choice([MEASURED, LINEAR]),
+        default=MEASURED,
+        show_default=True,
+        help="With --applications: what a sample of a larger batch is worth.",
+    ),
+    click.option(
+        "--batches",
+        type=click.Choice([FIXED, ADAPTIVE]),
+        help="With --applications: do jobs keep the batch of the workload, or choose it by their "
+        "goodput?  [as the policy's authors have it]",
+    ),
 )
 _COST = (
     click.option("--costs", metavar="FILE", help="TOML with prices and watts, as for up."),
@@ -126,7 +171,7 @@ _RESULT = (
 
 def simulation_options(command: Command) -> Command:
     """All of them."""
-    every = (*_WHAT_IS_RUN, *_CLUSTER, *_SPEED, *_COST, *_ERROR, *_READING, *_RESULT)
+    every = (*_WHAT_IS_RUN, *_CLUSTER, *_SPEED, *_TRAINING, *_COST, *_ERROR, *_READING, *_RESULT)
     for option in reversed(every):
         command = option(command)
     return command

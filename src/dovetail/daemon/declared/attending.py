@@ -87,9 +87,6 @@ class Attendant:
     def ends(self, track: Track) -> None:
         self._touch(track)
 
-    def settle(self) -> None:
-        """What was only tried out is looked at in vain."""
-
     def _touch(self, track: Track) -> None:
         if track.job.id in self._key_of:
             self._look_at([track.job.id])

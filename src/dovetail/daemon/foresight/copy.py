@@ -28,6 +28,8 @@ from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.policies.precedence import Lineup
 from dovetail.predict.intervals import Belief, Experience
 from dovetail.predict.learned import learns
+from dovetail.predict.measured import AsReported
+from dovetail.predict.speed import SpeedPredictor
 
 log = logging.getLogger("dovetail.daemon")
 
@@ -154,15 +156,20 @@ def _likeness(
     seconds = {job_id: belief.seconds for job_id, (belief, _) in learned.items()}
     told = {job_id: belief for job_id, (belief, known) in learned.items() if known}
     still = stills.take(view, max(now, view.now), tracks)
-    speeds = getattr(policy, "speeds", None)  # of the few that ask for them
+    speeds = believed_otherwise(getattr(policy, "speeds", None))  # of the few that ask for them
     return Likeness(
         still,
-        lambda state: make(text, services_of(state), costs, speeds, seconds),
+        lambda state: make(text, services_of(state), costs, speeds, seconds, state),
         text,
         remembered=said(policy, "remembered", view),
         told=told,
         power=costs.power,
     )
+
+
+def believed_otherwise(speeds: SpeedPredictor | None) -> SpeedPredictor | None:
+    """What was measured is in the likeness, too; the live state is another thread's."""
+    return speeds.otherwise if isinstance(speeds, AsReported) else speeds
 
 
 def _learned_of(
@@ -208,6 +215,5 @@ def as_measured(track: Track) -> Job:
     job = track.job
     if track.saved_in_s < 0 and track.restored_in_s < 0:
         return job
-    own = job.interruption
-    save_s = track.saved_in_s if track.saved_in_s >= 0 else own.save_s
-    return replace(job, interruption=Interruption(save_s, track.restore_s, own.lost_s))
+    lost_s = job.interruption.lost_s
+    return replace(job, interruption=Interruption(track.save_s, track.restore_s, lost_s))

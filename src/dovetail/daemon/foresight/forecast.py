@@ -323,6 +323,8 @@ def _limits(
         found.append(
             f"{counted(strangers, 'GPU')} used by processes that are not ours are taken to stay so"
         )
+    if room.strangers_host:
+        found.append("CPUs and memory that others use are taken to stay so")
     if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
         found.append("nodes that are closed are taken to stay so")
     if unknown:

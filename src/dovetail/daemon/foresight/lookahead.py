@@ -110,9 +110,6 @@ class StartsAndEnds:
             self._freed[gpu] = release
         return release.at
 
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     def forget_after(self, at: Seconds) -> None:
         """Forget what followed from jobs whose end is unknown."""
         for times in (self.started, self.ended):

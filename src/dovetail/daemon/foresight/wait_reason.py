@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dovetail.core.inventory import Pool
-from dovetail.core.model import WHOLE_GPU, Shape
+from dovetail.core.model import WHOLE_GPU
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.case import Case
@@ -174,9 +175,21 @@ def free_text(room: Room, shape: Shape) -> str:
         parts.append(f"{left / WHOLE_GPU:g} of a shared one")
     if strangers:
         parts.append(f"{strangers} in use by processes that are not ours")
+    if not shape.bare:
+        parts += _host_of_strangers(room, shape)
     if closed:
         parts.append(f"{closed} on closed nodes")
     return "; ".join(parts) or "no GPU that it may use"
+
+
+def _host_of_strangers(room: Room, shape: Shape) -> list[str]:
+    """CPUs and memory that others have on nodes that the job may use, where it asks for some."""
+    nodes = [n for pool in room.eligible(shape) for n in pool.members if n not in room.gone]
+    taken = [room.strangers_host[n] for n in nodes if n in room.strangers_host]
+    cpus, memory_gb = (sum(column) for column in zip(*taken, (0.0, 0.0), strict=True))
+    told = [(shape.cpus and cpus, "CPUs"), (shape.memory_gb and memory_gb, "GB of memory")]
+    parts = [f"{number:.3g} {what}" for number, what in told if number]
+    return [f"{' and '.join(parts)} in use by others"] if parts else []
 
 
 def usable(room: Room, pool: Pool) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from dovetail.api.why_row import NextPreemption, WhyRunning
 from dovetail.core.model import WHOLE_GPU, gpus_of
+from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase
 from dovetail.daemon.foresight.case import Case
 from dovetail.daemon.foresight.wording import folded, labelled, screen, shortened, span_text
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.speeds import speeds_text
 from dovetail.text.times import clock_near
 
 _MOST_METRICS = 4
@@ -28,6 +30,8 @@ def why_running(case: Case) -> WhyRunning:
         first_start=case.unix(track.first_start_at),
         where=_where(case),
         progress=_progress(case),
+        speed=speeds_text(latest_first(track.paces)),
+        size=_size(case),
         gives_way=None
         if gives_way is None
         else NextPreemption(expected=gives_way[0], to=gives_way[1]),
@@ -49,6 +53,19 @@ def _where(case: Case) -> str:
     ] or [f"node {nodes[placement.slices[0].node].id}"]
     part = f" (a share of {placement.share / WHOLE_GPU:g})" if placement.share < WHOLE_GPU else ""
     return "; ".join(places) + part
+
+
+def _size(case: Case) -> str:
+    """Of an elastic job: how many GPUs it has of how many, and why no more."""
+    track, policy = case.track, case.policy
+    assert track.placement is not None
+    gpus, most = track.placement.gpus, track.job.most_gpus
+    if not track.job.elastic or gpus >= most:
+        return ""
+    because = f"policy {case.likeness.policy} gives a job what it asked for"
+    if hasattr(policy, "why_no_more"):
+        because = policy.why_no_more(case.state, track)
+    return f"{gpus} of up to {most} GPUs because {because}"
 
 
 def _progress(case: Case) -> str:
@@ -74,6 +91,10 @@ def _lines(case: Case, found: WhyRunning) -> Iterator[str]:
     yield ""
     if found.progress:
         yield from labelled("progress", found.progress)
+    if found.speed:
+        yield from labelled("speed", found.speed)
+    if found.size:
+        yield from labelled("size", found.size)
     if found.end is None:
         yield from labelled("ends", "unknown")
     else:

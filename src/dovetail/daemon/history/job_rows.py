@@ -7,10 +7,11 @@ import json
 from collections.abc import Callable
 from typing import Final, cast
 
-from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, Report
+from dovetail.api.job_row import GivingWay, GpusHeld, JobRow, MeasuredSpeed, Report
 from dovetail.api.job_row import Phase as PhaseName
 from dovetail.api.wire import text_of
 from dovetail.core.model import WHOLE_GPU, Seconds
+from dovetail.core.paces import latest_first
 from dovetail.core.track import Phase, Track
 from dovetail.core.view import ENDS, WAITS, View
 from dovetail.daemon.clock import Clock
@@ -50,6 +51,7 @@ def row_of(track: Track, clock: Clock) -> JobRow:
         trial=job.member,
         alike=list(job.alike),
         amount=job.amount,
+        speeds=speeds_of(track, clock),
     )
 
 
@@ -120,6 +122,13 @@ def _preemption_of(track: Track) -> GivingWay | None:
     )
 
 
+def speeds_of(track: Track, clock: Clock) -> list[MeasuredSpeed]:
+    return [
+        MeasuredSpeed(**{**pace._asdict(), "at": clock.unix(pace.at)})
+        for pace in latest_first(track.paces)
+    ]
+
+
 def _at(at: float, clock: Clock) -> float | None:
     return clock.unix(at) if at >= 0 else None
 
@@ -158,12 +167,6 @@ class Ledger:
         if new <= 0:
             return known
         return [*known, *[0.0] * (new - 1), max(track.held_s - sum(known), 0.0)]
-
-    def runs(self, track: Track) -> None:
-        """Only ends are kept."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
 
     def ends(self, track: Track) -> None:
         job, at = track.job, self._clock.unix(track.ended_at)

@@ -9,7 +9,6 @@ from typing import Final
 
 from dovetail.api.study_row import StudyPage
 from dovetail.api.wire import read, text_of
-from dovetail.core.track import Track
 from dovetail.core.view import CLOSES, View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.rows import look_at, page_of_study
@@ -97,15 +96,3 @@ class Archive:
         told = f"; the last line of its log: {line}" if line else ""
         pattern = hint(log, study.design.metric).pattern if UNREPORTED in last.reason else ""
         return told + (f"; perhaps metric_pattern: '{pattern}'" if pattern else "")
-
-    def waits(self, track: Track) -> None:
-        """Only ends of studies are kept."""
-
-    def runs(self, track: Track) -> None:
-        """Likewise."""
-
-    def ends(self, track: Track) -> None:
-        """Likewise."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""

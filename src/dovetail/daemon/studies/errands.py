@@ -143,12 +143,6 @@ class Errands:
     def closes(self, study: StudyTrack, reason: str) -> None:
         self._parts.book.forget_environment(study.id)
 
-    def waits(self, track: Track) -> None:
-        """Nothing is to be done for it."""
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     # --------------------------------------------------------------------------------- on a thread
 
     def _attend(self, study_id: str) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final, TypeAlias, final
 
 from dovetail.core.entries import Action, Note, Wake
 from dovetail.core.inventory import Pool
-from dovetail.core.model import WHOLE_GPU, Job, JobId, Option, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Job, JobId, Option, Seconds
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.models.cost import Costs
@@ -102,9 +103,6 @@ class Books:
         self._menus.pop(track.job.id, None)
         self._note_leaving(track)
         self.changed_at = self._view.now
-
-    def settle(self) -> None:
-        """Nothing to do: drafts are not noted."""
 
     def _note_leaving(self, track: Track) -> None:
         if track.left is not None:
@@ -238,11 +236,14 @@ class ProblemDraft:
                 demands.append(_demand(track, menu, view.now, books.costs))
         self.problem = Problem(view.now, demands, pools_of(view, demands, books.costs))
 
-    def leave_out(self, decided: Container[JobId]) -> None:
+    def leave_out(self, decided: Collection[JobId]) -> None:
         """These are to start or stop by a plan that was begun meanwhile."""
-        demands = [demand for demand in self.problem.demands if demand.job_id not in decided]
-        self.tracks[:] = [track for track in self.tracks if track.job.id not in decided]
-        self.others[:] = [track for track in self.others if track.job.id not in decided]
+        demands = self.problem.demands
+        if decided:
+            demands = [demand for demand in demands if demand.job_id not in decided]
+            if len(demands) < len(self.tracks):
+                self.tracks[:] = [track for track in self.tracks if track.job.id not in decided]
+            self.others[:] = [track for track in self.others if track.job.id not in decided]
         pools = pools_of(self._view, demands, self._costs)
         self.problem = Problem(self._view.now, demands, pools)
 

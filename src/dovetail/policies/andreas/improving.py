@@ -32,11 +32,11 @@ Partners: TypeAlias = Callable[[Problem, Assignment], list[int]]
 def _exchanged_once(
     problem: Problem, proxy: Proxy, solution: Solution, partners: Partners
 ) -> Solution:
-    plan, demands = solution.assignment, problem.demands
+    plan, pressure = solution.assignment, problem.pressure
     others = partners(problem, plan)[:LOOKED_AT]
     for one in _tardy(problem, plan)[:LOOKED_AT]:
         for other in others:
-            if other not in plan and demands[other].pressure <= demands[one].pressure:
+            if other not in plan and pressure[other] <= pressure[one]:
                 break
             changed = exchanged(problem, plan, one, other) if one != other else None
             if changed is None or _later(problem, plan, changed, (one, other)):
@@ -65,12 +65,12 @@ def _dear(problem: Problem, plan: Assignment) -> list[int]:
 
 
 def _relaxed(problem: Problem, plan: Assignment) -> list[int]:
-    return sorted(plan, key=lambda i: problem.demands[i].pressure)
+    return sorted(plan, key=lambda i: problem.pressure[i])
 
 
 def _postponed(problem: Problem, plan: Assignment) -> list[int]:
     waiting = [i for i in range(len(problem.demands)) if i not in plan]
-    return sorted(waiting, key=lambda i: -problem.demands[i].pressure)
+    return sorted(waiting, key=lambda i: -problem.pressure[i])
 
 
 def _late_cost(problem: Problem, plan: Assignment, i: int) -> float:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from dovetail.core.model import JobId, Seconds
 from dovetail.models.hourly import HOUR_S
@@ -33,7 +34,7 @@ class Way(NamedTuple):
 class Menu:
     """The ways to run one job, ranked once: their order does not change as the job proceeds."""
 
-    __slots__ = ("by_cost", "by_time", "fastest_s", "reference_s", "slowest_s", "ways")
+    __slots__ = ("by_cost", "by_time", "fastest_s", "own", "reference_s", "slowest_s", "ways")
 
     def __init__(self, ways: Sequence[Way], reference_s: Seconds) -> None:
         self.ways: Final = tuple(ways)
@@ -42,15 +43,14 @@ class Menu:
         self.by_time: Final = tuple(sorted(ways, key=attrgetter("seconds")))
         self.fastest_s: Final = self.by_time[0].seconds
         self.slowest_s: Final = self.by_time[-1].seconds
+        self.own: Any = None  # what a policy makes of the ways and wants to find again
 
 
 @final
 class Demand:
     """A job in this decision: its remaining part, its deadline, and the cost of being late."""
 
-    __slots__ = (
-        *("deadline", "gpus", "job_id", "late_per_s", "left", "limit", "menu", "node", "pressure"),
-    )
+    __slots__ = ("deadline", "gpus", "job_id", "late_per_s", "left", "limit", "menu", "node")
 
     def __init__(
         self,
@@ -71,7 +71,6 @@ class Demand:
         self.node: Final = node  # where it runs now; -1 if it waits
         self.gpus: Final = gpus
         self.limit: Final = limit  # watts for each of them; 0: none
-        self.pressure = 0.0  # set by the problem
 
     def ranked(self, now: Seconds) -> Sequence[Way]:
         """The ways that end by the deadline, the cheapest first; then the others, the fastest first."""
@@ -115,8 +114,11 @@ class Problem:
         self.now: Final = now
         self.demands: Final = demands
         self.pools: Final = pools
-        for demand in demands:
-            demand.pressure = self._pressure(demand)
+
+    @cached_property
+    def pressure(self) -> Sequence[float]:
+        """By demand; worked out when a method asks for it."""
+        return [self._pressure(demand) for demand in self.demands]
 
     def _pressure(self, demand: Demand) -> float:
         """How late the job will be at best; lateness is weighted, earliness is not."""
@@ -125,8 +127,8 @@ class Problem:
 
     def by_pressure(self) -> list[int]:
         """The most pressing job first; of equals the earliest."""
-        demands = self.demands
-        return sorted(range(len(demands)), key=lambda i: -demands[i].pressure)
+        pressure = self.pressure
+        return sorted(range(len(pressure)), key=lambda i: -pressure[i])
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Final, final
 
-from dovetail.core.model import Seconds, Shape
+from dovetail.core.model import Seconds
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 
 _LONGEST = 1e300  # infinity is for places where nobody waits

@@ -9,9 +9,10 @@ from itertools import groupby
 from math import inf
 from typing import Final, final
 
-from dovetail.core.model import WHOLE_GPU, Placement, Seconds, Shape
+from dovetail.core.model import WHOLE_GPU, Placement, Seconds
 from dovetail.core.plan import Place
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.policies.outlook import EndRow, Outlook
@@ -94,9 +95,6 @@ class Shadows:
 
     def parks(self, track: Track) -> None:
         self.ends(track)  # for what is kept here it is as good as gone
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
 
     def of(self, head: Track, started: Mapping[int, Placement]) -> Shadow:
         """The shadow of the head, once these jobs are started (by sequence)."""

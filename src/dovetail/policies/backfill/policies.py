@@ -13,8 +13,9 @@ from math import inf
 from typing import ClassVar
 
 from dovetail.core.entries import Action, Wake
-from dovetail.core.model import JobId, Placement, Seconds, Shape
+from dovetail.core.model import JobId, Placement, Seconds
 from dovetail.core.plan import Place, Plan
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.policies.backfill.backlog import Backlog, Lane

@@ -14,9 +14,10 @@ from math import inf
 from typing import Final, NamedTuple, TypeAlias, final
 
 from dovetail.core.inventory import Pool
-from dovetail.core.model import WHOLE_GPU, JobId, Seconds, Shape, joined
+from dovetail.core.model import WHOLE_GPU, JobId, Seconds, joined
 from dovetail.core.plan import Place, Plan
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.policies.backfill.backlog import Lane
@@ -86,9 +87,6 @@ class Reservations:
 
     def parks(self, track: Track) -> None:
         self.ends(track)  # for what is kept here it is as good as gone
-
-    def settle(self) -> None:
-        """What was worked out holds for the state as it is, whatever was tried."""
 
     # ---------------------------------------------------------------------------- asked by policies
 

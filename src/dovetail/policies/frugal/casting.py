@@ -13,11 +13,11 @@ from dovetail.core.track import STARTING, Track
 from dovetail.core.view import View
 from dovetail.policies.andreas.drafting import SAME_PART, Books
 from dovetail.policies.frugal.draft import BLINK_S
-from dovetail.policies.frugal.ladder import AGES_S, BRIEF_S, Rates, ladder
+from dovetail.policies.frugal.ladder import AGES_S, BRIEF_S, Rates, ladder_of
 from dovetail.policies.frugal.rehearsal import (
-    Course,
     RehearsalScene,
     RehearsalSeat,
+    RehearsalWay,
     RehearsedJob,
     RehearsedNode,
 )
@@ -88,7 +88,7 @@ class Cast:
     def _part(
         self,
         track: Track,
-        courses: tuple[Course, ...],
+        courses: tuple[RehearsalWay, ...],
         whole_s: Seconds,
         seat: RehearsalSeat | None,
     ) -> RehearsedJob:
@@ -112,17 +112,19 @@ class Cast:
     def _may_stop(self, track: Track) -> bool:
         return not track.pinned and track.phase is not STARTING and self._may_go(track)
 
-    def _courses(self, track: Track) -> tuple[tuple[Course, ...], Seconds]:
+    def _courses(self, track: Track) -> tuple[tuple[RehearsalWay, ...], Seconds]:
         """The ways to run the job, the cheapest first, those over several nodes last; and the
         duration of the whole job at speed 1."""
         job, menu = track.job, self._books.menu(track)
         if menu is None:
             whole_s = min(max(self._predictor.duration_s(job, self._view), BRIEF_S), AGES_S)
             return tuple(self._on_any_nodes(track, whole_s, False)), whole_s
-        steps, whole_s = ladder(menu.ways, self._rates), max(menu.reference_s, BRIEF_S)
+        steps, whole_s = ladder_of(menu, self._rates), max(menu.reference_s, BRIEF_S)
         ways = [(k, steps.ways[k]) for climb in steps.climbs for k in climb]
         single = [
-            Course(w.pool, w.gpus * WHOLE_GPU, w.seconds, steps.shares[k], False, w.limit, w.extra)
+            RehearsalWay(
+                w.pool, w.gpus * WHOLE_GPU, w.seconds, steps.shares[k], False, w.limit, w.extra
+            )
             for k, w in ways
         ]
         single.sort(key=lambda course: course.per_hour * course.seconds)
@@ -130,7 +132,7 @@ class Cast:
         apart = [] if alone else self._on_any_nodes(track, whole_s, True)
         return (*single, *apart), whole_s
 
-    def _on_any_nodes(self, track: Track, whole_s: Seconds, apart: bool) -> Iterable[Course]:
+    def _on_any_nodes(self, track: Track, whole_s: Seconds, apart: bool) -> Iterable[RehearsalWay]:
         """In every pool; over several nodes if one is too small or if `apart`."""
         model, shape = track.job.model, track.shape
         if not shape.gpus:
@@ -142,13 +144,13 @@ class Cast:
                 pace = min(pace, self._books.paces.of(model, pool.kind))
             yield self._course(pool.index, shape.gpus * shape.share, whole_s / pace, over_nodes)
 
-    def _course(self, pool: int, need: int, seconds: Seconds, apart: bool) -> Course:
+    def _course(self, pool: int, need: int, seconds: Seconds, apart: bool) -> RehearsalWay:
         rate = self._rates[pool]
         per_hour = rate[-1] / max(len(rate) - 1, 1) * need / WHOLE_GPU
-        return Course(pool, need, seconds, per_hour, apart)
+        return RehearsalWay(pool, need, seconds, per_hour, apart)
 
     def _seat(
-        self, placement: Placement, courses: Iterable[Course], otherwise_s: Seconds
+        self, placement: Placement, courses: Iterable[RehearsalWay], otherwise_s: Seconds
     ) -> RehearsalSeat | None:
         """A placement as a seat; `otherwise_s`: the duration of the whole job there if the
         placement is none of its courses."""

@@ -4,7 +4,6 @@ as many jobs as possible stay where they are."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, inf
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, final
@@ -22,8 +21,7 @@ MUCH: Final = 50.0  # the largest exponent needed
 Seating: TypeAlias = dict[int, tuple[int, int]]  # by task: way and node
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedJob:
+class PlannedJob(NamedTuple):
     """A job as the plan represents it.
 
     `at` is its present way and node. `window` is how long it may run, from now to its deadline,
@@ -47,7 +45,7 @@ class PlannedJob:
     @property
     def usual(self) -> Seconds:
         """Seconds in its thriftiest way."""
-        return self.ladder.ways[self.ladder.thrifty].seconds * self.left
+        return self.ladder.usual * self.left
 
     @property
     def quickest(self) -> Seconds:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dovetail.core.model import Seconds
@@ -79,10 +78,10 @@ def _later(trial: PlanDraft, i: int, lasts: float) -> PlannedJob:
     """The task as it will be then."""
     task, seat = trial.tasks[i], trial.seats.get(i)
     if seat is None:
-        return replace(task, at=None) if task.at is not None else task
+        return task._replace(at=None) if task.at is not None else task
     worked = max(lasts - trial.restart(task, seat[0]), 0.0)
     left = task.left - worked / task.ladder.ways[seat[0]].seconds
-    return replace(task, left=max(left, 0.0), at=seat)
+    return task._replace(left=max(left, 0.0), at=seat)
 
 
 def _late(task: PlannedJob, at: float) -> float:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
 from dovetail.core.inventory import Pool
-from dovetail.core.model import Shape
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 
 

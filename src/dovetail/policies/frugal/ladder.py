@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dovetail.core.model import Seconds
-from dovetail.policies.andreas.problem import Way
+from dovetail.policies.andreas.problem import Menu, Way
 
 Rates: TypeAlias = tuple[tuple[float, ...], ...]  # by pool and busy GPUs of a node: money per hour
 BRIEF_S: Final = 1e-3  # as short a job as we believe in
@@ -31,10 +31,7 @@ class PriceLadder:
     thrifty: int
     climbs: tuple[tuple[int, ...], ...]
     fastest: Seconds
-
-    @property
-    def usual(self) -> Seconds:
-        return self.ways[self.thrifty].seconds
+    usual: Seconds  # in the thriftiest way
 
     def alike(self, way: int, other: int) -> bool:
         """Do the ways differ only in the power limit, which can be changed while a job runs?"""
@@ -51,7 +48,23 @@ def ladder(ways: tuple[Way, ...], rates: Rates) -> PriceLadder:
     by_cost = sorted(range(len(ways)), key=lambda k: (shares[k] * ways[k].seconds, ways[k].seconds))
     thrifty, pools = by_cost[0], dict.fromkeys([ways[k].pool for k in by_cost])
     climbs = tuple([_climb(ways, shares, pool) for pool in pools])
-    return PriceLadder(ways, shares, thrifty, climbs, min([way.seconds for way in ways]))
+    fastest = min([way.seconds for way in ways])
+    return PriceLadder(ways, shares, thrifty, climbs, fastest, ways[thrifty].seconds)
+
+
+def ladder_of(menu: Menu, rates: Rates) -> PriceLadder:
+    """The ladder of its ways. Thousands are asked for in a decision, at the rates of the last one:
+    each menu keeps its own."""
+    if menu.own is None or menu.own[0] is not rates:
+        menu.own = rates, ladder(menu.ways, rates)
+    steps: PriceLadder = menu.own[1]
+    return steps
+
+
+@lru_cache(maxsize=8)
+def same_rates(rates: Rates) -> Rates:
+    """One object for equal rates."""
+    return rates
 
 
 def share(rate: Sequence[float], gpus: int) -> float:

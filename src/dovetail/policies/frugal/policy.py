@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from math import inf
 from typing import ClassVar, Final
@@ -25,7 +25,7 @@ from dovetail.policies.frugal.floor import Seats
 from dovetail.policies.frugal.foresight import AT_STAKE, GpusComingBack
 from dovetail.policies.frugal.guests import Guest
 from dovetail.policies.frugal.hours import PriceForecast, signal
-from dovetail.policies.frugal.ladder import PriceLadder, Rates, ladder
+from dovetail.policies.frugal.ladder import PriceLadder, Rates, ladder_of, same_rates
 from dovetail.policies.frugal.portfolio import cheaper
 from dovetail.policies.frugal.special import Urgency, make_room
 from dovetail.policies.frugal.tide import Tide
@@ -105,9 +105,9 @@ class Frugal:
         strange = self._strange_guests(view, urgency, may_go)
         decided: set[JobId] = set()
         if draft.others:
-            specials = [urgency.of(track) for track in draft.others]
-            wake = min([view.now + one.patience for one in specials if one.patience], default=inf)
-            decided = make_room(plan, specials, [*self._guests(view, draft), *strange])
+            pressing, patience = urgency.pressing(draft.others)
+            wake = view.now + patience
+            decided = make_room(plan, pressing, [*self._guests(view, draft), *strange])
             draft.leave_out(decided)
         apart = spread(plan, self._wide(view, draft), self._rates(view))
         if apart:
@@ -117,7 +117,7 @@ class Frugal:
         waiting = {i for i, track in enumerate(draft.tracks) if track.placement is None}
         left_out = waiting - spots.keys() - patient if strange else set()
         if left_out:  # perhaps for want of GPUs that a gang could give up
-            urgent = [urgency.of(draft.tracks[i], keeps=False) for i in sorted(left_out)]
+            urgent, _ = urgency.pressing([draft.tracks[i] for i in sorted(left_out)], keeps=False)
             left = [guest for guest in strange if guest.track.job.id not in decided]
             draft.leave_out(make_room(plan, urgent, left))
             spots, patient, again = self._spots(view, draft)
@@ -200,11 +200,13 @@ class Frugal:
             return  # they may be waiting for a cheap hour
         rates, paces = self._rates(view), self.books.of(view).paces
         least = min([p.width for p in view.room.pools if p.free > p.width], default=inf)
+        if least >= max([p.width for p in view.room.pools], default=0):
+            return  # each of them fits on one node of some pool
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
             job, shape, whole_s = track.job, track.shape, demand.menu.reference_s
             if demand.node >= 0 or job.options or shape.nodes or shape.gpus <= least:
                 continue
-            steps = ladder(demand.menu.ways, rates)
+            steps = ladder_of(demand.menu, rates)
             usual, share = steps.usual, steps.shares[steps.thrifty]
             slack = self._due(track, usual, max(steps.shares))[0] - view.now - usual * demand.left
             seconds = {
@@ -223,7 +225,7 @@ class Frugal:
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
             if demand.node < 0:
                 continue
-            steps = ladder(demand.menu.ways, rates)
+            steps = ladder_of(demand.menu, rates)
             usual = steps.ways[steps.thrifty].seconds * demand.left
             deadline, late_per_s = self._due(track, usual, max(steps.shares))
             can_wait = deadline - view.now > usual * (1 + self.margin)
@@ -294,7 +296,7 @@ class Frugal:
     def _is_pressed(self, view: View, urgency: Urgency) -> bool:
         """Does a job wait that has no slack left and whose lateness has a price?"""
         return any(
-            track.waiting
+            track.placement is None
             and self.costs.late_per_s(track.job) > 0
             and urgency.of(track).slack <= BLINK_S
             for track in view.tracks.values()
@@ -303,7 +305,7 @@ class Frugal:
     def _interruption_s(self, view: View, track: Track) -> Seconds:
         """The cost of stopping the job, as time of its GPUs; money for a move is converted by their
         energy."""
-        lost_s, placement = track.job.interruption.save_s + track.restore_s, track.placement
+        lost_s, placement = track.save_s + track.restore_s, track.placement
         if not self.costs.move or placement is None:
             return lost_s
         kind = view.room.nodes[placement.slices[0].node].kind
@@ -324,7 +326,7 @@ class Frugal:
         if menu is None:
             gpus = track.shape.gpus * track.shape.share / WHOLE_GPU
             return gpus * self.predictor.duration_s(track.job, view)
-        steps = ladder(menu.ways, self._rates(view))
+        steps = ladder_of(menu, self._rates(view))
         thrifty = steps.ways[steps.thrifty]
         return thrifty.gpus * thrifty.seconds
 
@@ -336,8 +338,8 @@ class Frugal:
             for pool in pools
         ]
         if not any([any(rate) for rate in rates]) and not costs.power:
-            return tuple([tuple([float(busy) for busy in range(len(rate))]) for rate in rates])
-        return tuple(rates)
+            rates = [tuple([float(busy) for busy in range(len(rate))]) for rate in rates]
+        return same_rates(tuple(rates))
 
     def _tasks(
         self, draft: ProblemDraft, nodes: Sequence[Seats], numbers: Sequence[int], rates: Rates
@@ -346,7 +348,7 @@ class Frugal:
         hours = None if self.hours is None else PriceForecast(self.hours, draft.problem.now)
         tasks = []
         for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
-            steps = ladder(demand.menu.ways, rates)
+            steps = ladder_of(demand.menu, rates)
             at = None
             if demand.node >= 0:
                 at = _way_now(steps, demand, nodes[places[demand.node]]), places[demand.node]
@@ -361,20 +363,17 @@ class Frugal:
         steps: PriceLadder,
         at: tuple[int, int] | None,
     ) -> PlannedJob:
-        usual = steps.ways[steps.thrifty].seconds
-        deadline, late_per_s = self._due(track, usual, max(steps.shares))
+        deadline, late_per_s = self._due(track, steps.usual, max(steps.shares))
         restart = track.restore_s if track.resumed else 0.0
         tenant = track.shape.tenant
-        task = PlannedJob(
-            steps, demand.left, deadline, late_per_s, at, restart=restart, tenant=tenant
-        )
+        task = PlannedJob(steps, demand.left, deadline, late_per_s, at, inf, False, restart, tenant)
         if hours is None:
             return task
         view = hours.outlook(deadline, task.usual * (1.0 + self.margin))
         # A running job goes on through a dear hour if stopping it costs more than the hour.
         hour = steps.shares[steps.thrifty] * min(task.usual, HOUR_S) / HOUR_S
         dear = view.dear and (at is None or view.excess * hour > self.costs.move)
-        return replace(task, window=view.window, dear=dear)
+        return task._replace(window=view.window, dear=dear)
 
 
 def _way_now(steps: PriceLadder, demand: Demand, node: Seats) -> int:
@@ -396,6 +395,8 @@ def _seats(pools: Sequence[NodePool]) -> list[Seats]:
 def _quotas(view: View, draft: ProblemDraft) -> dict[str, float]:
     """By tenant, the GPUs that its jobs in the draft may have together."""
     room = view.room
+    if not room.tenants:
+        return {}
     left = {name: own.gpu_quota - room.held[name] for name, own in room.tenants.items()}
     for demand, track in zip(draft.problem.demands, draft.tracks, strict=True):
         if demand.node >= 0 and track.shape.tenant in left:

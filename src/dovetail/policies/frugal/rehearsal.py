@@ -20,7 +20,7 @@ EVENTS: Final = 60  # a rehearsal looks no further ahead
 NEW_NODE: Final = 1 << 30  # nodes to switch on come after nodes that are on
 
 
-class Course(NamedTuple):
+class RehearsalWay(NamedTuple):
     """A way to run a job: thousandths of GPUs on a node of a pool, or over several (`apart`); the
     duration of the whole job; money per hour on a node full of equal jobs, and beyond the node's
     rates."""
@@ -35,7 +35,7 @@ class Course(NamedTuple):
 
 
 class RehearsalSeat(NamedTuple):
-    course: Course
+    course: RehearsalWay
     nodes: tuple[tuple[int, int], ...]  # the node, and thousandths of GPUs there
 
 
@@ -43,7 +43,7 @@ class RehearsedJob(NamedTuple):
     """`fixed`: it may not be stopped; `delay`: seconds without progress where it is; `begun`: it
     has to be restored when it starts elsewhere."""
 
-    courses: tuple[Course, ...]  # the cheapest first
+    courses: tuple[RehearsalWay, ...]  # the cheapest first
     left: float
     deadline: Seconds
     late_per_s: float
@@ -195,7 +195,7 @@ class Rehearsal:
         if self._displacing:
             self._take_over(i, courses, behind)
 
-    def _ranked(self, i: int) -> Sequence[Course]:
+    def _ranked(self, i: int) -> Sequence[RehearsalWay]:
         """The ways that are in time, the cheapest first; then the others, the fastest first."""
         courses, left = self.parts[i].courses, self.left[i]
         if len(courses) == 1:
@@ -205,10 +205,10 @@ class Rehearsal:
         late = [course for course in courses if course.seconds * left > longest]
         return [*in_time, *sorted(late, key=_seconds)]
 
-    def _within_quota(self, i: int, course: Course) -> bool:
+    def _within_quota(self, i: int, course: RehearsalWay) -> bool:
         return course.need <= self._quotas.get(self.parts[i].tenant, inf)
 
-    def _room(self, course: Course, opening: bool = True) -> RehearsalSeat | None:
+    def _room(self, course: RehearsalWay, opening: bool = True) -> RehearsalSeat | None:
         """The used node with the fewest sufficient free GPUs, else one to switch on; if `apart`, as
         few nodes as possible."""
         if course.apart:
@@ -222,7 +222,7 @@ class Rehearsal:
                     best, least = n, rank
         return None if best < 0 else RehearsalSeat(course, ((best, course.need),))
 
-    def _over_nodes(self, course: Course) -> RehearsalSeat | None:
+    def _over_nodes(self, course: RehearsalWay) -> RehearsalSeat | None:
         pieces, need = list[tuple[int, int]](), course.need
         for n in sorted(self._pools.get(course.pool, ()), key=lambda n: (-self._free[n], n)):
             more = min(need, _whole(self._free[n]))
@@ -233,7 +233,7 @@ class Rehearsal:
                 return RehearsalSeat(course, tuple(pieces))
         return None
 
-    def _take_over(self, i: int, courses: Iterable[Course], behind: Sequence[int]) -> None:
+    def _take_over(self, i: int, courses: Iterable[RehearsalWay], behind: Sequence[int]) -> None:
         """Take GPUs of the jobs behind it, the last first."""
         parts, seats = self.parts, self.seats
         weak = [j for j in reversed(behind) if seats[j] is not None and not parts[j].fixed]
@@ -246,14 +246,16 @@ class Rehearsal:
                 self._start(i, seat, saving)
                 return
 
-    def _victims(self, course: Course, weak: Sequence[int]) -> list[int]:
+    def _victims(self, course: RehearsalWay, weak: Sequence[int]) -> list[int]:
         """The jobs to stop for that course; none if it would not be enough. On one node, as few
         GPUs as possible."""
         nodes = self._pools.get(course.pool, [])
         found = [self._freeing(course, group, weak) for group in _groups(nodes, course.apart)]
         return min([some for some in found if some], key=self._gpus, default=[])
 
-    def _freeing(self, course: Course, nodes: Sequence[int], weak: Sequence[int]) -> list[int]:
+    def _freeing(
+        self, course: RehearsalWay, nodes: Sequence[int], weak: Sequence[int]
+    ) -> list[int]:
         free, found = {n: self._free[n] for n in nodes}, list[int]()
         for j in weak:
             seat = self.seats[j]
@@ -370,11 +372,11 @@ class Rehearsal:
             self.spent += self._cheapest[i] * self.left[i]
 
 
-def _seconds(course: Course) -> Seconds:
+def _seconds(course: RehearsalWay) -> Seconds:
     return course.seconds
 
 
-def _money(course: Course) -> float:
+def _money(course: RehearsalWay) -> float:
     return course.per_hour * course.seconds / HOUR_S
 
 

@@ -8,13 +8,15 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from math import inf
 from typing import Final, NamedTuple, final
 
 from dovetail.core.inventory import Pool
-from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, Shape, joined
+from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds, joined
 from dovetail.core.plan import Plan
 from dovetail.core.room import Room
+from dovetail.core.shape import Shape
 from dovetail.core.track import Track
 from dovetail.core.view import View
 from dovetail.models.hourly import HOUR_S
@@ -40,16 +42,10 @@ class Special(NamedTuple):
     worth: float
     keeps: bool = True
 
-    @property
-    def patience(self) -> Seconds:
-        """Seconds for which no room is made for it; 0 if that is too short to matter."""
-        return self.lead if self.lead > BLINK_S else 0.0
 
-
-def make_room(plan: Plan, specials: Iterable[Special], running: Iterable[Guest]) -> set[JobId]:
-    """Start the jobs without patience, the most worth first. Returns the jobs started or stopped."""
+def make_room(plan: Plan, pressing: Collection[Special], running: Iterable[Guest]) -> set[JobId]:
+    """Start the jobs, the most worth first. Returns the jobs started or stopped."""
     decided: set[JobId] = set()
-    pressing = [special for special in specials if not special.patience]
     if not pressing:
         return decided
     guests = Guests(plan.room, running)
@@ -146,6 +142,20 @@ class Urgency:
         self._due: Final = due
         self._margin: Final = 1 + margin
         self._terms: Final[dict[tuple[Shape, str], _Terms]] = {}
+
+    def pressing(
+        self, tracks: Iterable[Track], keeps: bool = True
+    ) -> tuple[list[Special], Seconds]:
+        """The jobs for which room is made now, and in how many seconds the first of the others will
+        be one of them."""
+        found, patience = list[Special](), inf
+        for track in tracks:
+            special = self.of(track, keeps)
+            if special.lead > BLINK_S:
+                patience = min(patience, special.lead)
+            else:
+                found.append(special)
+        return found, patience
 
     def of(self, track: Track, keeps: bool = True) -> Special:
         job, now = track.job, self._view.now

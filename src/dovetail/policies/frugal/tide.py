@@ -39,15 +39,6 @@ class Tide:
         self._new.extend([known[sequence] for sequence in sorted(known)])
         self._last = max(self._last, track.sequence)
 
-    def runs(self, track: Track) -> None:
-        """Nothing to do: only submissions count."""
-
-    def ends(self, track: Track) -> None:
-        """Nothing to do: only submissions count."""
-
-    def settle(self) -> None:
-        """Nothing to do: drafts submit nothing."""
-
     def gpus(self, now: Seconds) -> float:
         """GPUs that would do the work as fast as it arrives."""
         came = self._came

@@ -17,8 +17,9 @@ from typing import Final, NamedTuple, final
 
 from dovetail.core.entries import Action, Wake
 from dovetail.core.inventory import Pool
-from dovetail.core.model import Placement, Seconds, Shape
+from dovetail.core.model import Placement, Seconds
 from dovetail.core.plan import Place, Plan
+from dovetail.core.shape import Shape
 from dovetail.core.track import STARTING, Track
 from dovetail.core.view import ENDS, PARKS, RUNS, WAITS, View
 from dovetail.policies.backfill.backlog import Backlog
@@ -169,7 +170,7 @@ class _Turn:
         fewest = shape.nodes or -(-shape.gpus // max(pool.width, 1))
         nodes = len(placement.slices) if placement else fewest
         left_s = self._hopes.backlog.left_s[track.sequence]
-        length_s = left_s / self._speeds.speed(track.job, pool.kind, nodes)
+        length_s = left_s / self._speeds.speed(track.job, pool.kind, shape.gpus, nodes)
         start = now if placement else self._later(pool, shape.gpus * shape.share, length_s)
         return PlaceChoice(start + length_s, placement is None, number, start, pool, placement)
 
@@ -189,7 +190,7 @@ class _Turn:
         placement = track.placement
         assert placement is not None
         kind = pool_of(self._room, placement).kind
-        speed = self._speeds.speed(track.job, kind, len(placement.slices))
+        speed = self._speeds.speed(track.job, kind, placement.gpus, len(placement.slices))
         return self._hopes.left_s(track) / speed
 
     def _faster(self, track: Track, within_s: Seconds) -> Placement | None:
@@ -198,7 +199,7 @@ class _Turn:
         assert here is not None
         if room.tenants and not room.within_quota(shape):
             return None
-        cost_s = track.job.interruption.save_s + track.restore_s
+        cost_s = track.save_s + track.restore_s
         left_s, best = self._hopes.left_s(track), None
         for pool in room.eligible(shape):
             if pool is pool_of(room, here) or pool.index in self._wanted or pool.free < shape.gpus:
@@ -206,7 +207,7 @@ class _Turn:
             placement = self._place(room, self._hopes.narrowed.to(room, track, pool))
             if placement is None or pool_of(room, placement) is not pool:
                 continue
-            speed = self._speeds.speed(track.job, pool.kind, len(placement.slices))
+            speed = self._speeds.speed(track.job, pool.kind, placement.gpus, len(placement.slices))
             if left_s / speed + cost_s < within_s:
                 best, within_s = placement, left_s / speed + cost_s
         return best
@@ -274,9 +275,6 @@ class Hopes:
 
     def parks(self, track: Track) -> None:
         self.ends(track)
-
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
 
     def _expect(self, track: Track) -> Seconds:
         found = self._predictor.duration_s(track.job, self._view)

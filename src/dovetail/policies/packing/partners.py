@@ -96,9 +96,6 @@ class Partners:
         self._leave(track)
         self._stand(track, None)
 
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     def _stand(self, track: Track, group: dict[int, BySequence] | None) -> None:
         """Give the job its place among those that may be paired, if it has one."""
         before = self._stands_in.pop(track.sequence, None)

@@ -1,4 +1,5 @@
-"""Tables of measured speeds: Gavel's (JSON or flat CSV), Pollux' placements, and our own CSV."""
+"""Tables of measured speeds: Gavel's (JSON or flat CSV), Pollux' placements, ElasticFlow's folders, and
+our own CSV."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import re
 from collections.abc import Iterator
 from math import inf
 from os import PathLike, fspath
-from os.path import exists
+from os.path import exists, isdir
+from pathlib import Path
 from typing import TypeGuard
 
 from dovetail.core.errors import BadInput
 from dovetail.models.speed_table import Hardware, ModelType, SpeedTable, model_type, plain
+from dovetail.traces.clusters.speed_folders import folder_rows
 from dovetail.traces.readers.cells import (
     CellError,
     Header,
@@ -69,6 +72,9 @@ def _file_and_part(source: str) -> tuple[str, str]:
 
 
 def _rows(file: str, part: str) -> Iterator[Measured]:
+    if isdir(file):
+        _only_table(file, part)
+        return folder_rows(Path(file))
     with opened(file) as text:
         is_json = text.read(1000).lstrip().startswith("{")
     if is_json:

@@ -12,6 +12,7 @@ from typing import TextIO
 from dovetail.catalogue import Catalogue
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import Seconds
+from dovetail.models.epochs import Training
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers import columns, gavel
@@ -34,10 +35,12 @@ _OWN = "dovetail"
 _HERE = "dovetail.traces.readers"
 # The first whose columns are all there is taken, so the more particular come first.
 BUILTIN: Mapping[str, tuple[str, str]] = {
+    "elasticflow": (f"{_HERE}.elasticflow", "ElasticFlowTrace"),
     "muri": (f"{_HERE}.tiresias", "MuriTrace"),
     "tiresias": (f"{_HERE}.tiresias", "TiresiasTrace"),
     "philly": (f"{_HERE}.philly", "PhillyTrace"),
     "gavel": (f"{_HERE}.gavel", "GavelTrace"),
+    "gavel-short": (f"{_HERE}.gavel", "GavelShortTrace"),
     "pollux": (f"{_HERE}.pollux", "PolluxTrace"),
     "alibaba-2023": (f"{_HERE}.alibaba", "AlibabaTrace"),
     "dovetail": (f"{_HERE}.native", "NativeTrace"),
@@ -60,18 +63,21 @@ def read(
     durations: Mapping[str, Seconds] | None = None,
     speeds: SpeedTable | None = None,
     lacking: tuple[str, ...] = (),
+    training: Training | None = None,
 ) -> Trace:
     """The jobs of a file (or of `-`, standard input), in order of submission.
 
     `file.csv#2` is workload 2 of a Pollux file; `durations` are its seconds by application.
-    `speeds` turn the steps of a Gavel trace into seconds. Required columns named in `lacking` are
-    not read: they are 0 for every job.
+    `training` says instead what these train. `speeds` turn the steps of a Gavel trace into seconds.
+    Required columns named in `lacking` are not read: they are 0 for every job.
     """
     source = fspath(path)
     file, part = _file_and_part(source)
     reader = None if format is None else make(format)
     complaints = Complaints(source, skip_bad_rows)
-    context = Context(durations=durations, part=part, speeds=speeds, lacking=lacking)
+    context = Context(
+        durations=durations, part=part, speeds=speeds, lacking=lacking, training=training
+    )
     with opened(file) as text:
         table = _table(file, text)
         format = format or (_OWN if lacking else recognised(table.header))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,12 +43,7 @@ class GavelTrace:
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     def read(self, header: Header, context: Context) -> MakeArrival:
-        table = context.speeds
-        if table is None:
-            raise BadInput(
-                f"{header.source}: a trace of Gavel tells steps, not how long its jobs run; give "
-                "--speed-table FILE, Gavel's throughputs"
-            )
+        lasting = _lasting(header, context)
         model = column(header, "job_type", given)
         gpus = column(header, "scale_factor", whole)
         steps = distinct_column(header, "total_steps", amount)
@@ -55,16 +51,53 @@ class GavelTrace:
         submitted = distinct_column(header, "arrival_time", seconds)
 
         def arrival(row: Row, number: int) -> Arrival:
-            own = Job(JobId(str(number)), gpus(row), model=model(row), weight=weight(row))
-            return Arrival(submitted(row), own, lasting(own, steps(row)))
-
-        def lasting(job: Job, number: float) -> Seconds:
-            rows = table.speeds.get(model_type(job.model), {})
-            speed = rows.get(Hardware(table.reference, job.gpus))
-            if speed is None:
-                raise CellError(
-                    f"the speed table has no {clipped(job.model)!r} on {job.gpus} {table.reference}"
-                )
-            return number / speed
+            own = Job(JobId(str(number - 1)), gpus(row), model=model(row), weight=weight(row))
+            return Arrival(submitted(row), own, lasting(own, steps(row)))  # numbered as Gavel does
 
         return arrival
+
+
+@dataclass(frozen=True)
+class GavelShortTrace:
+    """The same in six columns with a header: job,arrival,job_type,gpus,total_steps,weight."""
+
+    columns: ClassVar[tuple[str, ...]] = ("job", "arrival", "job_type", "gpus", "total_steps")
+
+    def read(self, header: Header, context: Context) -> MakeArrival:
+        lasting = _lasting(header, context)
+        name, model = column(header, "job", given), column(header, "job_type", given)
+        gpus = column(header, "gpus", whole)
+        steps = distinct_column(header, "total_steps", amount)
+        weight = column(header, "weight", amount) if "weight" in header else _one
+        submitted = distinct_column(header, "arrival", seconds)
+
+        def arrival(row: Row, number: int) -> Arrival:
+            own = Job(JobId(name(row)), gpus(row), model=model(row), weight=weight(row))
+            return Arrival(submitted(row), own, lasting(own, steps(row)))
+
+        return arrival
+
+
+def _one(row: Row) -> float:
+    return 1.0
+
+
+def _lasting(header: Header, context: Context) -> Callable[[Job, float], Seconds]:
+    """How long so many steps take on the kind on which durations are told."""
+    table = context.speeds
+    if table is None:
+        raise BadInput(
+            f"{header.source}: a trace of Gavel tells steps, not how long its jobs run; give "
+            "--speed-table FILE, Gavel's throughputs"
+        )
+
+    def lasting(job: Job, number: float) -> Seconds:
+        rows = table.speeds.get(model_type(job.model), {})
+        speed = rows.get(Hardware(table.reference, job.gpus))
+        if speed is None:
+            raise CellError(
+                f"the speed table has no {clipped(job.model)!r} on {job.gpus} {table.reference}"
+            )
+        return number / speed
+
+    return lasting

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Job, JobId, Seconds
+from dovetail.models.epochs import Training
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers import cells
 from dovetail.traces.readers.rows import Context, MakeArrival
@@ -17,7 +18,8 @@ COLUMNS = ("name", "time", "application", "num_replicas")
 
 @dataclass(frozen=True)
 class PolluxTrace:
-    """A workload of Pollux, which needs --durations; `file.csv#2` is the second of a file."""
+    """A workload of Pollux, which needs --applications or --durations; `file.csv#2` is the second of a
+    file."""
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     has_parts: ClassVar[bool] = True
@@ -28,6 +30,8 @@ class PolluxTrace:
         job_id = cells.distinct_column(header, "name", cells.given)
         gpus = cells.column(header, "num_replicas", cells.whole)
         model = cells.column(header, "application", cells.label)
+        if context.training is not None:
+            return _trained(header, context.training, wanted, context)
         lasting = _duration(header, context.durations)
 
         def arrival(row: cells.Row, _: int) -> Arrival | None:
@@ -37,6 +41,28 @@ class PolluxTrace:
             return Arrival(submitted(row), job, lasting(row))
 
         return arrival
+
+
+def _trained(
+    header: cells.Header,
+    training: Training,
+    wanted: Callable[[cells.Row], bool],
+    context: Context,
+) -> MakeArrival:
+    """Jobs that train applications: how long they run follows from their epochs."""
+    submitted = cells.distinct_column(header, "time", context.clock)
+    name = cells.distinct_column(header, "name", cells.given)
+    gpus = cells.column(header, "num_replicas", cells.positive(cells.whole))
+    application = cells.column(header, "application", cells.given)
+    batch = cells.column(header, "batch_size", cells.positive(cells.whole))
+
+    def arrival(row: cells.Row, _: int) -> Arrival | None:
+        if not wanted(row):
+            return None
+        run = training.run(application(row), batch(row), gpus(row))
+        return training.arrival(JobId(name(row)), submitted(row), run)
+
+    return arrival
 
 
 def _of_part(header: cells.Header, part: str | None) -> Callable[[cells.Row], bool]:
@@ -65,7 +91,8 @@ def _duration(header: cells.Header, durations: Mapping[str, Seconds] | None) -> 
     if durations is None:
         raise BadInput(
             f"{header.source}: a Pollux workload does not say how long its jobs run; add a column "
-            "duration_s, or give --durations FILE, a CSV with the columns application,seconds"
+            "duration_s, or give --applications FOLDER, what these train, or --durations FILE, a CSV "
+            "with the columns application,seconds"
         )
 
     def seconds(application: str) -> Seconds:

@@ -10,6 +10,7 @@ from typing import Protocol, TextIO, TypeVar
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
+from dovetail.models.epochs import Training
 from dovetail.models.speed_table import SpeedTable
 from dovetail.models.workload import Arrival
 from dovetail.traces.readers.cells import CellError, Header, Read, Row, clipped, header_of
@@ -62,13 +63,15 @@ def dates() -> Callable[[str], Seconds]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The input of a format besides the header: `durations` and `part` matter to Pollux only, `speeds`
-    to Gavel, `lacking` (required columns that may be absent or useless, and are then 0) to our own."""
+    """The input of a format besides the header: `durations`, `training` and `part` matter to Pollux
+    only, `speeds` to Gavel, `lacking` (required columns that may be absent or useless, and are then 0)
+    to our own."""
 
     clock: TimeReader = field(default_factory=TimeReader)
     durations: Mapping[str, Seconds] | None = None
     part: str | None = None
     speeds: SpeedTable | None = None
+    training: Training | None = None
     notes: list[str] = field(default_factory=list)
     lacking: tuple[str, ...] = ()
 

@@ -51,7 +51,7 @@ WATTS: Final[Mapping[str, tuple[float, ...]]] = {
 CHARGED_WATTS: Final = {"TESLA": (530.0, 700.0, 870.0, 1040.0), "TURING": (400.0, 480.0)}
 
 
-class Application(NamedTuple):
+class AndreasApplication(NamedTuple):
     """Seconds per epoch on one GPU of a TESLA node, on two, and on one of a TURING node."""
 
     one: float
@@ -63,10 +63,10 @@ class Application(NamedTuple):
         return [Option(kind, gpus, seconds * epochs) for kind, gpus, seconds in times]
 
 
-_BIG = Application(43.0842, 30.5512, 110.7112)  # a large LSTM
-_SMALL = Application(43.0261, 30.5871, 110.6581)  # a small one
-_EFFICIENT = Application(51.6221, 41.2372, 88.9881)  # EfficientNet
-_CONVOLUTION = Application(20.5382, 17.8042, 41.2582)
+_BIG = AndreasApplication(43.0842, 30.5512, 110.7112)  # a large LSTM
+_SMALL = AndreasApplication(43.0261, 30.5871, 110.6581)  # a small one
+_EFFICIENT = AndreasApplication(51.6221, 41.2372, 88.9881)  # EfficientNet
+_CONVOLUTION = AndreasApplication(20.5382, 17.8042, 41.2582)
 _TRAINED: Final = (
     (_BIG, 120), (_SMALL, 120), (_EFFICIENT, 120), (_BIG, 160), (_SMALL, 160), (_EFFICIENT, 160),
     (_BIG, 320), (_SMALL, 320), (_CONVOLUTION, 320), (_CONVOLUTION, 160),

@@ -40,10 +40,11 @@ class Default(Rule):
     turn: float = 0.25
     # The share of the time of a whole study that switching may use.
     lost: float = 0.03
-    # After this share of the time of a whole study, this share of the slots runs the trials in
-    # order of creation, each to its end: whatever the curves do, the best is found in bounded time,
-    # and these trials show whether early losses mislead. Sooner if there are few trials per slot,
-    # since there is little to gain over first come, first served.
+    # After this share of the time of a whole study, this share of the slots runs the trials in order
+    # of creation, each to its end: whatever the curves do, the best is found in bounded time, and
+    # these trials show whether early losses mislead. Starts that take long do not count: a rule that
+    # looks at all trials has paid for them by then, and has learnt nothing meanwhile. Sooner if there
+    # are few trials per slot, since there is little to gain over first come, first served.
     trusted: float = 0.125
     in_order: float = 0.5
     # Below this constancy the study's own trials have shown that early losses mislead (-1: the
@@ -86,9 +87,10 @@ class Default(Rule):
         """Slots for trials in order of creation, now: a fraction of a slot is alternately one more
         and one less."""
         waves = max(study.planned, len(study.trials)) / study.slots
-        if study.now < self.trusted * min(1.0, waves / _MANY) * waves * study.steps:
+        worked = study.now - study.starting
+        if worked < self.trusted * min(1.0, waves / _MANY) * waves * study.steps:
             return 0
-        turn, slots = int(study.now // study.steps), self.in_order * study.slots
+        turn, slots = int(worked // study.steps), self.in_order * study.slots
         return int(slots * (turn + 1)) - int(slots * turn)
 
     def _most_promising(self, study: Study, leaving: Trial | None) -> Trial | None:

@@ -167,9 +167,6 @@ class Workload:
         if found is not None:
             found[0].end_job(found[1], track)
 
-    def settle(self) -> None:
-        """Nothing is ever tried out."""
-
     # ---------------------------------------------------------------------------------- keeping
 
     def kept(self) -> Mapping[str, Any]:

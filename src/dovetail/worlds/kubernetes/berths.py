@@ -1,7 +1,8 @@
 """Berths: a resource that each node with an agent advertises several times for each GPU.
 
 A pod that is suspended keeps its berth, and another computes on its GPU meanwhile: who may run is the
-controller's to count. The number is written into the status of the node, where its kubelet keeps it.
+controller's to count. The number is written into the status of the node, where its kubelet keeps it. It
+grows when they are used up: what bounds suspended pods is the memory that they keep, not a number.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ class Berths:
             self._advertise()
 
     def _advertise(self) -> None:
+        used = self._cluster.berths_used()
         for name, machine in self._cluster.inventory.machines().items():
             self._cluster.channel.open(name)
-            wanted = machine.node.gpus * self._per_gpu
+            gpus = machine.node.gpus
+            wanted = max(gpus * self._per_gpu, gpus + used.get(name, 0))
             if wanted > machine.berths and self._cluster.channel.has_agent(name):
                 self._write(name, wanted)
 

@@ -155,12 +155,24 @@ class Cluster:
             return self._flows.bring_up(mission)
         if errand.work is Work.GIVE_WAY:
             return self._flows.give_way(mission)
+        if errand.work is Work.MOVE:
+            return self._flows.save_itself(mission)
         return self._flows.end(mission)
 
     # --------------------------------------------------------------------------------- launches
 
     def gangs(self) -> list[Gang]:
         return self._roster.all()
+
+    def berths_used(self) -> dict[str, int]:
+        """By node: the GPUs of all pods that are there, or about to be, suspended ones too."""
+        used: dict[str, int] = {}
+        for gang in self.gangs():
+            note = gang.note
+            if note is not None and not gang.is_closed:
+                for node, mask in zip(note.nodes, note.masks, strict=True):
+                    used[node] = used.get(node, 0) + mask.bit_count()
+        return used
 
     def _is_at_work(self, run: RunId) -> bool:
         return run in self._closings or run in self._errands

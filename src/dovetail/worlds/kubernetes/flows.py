@@ -63,6 +63,18 @@ class Flows(GangMaking):
         yield from self._end(gang, 0)
         return self._done(mission, WorkOutcome.GONE, Used(KILL, monotonic() - began, 0, False))
 
+    def save_itself(self, mission: Mission) -> Waits:
+        """Its pods end; new ones go on with other GPUs."""
+        job_id, began = mission.errand.run.job_id, monotonic()
+        troubles: list[str] = []
+        if not (mission.errand.order.preemptible and mission.saves_itself):
+            trouble = "it does not save itself to where its pod's end does not matter"
+            return Done(job_id, WorkOutcome.STAYED, trouble=trouble)
+        rung = yield from self._cooperate(mission, troubles)
+        if not rung:
+            return Done(job_id, WorkOutcome.STAYED, trouble="; ".join(troubles))
+        return self._done(mission, WorkOutcome.GONE, Used(rung, monotonic() - began, 0, False))
+
     @staticmethod
     def _done(mission: Mission, outcome: WorkOutcome, used: Used) -> Done:
         return Done(mission.errand.run.job_id, outcome, used)

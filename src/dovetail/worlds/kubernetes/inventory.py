@@ -51,6 +51,7 @@ def machine_of(found: Object, settings: Settings) -> Machine | None:
             return None
     has = status.get("allocatable") or {}
     gpus = settings.slots or int(amount(has.get(settings.gpu_resource)))
+    berths = int(amount((status.get("capacity") or {}).get(BERTHS)))
     closed = _why_closed(found)
     return Machine(
         Node(
@@ -62,12 +63,13 @@ def machine_of(found: Object, settings: Settings) -> Machine | None:
             amount(has["memory"]) / _GB if "memory" in has else inf,
             labels.get(settings.rack_label, ""),
             _island(labels.get(settings.island_label, ""), gpus),
+            keeps=berths > 0,
         ),
         metadata.get("uid", ""),
         not closed,
         closed,
         _address(status),
-        int(amount((status.get("capacity") or {}).get(BERTHS))),
+        berths,
     )
 
 

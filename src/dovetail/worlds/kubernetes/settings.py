@@ -36,7 +36,7 @@ class Settings:
     island_label: str = f"{GROUP}/island"  # GPUs that are joined by fast links
     nodes: str = ""  # key=value: only nodes with this label
     slots: int = 0  # on each node so many processor slots, instead of its GPUs
-    places: int = 3  # suspended pods for each GPU, beside the one that runs
+    places: int = 3  # for suspended pods of each GPU to begin with, beside the one that runs
     checkpoints: str = ""  # a claim in each namespace that pods of several nodes may write
     start_within_s: float = 300.0  # else a gang is released
     lease_s: float = 15.0

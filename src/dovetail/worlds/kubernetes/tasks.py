@@ -15,6 +15,7 @@ _TICK_S: Final = 0.25
 _FAILED: Final = {
     Work.BRING_UP: WorkOutcome.NOT_STARTED,
     Work.GIVE_WAY: WorkOutcome.STAYED,
+    Work.MOVE: WorkOutcome.STAYED,
     Work.END: WorkOutcome.ENDED,
 }
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from dovetail.core.entries import Event, NodeDraining, NodeJoined, NodeLeft, NodeUp, Occupied
 from dovetail.core.model import Seconds
+from dovetail.core.room import Room
 from dovetail.core.view import View
 from dovetail.worlds.kubernetes.inventory import Machine, Taken
+
+_NOTHING: Final = (0, 0.0, 0.0)
 
 
 def node_events(
@@ -30,10 +35,20 @@ def node_events(
             events += _changes(view, n, machine, n in used, now)
         is_kept = n >= 0 and not any(isinstance(own, NodeLeft) for own in events[-2:])
         held = used.get(n, 0) if is_kept else 0
-        mask = _strangers(machine, taken.get(name, Taken()), held)
-        if mask != (room.strangers.get(n, 0) if is_kept else 0):
-            events.append(Occupied(now, name, mask))
+        others = _of_others(machine, taken.get(name, Taken()), held)
+        if others != (_as_told(room, n) if is_kept else _NOTHING):
+            events.append(Occupied(now, name, others[0], others[1] or None, others[2] or None))
     return events
+
+
+def _as_told(room: Room, n: int) -> tuple[int, float, float]:
+    cpus, memory_gb = room.strangers_host.get(n, (0.0, 0.0))
+    return room.strangers.get(n, 0), cpus, memory_gb
+
+
+def _of_others(machine: Machine, taken: Taken, used: int) -> tuple[int, float, float]:
+    """GPUs, CPUs and memory: in thousandths, so that sums of parts do not differ for nothing."""
+    return _strangers(machine, taken, used), round(taken.cpus, 3), round(taken.memory_gb, 3)
 
 
 def _used_gpus(view: View) -> dict[int, int]:
@@ -60,8 +75,9 @@ def _changes(view: View, n: int, machine: Machine, is_used: bool, now: Seconds) 
         joined: list[Event] = [NodeLeft(now, name), NodeJoined(now, machine.node)]
         return joined if machine.is_open else [*joined, NodeDraining(now, name)]
     # One that shows fewer GPUs for a moment (its kubelet starts) or has become another while jobs
-    # run there is given nothing new.
-    is_open = machine.is_open and is_same
+    # run there is given nothing new; that there is an agent now matters from the next job on.
+    is_like = replace(room.nodes[n], keeps=machine.node.keeps) == machine.node
+    is_open = machine.is_open and is_like
     if is_open == room.open[n]:
         return []
     return [NodeUp(now, name) if is_open else NodeDraining(now, name)]

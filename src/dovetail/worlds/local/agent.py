@@ -40,11 +40,13 @@ class LaunchCalledOff(DovetailError):
 _SUCCESS: Final = {
     Work.BRING_UP: WorkOutcome.UP,
     Work.GIVE_WAY: WorkOutcome.GONE,
+    Work.MOVE: WorkOutcome.GONE,
     Work.END: WorkOutcome.ENDED,
 }
 _FAILURE: Final = {
     Work.BRING_UP: WorkOutcome.NOT_STARTED,
     Work.GIVE_WAY: WorkOutcome.STAYED,
+    Work.MOVE: WorkOutcome.STAYED,
     Work.END: WorkOutcome.ENDED,
 }
 
@@ -153,6 +155,8 @@ class LocalAgent:
             return self._start_when_it_can(errand, run, seat)
         if errand.work is Work.GIVE_WAY:
             return ladder.give_way(run, order, seat)
+        if errand.work is Work.MOVE:
+            return ladder.save_itself(run, order, seat)
         patiently(lambda: ladder.end(run, order.grace_s), f"the end of job {order.job_id}")
         return None
 

@@ -37,7 +37,7 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import UnfinishedRun
-from dovetail.core.model import Node, Seconds, Tenant
+from dovetail.core.model import Node, Placement, Seconds, Tenant
 from dovetail.models.failures import NodeFailures
 from dovetail.models.workload import Arrival, Going
 from dovetail.worlds.simulated.stints import (
@@ -47,6 +47,7 @@ from dovetail.worlds.simulated.stints import (
     GONE,
     NODE,
     STARTED,
+    TELL,
     Interference,
     Row,
     SimulatedJob,
@@ -127,7 +128,7 @@ class SimulatedCluster(Stints):
             at = self._attend(events, at)
         while rows and rows[0][0] <= at:
             then, _, what, life, number = row = heappop(rows)
-            if what != FINISH or life is None:
+            if what or life is None:  # anything but `FINISH`, which is 0
                 if not is_stale(row):
                     self._now = then
                     self._happen(events, what, life, number)
@@ -142,6 +143,9 @@ class SimulatedCluster(Stints):
                 if self._sharers:
                     self._unshare(events, life)
                 events.append(Finished(at, job_id))
+        if not events and self._wake_at <= at < inf:
+            self._wake(events, at)  # nothing came of what was to be before it
+            return events or self.observe()
         if self._next_at > at or at == inf:
             return events
         self._now = at
@@ -175,15 +179,18 @@ class SimulatedCluster(Stints):
 
     def _wake(self, events: list[Event], until: Seconds) -> Seconds:
         """Tell that it is time to wake up, unless something else happens before."""
+        if not self._lives:  # then there is nothing to be woken for, now or later
+            self._wake_at = inf
+            return until
         rows = self._rows
         while rows and is_stale(rows[0]):
             heappop(rows)
         at = self._wake_at
-        if at > until or (rows and at > rows[0][0]):
+        if at > until:
             return until
+        if rows and at > rows[0][0]:
+            return at  # nothing may come of that
         self._wake_at = inf
-        if not self._lives:  # then there is nothing to be woken for, now or later
-            return until
         self._count_idle_wakes(rows, at)
         events.append(Woke(at))
         self._now = at
@@ -209,6 +216,8 @@ class SimulatedCluster(Stints):
             self._report_start(events, life)
         elif what == FAIL:
             self._fail(events, life)
+        elif what == TELL:
+            self._reach(events, life)
         else:
             life.stint = GONE
             del self._lives[life.job.id]
@@ -294,9 +303,14 @@ class SimulatedCluster(Stints):
         if stint > 1:  # it ran before
             at += life.job.interruption.restore_s
         life.placement = placement
-        life.working_since = at
         if not placement.whole:
             self._share(life, placement)
+        if life.special:
+            self._attentive = True
+            self._set_to_work(life, at, self._prompt)
+            return
+        # The same for all the others, written out: every job is started once at least.
+        life.working_since = at
         rate, left = 1.0, life.remaining_s
         if self._speed is not None or self._sharers:
             rate = self._rate(life)
@@ -310,11 +324,8 @@ class SimulatedCluster(Stints):
             self._reports.append(Paced(now, life.job.id, rate))
         if self._reports:
             self._attentive = True
-        if life.arrival.failures or life.arrival.cancel_after_s is not None:
-            self._push_end(life)
-        else:
-            made = self._made = self._made + 1
-            heappush(self._rows, (at + left, made, FINISH, life, stint))
+        made = self._made = self._made + 1
+        heappush(self._rows, (at + left, made, FINISH, life, stint))
 
     def _act_otherwise(
         self,
@@ -330,11 +341,22 @@ class SimulatedCluster(Stints):
         elif isinstance(action, Stop | Branch):
             self._end_by_decision(self._lives.pop(action.job_id))
         elif isinstance(action, Resize):
-            self._resize(self._lives[action.job_id], action.placement)
+            self._resize_or_move(self._lives[action.job_id], action.placement)
         elif isinstance(action, Promote | GroupAction | Note):
             pass  # a matter of the book: nothing changes for the job itself
         else:
             assert_never(action)
+
+    def _resize_or_move(self, life: SimulatedJob, placement: Placement) -> None:
+        assert life.placement is not None
+        if placement.slices == life.placement.slices:
+            self._resize(life, placement)
+        else:
+            self._move(life, placement, self._moves_at_once(life))
+
+    def _moves_at_once(self, life: SimulatedJob) -> bool:
+        """The state takes it for working already, where nothing is to be saved or restored."""
+        return self._prompt and life.job.interruption.restore_s <= 0
 
     def _end_by_decision(self, life: SimulatedJob) -> None:
         life.stint = GONE

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final, TypeAlias, final
 
-from dovetail.core.entries import Event, Paced, Started
+from dovetail.core.entries import Event, Paced, Reported, Started
 from dovetail.core.errors import UnfinishedRun
 from dovetail.core.model import WHOLE_GPU, Job, Node, Placement, Seconds, gpus_of
+from dovetail.models.course import Course, Milestone
 from dovetail.models.workload import Arrival, Going
 
 Speed: TypeAlias = Callable[[Job, Placement, Sequence[Node]], float]
@@ -22,6 +24,7 @@ STARTED: Final = 2
 CANCEL: Final = 3
 NODE: Final = 4
 GIVE_UP: Final = 5  # a cancellation that depends on how far the job is
+TELL: Final = 6  # a milestone on a job's course
 
 GONE: Final = -1  # the stint of a job that has ended
 _IDLE_TURNS: Final = 100_000  # preemptions before any work was done: then nothing will come of it
@@ -32,8 +35,18 @@ class SimulatedJob:
     """The truth about one job that has not ended."""
 
     __slots__ = (
-        *("arrival", "attempt", "attempt_s", "done_s", "job", "placement", "rate", "remaining_s"),
-        *("saved_s", "starting", "stint", "working_since"),
+        *(
+            "arrival",
+            "attempt",
+            "attempt_s",
+            "course",
+            "done_s",
+            "job",
+            "next",
+            "placement",
+            "rate",
+        ),
+        *("remaining_s", "saved_s", "special", "starting", "stint", "working_since"),
     )
 
     def __init__(self, arrival: Arrival) -> None:
@@ -49,6 +62,13 @@ class SimulatedJob:
         self.working_since = 0.0
         self.rate = 1.0
         self.starting = False  # is it to be told yet that it is at work?
+        maker = arrival.course
+        self.course: Course | None = None if maker is None else maker()
+        self.next: Milestone | None = None  # on that course
+        # Is there more to come of a stint than its end, by the rate it began with?
+        self.special: Final = not (
+            maker is None and arrival.cancel_after_s is None and not arrival.failures
+        )
 
     @property
     def gone(self) -> bool:
@@ -104,7 +124,7 @@ class Stints:
     def _report_start(self, events: list[Event], life: SimulatedJob) -> None:
         life.starting = False
         events.append(Started(self._now, life.job.id))
-        if life.rate != 1.0:
+        if life.rate != 1.0 and life.rate > 0:
             events.append(Paced(self._now, life.job.id, life.rate))
 
     def _is_not_overtaken(self, event: Event) -> bool:
@@ -115,9 +135,13 @@ class Stints:
         return life is not None and life.placement is not None and life.rate == event.speed
 
     def _rate(self, life: SimulatedJob) -> float:
-        """How fast the job runs where it is: its placement, and the worst of its neighbours."""
-        placement = life.placement
+        """How fast the job runs where it is: its placement, and the worst of its neighbours; or as its
+        course says, which begins anew there."""
+        placement, course = life.placement, life.course
         assert placement is not None
+        if course is not None:
+            life.next = course.begin(life.working_since, placement, self._nodes)
+            return course.speed
         rate = 1.0 if self._speed is None else self._speed(life.job, placement, self._nodes)
         if placement.share < life.job.share:
             rate *= self._shared_rate(life, placement)
@@ -143,6 +167,9 @@ class Stints:
 
     def _push_end(self, life: SimulatedJob) -> None:
         """Note when the current stint would end by itself."""
+        if life.course is not None:
+            self._push_next(life)
+            return
         left, what = life.remaining_s, FINISH
         failures, cancel_after_s = life.arrival.failures, life.arrival.cancel_after_s
         if life.attempt < len(failures):
@@ -156,13 +183,35 @@ class Stints:
                 left, what = given_up_after, GIVE_UP
         self._push(life.working_since + left / life.rate, what, life, life.stint)
 
+    def _push_next(self, life: SimulatedJob) -> None:
+        """What is next on its course."""
+        milestone = life.next
+        if milestone is not None and milestone.at < inf:
+            self._push(milestone.at, FINISH if milestone.ends else TELL, life, life.stint)
+
+    def _reach(self, events: list[Event], life: SimulatedJob) -> None:
+        """A milestone: the job tells of itself, and may go faster or slower from here on."""
+        course, job_id = life.course, life.job.id
+        assert course is not None
+        told, life.next = course.reach(self._now)
+        events.append(Reported(self._now, job_id, told.step, told.metrics))
+        if course.speed != life.rate:
+            life.rate = course.speed
+            if life.rate > 0:
+                events.append(Paced(self._now, job_id, life.rate))
+        self._push_next(life)
+
     def _push(self, at: Seconds, what: int, life: SimulatedJob | None, number: int) -> None:
         self._made += 1
         heappush(self._rows, (at, self._made, what, life, number))
 
     def _bank(self, life: SimulatedJob) -> None:
         """Count the work done up to now; what was planned beyond is stale."""
-        worked = (self._now - life.working_since) * life.rate
+        course = life.course
+        if course is None:
+            worked = (self._now - life.working_since) * life.rate
+        else:
+            worked = course.halt(self._now)
         if worked > 0:
             life.remaining_s = max(life.remaining_s - worked, 0.0)
             life.done_s += worked
@@ -173,6 +222,15 @@ class Stints:
     def _preempt(self, life: SimulatedJob) -> None:
         placement = life.placement
         assert placement is not None
+        self._save(life)
+        if self._sharers:
+            self._unshare(self._reports, life)
+        life.placement = None
+        life.starting = False
+        self._keep_busy(placement, life.job.interruption.save_s)
+
+    def _save(self, life: SimulatedJob) -> None:
+        """It is to give way: what it has done is safe."""
         self._idle_turns += 1
         self._bank(life)
         life.saved_s = life.done_s
@@ -181,11 +239,9 @@ class Stints:
                 f"no job makes progress at t={self._now:g}: each is preempted before it is restored; "
                 "give the policy longer turns, or the jobs a smaller cost of interruption"
             )
-        if self._sharers:
-            self._unshare(self._reports, life)
-        life.placement = None
-        life.starting = False
-        save_s = life.job.interruption.save_s
+
+    def _keep_busy(self, placement: Placement, save_s: Seconds) -> None:
+        """These GPUs are in use until the job is saved."""
         if save_s > 0:
             for gpu in gpus_of(placement):
                 self._busy[gpu] = max(self._busy.get(gpu, 0.0), self._now + save_s)
@@ -200,6 +256,8 @@ class Stints:
         lost = min(life.job.interruption.lost_s, life.done_s - life.saved_s)
         life.done_s -= lost
         life.remaining_s += lost
+        if life.course is not None and lost > 0:
+            life.course.lose(lost)
         return lost
 
     def _resize(self, life: SimulatedJob, placement: Placement) -> None:
@@ -211,13 +269,42 @@ class Stints:
             self._share(life, placement)
         self._go_on(self._reports, life)
 
+    def _move(self, life: SimulatedJob, placement: Placement, prompt: bool) -> None:
+        """Other GPUs: it is saved where it is and restored there."""
+        before, now = life.placement, self._now
+        assert before is not None
+        save_s = 0.0 if life.starting else life.job.interruption.save_s
+        self._save(life)
+        if self._sharers:
+            self._unshare(self._reports, life)
+        self._keep_busy(before, save_s)
+        at = max(now + save_s, self._physically_free(placement)) if self._busy else now
+        life.placement = placement
+        if placement.share != WHOLE_GPU:
+            self._share(life, placement)
+        self._set_to_work(life, at + life.job.interruption.restore_s, prompt)
+
+    def _set_to_work(self, life: SimulatedJob, at: Seconds, prompt: bool) -> None:
+        """It has GPUs, and is at work on them then; `prompt`: that need not be told if it is now."""
+        life.working_since = at
+        life.rate = self._rate(life)
+        life.starting = False
+        if at > self._now:
+            self._push_start(life)
+        elif not prompt:
+            self._report_start(self._reports, life)
+        elif life.rate != 1.0 and life.rate > 0:
+            self._reports.append(Paced(self._now, life.job.id, life.rate))
+        self._push_end(life)
+
     def _go_on(self, events: list[Event], life: SimulatedJob) -> None:
         """The job keeps running under changed conditions; its work so far is banked."""
         life.working_since = max(self._now, life.working_since)
         rate = self._rate(life)
         if rate != life.rate:
             life.rate = rate
-            events.append(Paced(self._now, life.job.id, rate))
+            if rate > 0:
+                events.append(Paced(self._now, life.job.id, rate))
         if life.starting:  # it may be due at this very instant
             self._push_start(life)
         self._push_end(life)

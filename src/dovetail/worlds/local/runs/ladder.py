@@ -72,6 +72,8 @@ def obstacle(run: ProcessRun, order: Order, seat: JobSeat) -> str:
     """Why the job could not be made to give way now; "" if it could."""
     if not order.preemptible:
         return "its user does not want it to give way"
+    if run.stop_asked:
+        return "it was asked to save itself, and has not ended yet"
     if order.restartable or saves_itself(order, seat):
         return ""
     return cannot_suspend(run, seat)
@@ -203,6 +205,15 @@ def _cooperate(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
     if not (_ends_within(run, order.grace_s) or _is_tidied_up(run)):
         raise CannotGiveWay(f"asked to save itself, it went on for {order.grace_s:g} s")
     return Used(COOPERATE, 0.0, 0, False)
+
+
+def save_itself(run: ProcessRun, order: Order, seat: JobSeat) -> Used:
+    """Let it save itself and end, to go on with other GPUs. If it does not, it runs on as it is."""
+    if not order.preemptible:
+        raise CannotGiveWay("its user does not want it to give way")
+    began = monotonic()
+    used = _cooperate(run, order, seat)
+    return Used(used.rung, monotonic() - began, used.bytes, used.parked)
 
 
 def _is_tidied_up(run: ProcessRun) -> bool:

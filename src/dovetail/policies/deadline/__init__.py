@@ -1,0 +1,1 @@
+"""Policies that promise deadlines: ElasticFlow, Chronus and GENIE."""

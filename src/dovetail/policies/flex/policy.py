@@ -1,0 +1,165 @@
+"""`flex`: counts and kinds of GPUs for all jobs together, from beliefs, where moving must pay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from typing import ClassVar
+
+from dovetail.core.entries import Action, Preempt, Refuse, Wake
+from dovetail.core.model import Job, JobId, Seconds
+from dovetail.core.plan import Place
+from dovetail.core.track import Track
+from dovetail.core.view import View
+from dovetail.policies.deadline.believed import unpromised
+from dovetail.policies.flex.beliefs import Believed, Supply, is_shared_out, supply_of
+from dovetail.policies.flex.promises import NOTHING_PROMISED, Promised, promised
+from dovetail.policies.flex.shares import Claimant, GpuWay, prices, shares
+from dovetail.policies.flex.surprises import Surprises
+from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import Ahead, Lineup
+from dovetail.policies.reallocation import Grant, reallocated
+from dovetail.predict.duration import HistoryMean, Predictor
+from dovetail.predict.left import ByReports
+from dovetail.predict.speed import SameEverywhere, SpeedPredictor
+from dovetail.predict.told import GoodputByModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flex:
+    """How many GPUs of which kind each job gets is decided for all of them together: proportional
+    fairness that favours jobs with little left. Elastic jobs grow and shrink, all may change their
+    kind; who is moved gains more than that costs. Needs no oracle.
+
+    A deadline is promised if a plan keeps it, with room for what predictions were wrong by so far
+    (`doubt` of them until ten are known); a promised job gets at least what its plan says, any other
+    runs as well as it can. `refuse`: a job whose deadline cannot be promised is refused instead.
+    `favour`: 0 shares as if all jobs were equally long, 1 nearly serves the shortest alone;
+    `horizon_s`: a move must pay for itself within this time; `round_s`: how often shares are looked
+    at again while nothing else happens.
+    """
+
+    adaptive_batches: ClassVar[bool] = True  # jobs that can choose their batch may do so
+    place: Place = consolidated
+    predictor: Predictor = HistoryMean()
+    speeds: SpeedPredictor = SameEverywhere()
+    favour: float = 0.35
+    horizon_s: Seconds = 200.0
+    round_s: Seconds = 60.0
+    doubt: float = 0.1
+    refuse: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.favour <= 1:
+            raise ValueError(f"favour={self.favour:g}: give a number from 0 to 1")
+        if not self.horizon_s > 0:
+            raise ValueError(f"horizon_s={self.horizon_s:g}: give a positive number of seconds")
+        if not self.round_s > 0:
+            raise ValueError(f"round_s={self.round_s:g}: give a positive number of seconds")
+        if not 0 <= self.doubt < inf:
+            raise ValueError(f"doubt={self.doubt:g}: give 0 or a positive number")
+
+    @cached_property
+    def _surprises(self) -> Surprises:
+        return Surprises()
+
+    def decide(self, view: View) -> Iterator[Action]:
+        waiting = self._in_line(view)
+        if not waiting and not any(_may_change(track.job) for track in view.running.values()):
+            return
+        movable, believed = _movable(view), self._believed
+        supply = supply_of(view, movable)
+        claimants = {
+            track: believed.claimant(track, view, supply)
+            for track in (*movable, *[t for t in waiting if is_shared_out(t.job)])
+        }
+        made = self._promised(view, supply, claimants)
+        yield from made.notes
+        refused = made.refused if self.refuse else {}
+        yield from [Refuse(job_id, _reason(view, job_id, at)) for job_id, at in refused.items()]
+        left = [one for track, one in claimants.items() if track.job.id not in refused]
+        found = shares(left, supply.gpus, made.floors, made.held)
+        actions = self._carried_out(view, supply, found, movable, waiting)
+        yield from actions
+        gave_way = any(isinstance(one, Preempt) and one.job_id in found for one in actions)
+        at = min(view.now + self.round_s, made.changes_at)
+        yield Wake(view.now if gave_way else at)
+
+    def _promised(
+        self, view: View, supply: Supply, claimants: Mapping[Track, Claimant]
+    ) -> Promised:
+        due = [track for track in claimants if track.job.deadline is not None]
+        if not due:
+            return NOTHING_PROMISED
+        margin = self._surprises.margin(view, self.doubt)
+        jobs = [self._believed.due(track, view, supply, margin) for track in due]
+        jobs.sort(key=lambda job: job.track.sequence)
+        worth = prices(claimants.values(), supply.gpus)
+        return promised(jobs, view.now, supply.gpus, worth)
+
+    def _carried_out(
+        self,
+        view: View,
+        supply: Supply,
+        found: Mapping[JobId, GpuWay],
+        movable: Sequence[Track],
+        waiting: Sequence[Track],
+    ) -> Sequence[Action]:
+        granted = {
+            job_id: Grant(supply.pool(way.pool).kind, way.gpus) for job_id, way in found.items()
+        }
+        whole = [track for track in waiting if is_shared_out(track.job)]
+        plan = reallocated(view, self.place, granted, movable, whole)
+        for track in waiting:
+            if not is_shared_out(track.job):
+                plan.start(track)
+        return plan.actions
+
+    @cached_property
+    def _believed(self) -> Believed:
+        left = ByReports(self.predictor)
+        return Believed(left, self.speeds, GoodputByModel(), self.horizon_s, self.favour)
+
+    @staticmethod
+    def _in_line(view: View) -> list[Track]:
+        return [t for t in view.tracks.values() if t.placement is None and not t.barred]
+
+    def ahead(self, view: View, track: Track, waiting: Sequence[Track]) -> Sequence[Ahead]:
+        order = self._order(view)
+        own = order(track)
+        return [
+            Ahead(sorted([t for t in waiting if order(t) < own], key=order), "with less left to do")
+        ]
+
+    def lineup(self, view: View) -> Lineup:
+        tracks = sorted(self._in_line(view), key=self._order(view))
+        return Lineup(lambda: tracks)
+
+    def _order(self, view: View) -> Callable[[Track], tuple[bool, float, float, int]]:
+        """Those that must have GPUs now to keep a promise, then by what is left."""
+        movable, believed = _movable(view), self._believed
+        supply = supply_of(view, movable)
+        tracks = [*movable, *self._in_line(view)]
+        claimants = {track: believed.claimant(track, view, supply) for track in tracks}
+        floors = self._promised(view, supply, claimants).floors
+
+        def order(track: Track) -> tuple[bool, float, float, int]:
+            one = claimants[track]
+            return one.id not in floors, -one.priority, one.left_s, track.sequence
+
+        return order
+
+
+def _may_change(job: Job) -> bool:
+    """Is there anything to decide about it while nobody waits?"""
+    return job.elastic or job.deadline is not None
+
+
+def _reason(view: View, job_id: JobId, done_at: Seconds) -> str:
+    return unpromised(view.tracks[job_id], view.now, done_at)
+
+
+def _movable(view: View) -> list[Track]:
+    return [t for t in view.running.values() if is_shared_out(t.job) and not t.pinned]

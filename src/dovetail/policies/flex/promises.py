@@ -1,0 +1,326 @@
+"""Deadlines that `flex` promises: on GPUs of any kind, from beliefs, with room for their errors.
+
+A promise is a plan: GPUs of one pool from when on, the latest and the fewest that keep the deadline. It
+holds as long as the job gets at least that, so it is only a floor under the shares, and is made anew
+when what is believed or the cluster has changed. Nobody's promise is broken for a newcomer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, Final, NamedTuple, final
+
+from dovetail.core.entries import Note
+from dovetail.core.model import JobId, Seconds
+from dovetail.core.track import Track
+from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free, gpu_seconds
+from dovetail.policies.deadline.shares import DueWork, GpuShare, left_by, smallest_share
+from dovetail.policies.flex.shares import GpuWay
+
+KEY: Final = "flex"  # of a job with a deadline: see `_written`
+_ANY_TIME: Final = Slots()
+_REPAIRS: Final = 3
+_SPARE: Final = 1  # moves that nobody foresaw, for which a new promise leaves time
+
+
+class PoolPlan(NamedTuple):
+    """What a job was promised."""
+
+    pool: int
+    share: GpuShare
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A job with a deadline: what is left of it, as work on each pool that it may use."""
+
+    track: Track
+    works: Mapping[int, DueWork]  # by pool
+    lasts_s: Seconds  # all of it, at speed 1, as believed now
+    plan: PoolPlan | None = None  # what it was promised before
+    moving_s: Seconds = 0.0  # what going on with other GPUs costs
+    has: GpuWay | None = None  # what it runs on
+
+    @property
+    def deadline(self) -> Seconds:
+        return inf if self.track.job.deadline is None else self.track.job.deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What comes of all promises now: the least that jobs must get, what is to be remembered, and when
+    a plan changes next."""
+
+    floors: Mapping[JobId, GpuWay]
+    held: Mapping[
+        JobId, GpuWay
+    ]  # what they run on, where the time that a change costs would be missed
+    notes: Sequence[Note]
+    changes_at: Seconds
+    refused: Mapping[
+        JobId, Seconds
+    ]  # newcomers that were promised nothing: when they could be done
+
+
+NOTHING_PROMISED: Final = Promised({}, {}, (), inf, {})
+
+
+def plan_of(track: Track) -> PoolPlan | None:
+    """The plan in its note, if it was promised anything."""
+    noted = track.notes.get(KEY)
+    if not noted or noted[1] is None:
+        return None
+    pool, steps, until, done_at = noted[1]
+    return PoolPlan(pool, GpuShare(tuple([(when, n) for when, n in steps]), until, done_at))
+
+
+def believed_then(track: Track) -> Seconds | None:
+    """How long all of it was believed to take when it was judged."""
+    noted = track.notes.get(KEY)
+    return None if not noted else float(noted[0])
+
+
+def _written(lasts_s: Seconds, plan: PoolPlan | None) -> list[Any]:
+    if plan is None:
+        return [lasts_s, None]
+    steps = [list(step) for step in plan.share.steps]
+    return [lasts_s, [plan.pool, steps, plan.share.until, plan.share.done_at]]
+
+
+def promised(
+    jobs: Sequence[DueJob], now: Seconds, gpus: Mapping[int, int], prices: Mapping[int, float]
+) -> Promised:
+    """Keep, mend and give promises to jobs with deadlines, in order of submission. `gpus` and what one
+    of them is worth are by pool."""
+    return _Promising(jobs, now, gpus, prices).run()
+
+
+@final
+class _Promising:
+    def __init__(
+        self,
+        jobs: Sequence[DueJob],
+        now: Seconds,
+        gpus: Mapping[int, int],
+        prices: Mapping[int, float],
+    ) -> None:
+        self._now: Final = now
+        self._gpus: Final = gpus
+        self._prices: Final = prices
+        self._jobs: Final = {job.track.job.id: job for job in jobs}
+        self._plans: Final[dict[JobId, PoolPlan]] = {
+            job_id: PoolPlan(job.plan.pool, job.plan.share.rest(now))
+            for job_id, job in self._jobs.items()
+            if job.plan is not None
+        }
+        self._notes: Final[dict[JobId, Note]] = {}
+        self._refused: Final[dict[JobId, Seconds]] = {}
+
+    def run(self) -> Promised:
+        self._mend()
+        for job_id, job in self._jobs.items():
+            if KEY not in job.track.notes:
+                self._judge(job_id)
+        floors = {
+            job_id: self._way(job_id, plan)
+            for job_id, plan in self._plans.items()
+            if plan.share.now
+        }
+        changes = [when for plan in self._plans.values() for when, _ in plan.share.steps]
+        later = min([when for when in changes if when > self._now], default=inf)
+        held = self._held()
+        return Promised(floors, held, list(self._notes.values()), later, self._refused)
+
+    def _hopes(self) -> dict[JobId, PoolPlan]:
+        """Those that were promised nothing are on time, too, if they get what the promises leave. Who
+        by now can be promised its deadline after all is."""
+        open_ = [one for one in self._jobs if one not in self._plans]
+        hopes, ahead = {}, self._ahead()
+        for job_id in sorted(open_, key=lambda one: self._jobs[one].deadline):
+            job = self._jobs[job_id]
+            if job.deadline <= self._now:
+                continue
+            plan = self._cheapest(job, ahead, _SPARE)
+            if plan is not None and job_id not in self._refused:
+                self._keep({job_id: plan})
+            else:
+                plan = self._cheapest(job, ahead)
+            if plan is not None:
+                share = plan.share
+                ahead[plan.pool] = ahead[plan.pool].less(share.steps, share.until)
+                hopes[job_id] = plan
+        return hopes
+
+    def _way(self, job_id: JobId, plan: PoolPlan) -> GpuWay:
+        work = self._jobs[job_id].works.get(plan.pool)
+        gpus = plan.share.now
+        known = work is not None and gpus in work.counts
+        return GpuWay(plan.pool, gpus, work.rate(gpus) if work is not None and known else 1.0)
+
+    def _mend(self) -> None:
+        """New plans for those whose own do not any more: beside the others, else for all anew if that
+        leaves fewer of them late."""
+        if any(min(ahead.free) < 0 for ahead in self._ahead().values()):
+            self._keep(self._fresh(list(self._plans)))
+            return
+        bad = [one for one, plan in self._plans.items() if not self._does(one, plan)]
+        late = []
+        for job_id in sorted(bad, key=lambda one: self._jobs[one].deadline):
+            del self._plans[job_id]
+            job, ahead = self._jobs[job_id], self._ahead()
+            plan = self._cheapest(job, ahead, 1) or self._cheapest(job, ahead)
+            late += [job_id] if plan is None else []
+            plan = plan or self._soonest(job, ahead)
+            self._keep({} if plan is None else {job_id: plan})
+        if late:
+            fresh = self._fresh(list(self._plans))
+            if sum(not self._does(one, plan) for one, plan in fresh.items()) < len(late):
+                self._keep(fresh)
+
+    def _held(self) -> dict[JobId, GpuWay]:
+        """Those that are no slower than their plan says now, and could not afford to be moved."""
+        held = {}
+        for job_id, plan in self._plans.items():
+            job = self._jobs[job_id]
+            if job.has is not None and job.moving_s and plan.pool in job.works:
+                slower = plan.share.now and job.has.rate < self._way(job_id, plan).rate
+                if not slower and not _enough(job, plan, changes=1):
+                    held[job_id] = job.has
+        return held
+
+    def _does(self, job_id: JobId, plan: PoolPlan | None) -> bool:
+        job = self._jobs[job_id]
+        return plan is not None and plan.pool in job.works and _enough(job, plan)
+
+    def _ahead(self) -> dict[int, GpusAhead]:
+        shares: dict[int, list[GpuShare]] = {pool: [] for pool in self._gpus}
+        for plan in self._plans.values():
+            shares.setdefault(plan.pool, []).append(plan.share)
+        return {
+            pool: left_by(own, self._now, self._gpus.get(pool, 0)) for pool, own in shares.items()
+        }
+
+    def _judge(self, job_id: JobId) -> None:
+        """A promise for a newcomer: beside the plans there are, or with all of them made anew."""
+        job, ahead = self._jobs[job_id], self._ahead()
+        fit = all(min(one.free) >= 0 for one in ahead.values())
+        plan = self._cheapest(job, ahead, _SPARE) if fit else None
+        if plan is not None:
+            self._keep({job_id: plan})
+            return
+        fresh = self._fresh([*self._plans, job_id])
+        new = fresh.get(job_id)
+        kept = all(self._would(one, fresh.get(one)) for one in self._plans)
+        if kept and new is not None and _enough(job, new, _SPARE):
+            self._keep(fresh)
+            return
+        soonest = self._soonest(job, ahead)
+        self._refused[job_id] = inf if soonest is None else soonest.share.done_at
+        self._notes[job_id] = Note(KEY, _written(job.lasts_s, None), job_id)
+
+    def _would(self, job_id: JobId, plan: PoolPlan | None) -> bool:
+        """Is it on time with a new plan, if it must be moved for it?"""
+        job = self._jobs[job_id]
+        if plan is None or plan.pool not in job.works:
+            return False
+        return _enough(job, plan, _moves(job, plan))
+
+    def _keep(self, plans: Mapping[JobId, PoolPlan]) -> None:
+        for job_id, plan in plans.items():
+            self._plans[job_id] = plan
+            job = self._jobs[job_id]
+            then = believed_then(job.track)
+            lasts_s = job.lasts_s if then is None else then
+            self._notes[job_id] = Note(KEY, _written(lasts_s, plan), job_id)
+
+    def _fresh(self, ids: Sequence[JobId]) -> dict[JobId, PoolPlan]:
+        """Plans for all of these in order of deadline; who is late that way is tried once more before
+        the others."""
+        order = sorted(ids, key=lambda job_id: self._jobs[job_id].deadline)
+        best = self._in_order(order)
+        late = [one for one in order if not self._would(one, best.get(one))]
+        for _ in range(_REPAIRS):
+            if not late:
+                break
+            order = [*late, *[one for one in order if one not in late]]
+            other = self._in_order(order)
+            still = [one for one in order if not self._would(one, other.get(one))]
+            if len(still) >= len(late):
+                break
+            best, late = other, still
+        return best
+
+    def _in_order(self, order: Sequence[JobId]) -> dict[JobId, PoolPlan]:
+        ahead = {pool: all_free(self._now, gpus) for pool, gpus in self._gpus.items()}
+        plans = {}
+        for job_id in order:
+            job = self._jobs[job_id]
+            spare = 0 if job_id in self._plans else _SPARE
+            plan = self._cheapest(job, ahead, spare) or self._soonest(job, ahead)
+            if plan is not None:
+                plans[job_id] = plan
+                share = plan.share
+                ahead[plan.pool] = ahead[plan.pool].less(share.steps, share.until)
+        return plans
+
+    def _cheapest(
+        self, job: DueJob, ahead: Mapping[int, GpusAhead], spare: int = 0
+    ) -> PoolPlan | None:
+        """The plan that is on time, with time for so many unforeseen moves, and takes the fewest
+        GPU-seconds, by what they are worth."""
+        plans = self._all(job, ahead, spare)
+        found = [plan for plan in plans if _enough(job, plan, spare + _moves(job, plan))]
+        return min(found, key=self._cost, default=None)
+
+    def _cost(self, plan: PoolPlan) -> float:
+        return gpu_seconds(plan.share.steps, plan.share.until) * self._prices.get(plan.pool, 1.0)
+
+    def _soonest(self, job: DueJob, ahead: Mapping[int, GpusAhead]) -> PoolPlan | None:
+        """Late, but as early as can be; None: it can run nowhere now."""
+        return min(self._all(job, ahead), key=lambda plan: plan.share.done_at, default=None)
+
+    def _all(self, job: DueJob, ahead: Mapping[int, GpusAhead], spare: int = 0) -> list[PoolPlan]:
+        return [
+            PoolPlan(pool, self._share(job, pool, ahead[pool], spare))
+            for pool, work in job.works.items()
+            if pool in self._gpus and work.counts[0] <= self._gpus[pool]
+        ]
+
+    def _share(self, job: DueJob, pool: int, ahead: GpusAhead, spare: int) -> GpuShare:
+        """The smallest, with time for its own changes and for so many more."""
+        work, total = job.works[pool], self._gpus[pool]
+        share = smallest_share(work, ahead, total, _ANY_TIME)
+        for _ in range(2):  # more time may take more GPUs, on which more is lost
+            plan = PoolPlan(pool, share)
+            lost = _lost(job, plan, spare + _moves(job, plan))
+            if not lost:
+                return share
+            longer = replace(work, left=work.left + lost)
+            share = smallest_share(longer, ahead, total, _ANY_TIME)
+        return share
+
+
+def _enough(job: DueJob, plan: PoolPlan, changes: int = 0) -> bool:
+    """Is the job done in time with its plan, whose own changes cost time, and with so many more?"""
+    work = job.works[plan.pool]
+    return plan.share.does(replace(work, left=work.left + _lost(job, plan, changes)))
+
+
+def _moves(job: DueJob, plan: PoolPlan) -> int:
+    """Must a running job be moved for this plan, now or later?"""
+    if job.has is None:
+        return 0
+    return int((job.has.pool, job.has.gpus) != (plan.pool, plan.share.now))
+
+
+def _lost(job: DueJob, plan: PoolPlan, changes: int = 0) -> float:
+    """Work that is not done while it is moved."""
+    if not job.moving_s:
+        return 0.0
+    counts = [gpus for _, gpus in plan.share.steps if gpus]
+    work = job.works[plan.pool]
+    known = [gpus for gpus in counts if gpus in work.counts]
+    rate = max([work.rate(gpus) for gpus in known], default=work.rates[0])
+    return (max(len(counts) - 1, 0) + changes) * job.moving_s * rate

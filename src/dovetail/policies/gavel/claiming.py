@@ -1,0 +1,134 @@
+"""What the jobs of a view claim: rates by GPU kind, steps left, how long they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, cast, final
+
+from dovetail.core.model import WHOLE_GPU, Seconds
+from dovetail.core.track import Track
+from dovetail.core.view import View
+from dovetail.models.cost import Costs
+from dovetail.models.leases import lease_steps
+from dovetail.policies.gavel.ledger import ShareAccount
+from dovetail.policies.gavel.problem import RateClaim
+from dovetail.predict.duration import Predictor
+from dovetail.predict.speed import SpeedPredictor
+from dovetail.predict.step_rates import StepRates
+
+_LEAST_S: Final = 1.0  # that a job is believed to need yet, whatever was predicted
+
+
+@dataclass(frozen=True)
+class RoundBeliefs:
+    """How long jobs are, and how fast where."""
+
+    predictor: Predictor
+    speeds: SpeedPredictor
+    round_s: Seconds
+    whole_steps: bool  # is a lease so many whole steps, and idle from there on?
+
+    @cached_property
+    def steps(self) -> StepRates | None:
+        """Where steps are known, and count."""
+        known = self.whole_steps and isinstance(self.speeds, StepRates)
+        return cast(StepRates, self.speeds) if known else None
+
+
+@final
+class Claimants:
+    """The GPU kinds there are, with their open GPUs, and the jobs that want some."""
+
+    def __init__(self, view: View, beliefs: RoundBeliefs) -> None:
+        self._view: Final = view
+        self._beliefs: Final = beliefs
+        room = view.room
+        counts: dict[str, int] = {}
+        self._width: Final[dict[str, int]] = {}
+        self._up: Final[dict[int, int]] = {}  # open GPUs, by pool
+        for pool in room.pools:
+            up = sum([room.nodes[n].gpus for n in pool.members if room.open[n]])
+            self._up[pool.index] = up
+            counts[pool.kind] = counts.get(pool.kind, 0) + up
+            self._width[pool.kind] = max(self._width.get(pool.kind, 1), pool.width)
+        self._rates: Final[dict[int, tuple[float, ...]]] = {}  # by sequence
+        self.kinds: Final = tuple(counts)
+        self.counts: Final = tuple(counts.values())
+        self.tracks: Final = [
+            track for track in view.tracks.values() if track.shape.gpus and not track.barred
+        ]
+
+    def gpus(self, track: Track) -> float:
+        return track.shape.gpus * track.shape.share / WHOLE_GPU
+
+    def rates(self, track: Track) -> tuple[float, ...]:
+        """Steps a second on each kind, or seconds of its work where it has no steps; 0 where it may
+        not be."""
+        found = self._rates.get(track.sequence)
+        if found is None:
+            found = self._rates[track.sequence] = self._rates_of(track)
+        return found
+
+    def _rates_of(self, track: Track) -> tuple[float, ...]:
+        pools = self._view.room.eligible(track.shape)
+        wanted = track.shape.gpus
+        allowed = {pool.kind for pool in pools if self._up[pool.index] >= wanted}
+        return tuple([self._rate(track, kind) if kind in allowed else 0.0 for kind in self.kinds])
+
+    def _rate(self, track: Track, kind: str) -> float:
+        if self._beliefs.steps is not None:
+            return self._beliefs.steps.steps_per_s(track.job, kind)
+        gpus = track.shape.gpus
+        nodes = track.shape.nodes or -(-gpus // self._width[kind])
+        return self._beliefs.speeds.speed(track.job, kind, gpus, nodes)
+
+    def left(self, track: Track) -> float:
+        """In the same steps."""
+        job = track.job
+        if self._beliefs.whole_steps and job.amount is not None:
+            return max(job.amount - (track.step or 0.0), 1.0)
+        done_s = track.executed_by(self._view.now)
+        left_s = self._beliefs.predictor.duration_s(job, self._view) - done_s
+        return max(left_s if left_s > 0.0 else done_s, _LEAST_S)
+
+    def lease_s(self, track: Track, rate: float) -> Seconds:
+        """How long it has work in a round."""
+        left, round_s = self.left(track), self._beliefs.round_s
+        if self._beliefs.whole_steps:
+            return lease_steps(rate, round_s, left) / rate
+        cost_s = track.restore_s + track.save_s  # so that some of it is work
+        return (min(left / rate, round_s) if rate > 0.0 else round_s) + cost_s
+
+    def usual(self, track: Track) -> float:
+        """Its rate on the kind on which durations are told."""
+        job = track.job
+        if self._beliefs.whole_steps and job.amount is not None:
+            return job.amount / max(self._beliefs.predictor.duration_s(job, self._view), 1e-9)
+        return 1.0
+
+    def claim(self, track: Track, account: ShareAccount) -> RateClaim:
+        job, now, left = track.job, self._view.now, self.left(track)
+        isolated_s = account.isolated_s
+        if account.alone:
+            isolated_s += max(account.left - left, 0.0) / account.alone
+        return RateClaim(
+            job.id,
+            self.gpus(track),
+            self.rates(track),
+            self.usual(track),
+            job.weight,
+            left,
+            now - track.submitted_at,
+            isolated_s,
+            job.user,
+            None if job.deadline is None else max(job.deadline - now, _LEAST_S),
+            tuple(account.shares),
+        )
+
+
+def prices(costs: Costs, kinds: Sequence[str]) -> tuple[float, ...]:
+    """Of an hour of one GPU of each kind; none where not all are known."""
+    found = tuple([costs.per_hour(kind, 1) for kind in kinds])
+    return found if all(found) else ()
