@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -271,8 +272,24 @@ def test_a_submission_that_fails_half_way_leaves_nothing_to_be_taken_for_lost(
 
 
 def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Path) -> None:
+    job, run = launched_by_a_daemon_since_killed(tmp_path / "box")
+    until(lambda: run.ending() is not None)  # its keeper may live a moment longer
+    assert_begun_and_finished(tmp_path / "box", job)
+
+
+def test_a_job_whose_keeper_comes_while_it_is_taken_up_is_not_waited_for_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = launched_by_a_daemon_since_killed(tmp_path / "box")
+    until(lambda: run.ending() is not None)
+    begun, looks = ProcessRun.begun, count()
+    monkeypatch.setattr(ProcessRun, "begun", lambda run: next(looks) > 0 and begun(run))
+    assert_begun_and_finished(tmp_path / "box", job)
+
+
+def launched_by_a_daemon_since_killed(home: Path) -> tuple[JobId, ProcessRun]:
     """The daemon was killed between launching it and saying so."""
-    with box(tmp_path / "box", slots=1) as here:
+    with box(home, slots=1) as here:
         blocker = here.submit("sleep 1000")
         here.wait_until(blocker, "running")
         job = JobId(here.submit("exit 0"))
@@ -285,14 +302,17 @@ def test_a_job_that_began_and_ended_unseen_has_begun_in_the_journal(tmp_path: Pa
         order = book.order_for(job)
         launch = launch_of(order, shelf, book.environment_of, placement, (), 1, 0)
         here.leave()
-    with closing(Store.open(tmp_path / "box" / "dovetail.db")) as store:
+    with closing(Store.open(home / "dovetail.db")) as store:
         now = recover(store).now
         for entry in (Released(now, job), Start(job, placement)):
             store.add(encode(entry, now).rstrip("\n"))
-    run = ProcessRun(tmp_path / "box" / "runs" / job / "1")
+    run = ProcessRun(home / "runs" / job / "1")
     run.launch(launch)
-    until(lambda: run.ending() is not None)  # its keeper may live a moment longer
-    with box(tmp_path / "box", slots=1) as again:
+    return job, run
+
+
+def assert_begun_and_finished(home: Path, job: JobId) -> None:
+    with box(home, slots=1) as again:
         (row,) = again.wait(job)
         assert row["phase"] == "finished"
         told = [type(own) for own in again.journal() if getattr(own, "job_id", "") == job]

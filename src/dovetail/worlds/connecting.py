@@ -58,8 +58,7 @@ def _take_up(stage: ProcessStage, track: Track) -> list[Event]:
     life.pin = track.pinned
     life.began_at = track.started_at
     run = stage.agent.run(run_of(track))
-    if not run.begun() and track.working_since < 0:
-        life.take_up(run, Place.ABSENT, None)
+    if not run.begun() and track.working_since < 0:  # its keeper may be coming: see `_bring_up`
         if track.requeued:
             stage.want_anew(life.job_id, track.requeued)
         return []
