@@ -15,9 +15,10 @@ from dovetail.core.loop import run
 from dovetail.core.model import Estimate, Interruption, JobId, Node, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Phase
+from dovetail.daemon.active_policy import said
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight import forecast as forecasts
-from dovetail.daemon.foresight.copy import Likeness, said
+from dovetail.daemon.foresight.copy import Likeness
 from dovetail.daemon.foresight.forecast import QueueForecast, made_of
 from dovetail.daemon.foresight.lookahead import StartsAndEnds
 from dovetail.daemon.holds import ARRAY_FULL

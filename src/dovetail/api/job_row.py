@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from dovetail.api.forecast_row import Change
 from dovetail.api.wire import about, row
 
 Phase: TypeAlias = Literal[
@@ -107,6 +108,22 @@ class JobRow:
 
 
 @row
+class DeadlineTold:
+    """What the policy has said to a job's deadline."""
+
+    id: str
+    deadline: float
+    promised: bool | None = field(metadata=about("null: it has not decided yet."))
+    refused: bool = field(metadata=about("It was turned away and does not run."))
+    ends_by: float | None = field(metadata=about("Promised: the end by the policy's plan."))
+    gpus: int | None = field(metadata=about("Promised: the most that the plan gives it."))
+    why: str = field(metadata=about("Not promised: why, in the policy's words."))
+    would_do: list[Change] = field(
+        default_factory=list, metadata=about("With each of these it would be promised now.")
+    )
+
+
+@row
 class JobDetails(JobRow):
     """A job with its description."""
 
@@ -115,6 +132,9 @@ class JobDetails(JobRow):
     )
     workdir: str | None
     log: str | None
+    promise: DeadlineTold | None = field(
+        default=None, metadata=about("null: no deadline, or a policy that promises none.")
+    )
 
 
 @row
@@ -144,6 +164,16 @@ class Ids:
     ids: list[str]
     problems: list[str] = field(
         default_factory=list, metadata=about("What could not be done, and why.")
+    )
+
+
+@row
+class SubmittedJobs(Ids):
+    """The jobs that were submitted."""
+
+    deadlines: list[DeadlineTold] = field(
+        default_factory=list,
+        metadata=about("Of those with a deadline, where the policy promises some."),
     )
 
 

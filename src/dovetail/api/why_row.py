@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from dovetail.api.forecast_row import Change, Span
+from dovetail.api.job_row import DeadlineTold
 from dovetail.api.wire import about, row
 
 
@@ -36,6 +37,9 @@ class _WhyLive(Why):
     since: float
     end: Span | None
     rests_on: str = field(metadata=about("The source of the expected duration."))
+    promise: DeadlineTold | None = field(
+        default=None, metadata=about("null: no deadline, or a policy that promises none.")
+    )
 
 
 @row

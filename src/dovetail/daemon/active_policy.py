@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+from typing import Any
 
 from dovetail.core.entries import Action
 from dovetail.core.errors import DovetailError
@@ -59,6 +60,17 @@ def make(
 def services_of(view: View) -> tuple[float, ...]:
     """The service that jobs have had so far, for policies that want its distribution."""
     return tuple(sorted(track.held_gpu_s for track in view.past if track.held_gpu_s > 0))
+
+
+def said(policy: Policy, method: str, *given: Any) -> Any:
+    """The policy's own explanation (`policies.precedence`). None: it does not, or, being somebody
+    else's, cannot."""
+    ask = getattr(policy, method, None)
+    try:
+        return ask(*given) if callable(ask) else None
+    except Exception:
+        log.exception("`%s` of the policy %r failed", method, policy)
+        return None
 
 
 class PolicyBroke(DovetailError):

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from math import isinf
 from typing import Any, Final
 
-from dovetail.api.job_row import JobDetails, JobRow, Jobs
+from dovetail.api.job_row import DeadlineTold, JobDetails, JobRow, Jobs
 from dovetail.api.machine_row import PolicyTold
 from dovetail.api.tenant_row import LimitRow, Use
 from dovetail.api.wire import read
@@ -38,6 +38,7 @@ from dovetail.daemon.history.job_rows import row_of
 from dovetail.daemon.history.submission_records import SubmissionRecord, array_of, record_in
 from dovetail.daemon.holds import LIMITED, PAUSED
 from dovetail.daemon.named_jobs import meant
+from dovetail.daemon.promises import promise_of
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.submissions import (
     Member,
@@ -389,16 +390,21 @@ class Service(Asking):
         return self.look(look)
 
     def job(self, job_id: str) -> JobDetails:
-        def look(view: View, now: Seconds) -> JobRow | None:
+        def look(view: View, now: Seconds) -> tuple[JobRow | None, DeadlineTold | None]:
             track = view.tracks.get(JobId(job_id))
-            return None if track is None else row_of(track, self.clock)
+            if track is None:
+                return None, None
+            promise = promise_of(self.chosen.policy, view, track, self.clock.unix)
+            return row_of(track, self.clock), promise
 
-        row = self.look(look) or self._ended_row(job_id)
+        live, promise = self.look(look)
+        row = live or self._ended_row(job_id)
         if row is None:
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id)
         spec, workdir = (None, None) if record is None else (record.spec, record.workdir)
-        return JobDetails(**vars(row), spec=spec, workdir=workdir, log=None)
+        told = {"spec": spec, "workdir": workdir, "promise": promise}
+        return JobDetails(**vars(row), **told, log=None)
 
     def owner_of(self, job_id: str) -> str | None:
         """The name of its user; None: there never was such a job, or nobody knows any more."""

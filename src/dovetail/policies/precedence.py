@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, Protocol
 
+from dovetail.core.model import Seconds
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -50,6 +52,23 @@ class Lines(Protocol):
     """A policy that knows a quick way to all that wait, in its order. Asked where thousands do."""
 
     def lineup(self, view: View) -> Lineup: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineWord:
+    """What a policy has said to a job's deadline. It keeps a promise, or gives none."""
+
+    promised: bool | None  # None: it has not decided yet
+    done_at: Seconds = inf  # promised: the end by its plan
+    gpus: int = 0  # promised: the most that its plan gives the job
+    why: str = ""  # not promised: why, and what would do
+
+
+class Promises(Protocol):
+    """A policy that promises deadlines or refuses to."""
+
+    def deadline_word(self, view: View, track: Track) -> DeadlineWord | None:
+        """Of a job that may have been refused. It decides nothing. None: there is no deadline."""
 
 
 class Remembers(Protocol):

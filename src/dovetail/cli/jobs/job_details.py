@@ -12,6 +12,7 @@ from dovetail.cli.jobs.job_columns import gpus_text, number
 from dovetail.cli.reach import ListedJob
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
+from dovetail.text.promises import promise_text
 from dovetail.text.speeds import speeds_text
 from dovetail.text.tables import facts_table
 from dovetail.text.times import about, ago, clock, moment
@@ -55,8 +56,16 @@ def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
     yield "GPUs", gpus_text(row) + kinds + (f" (has {held})" if held else "")
     yield "priority", number(row.priority)
     yield "time limit", "" if row.time_limit_s is None else duration_text(row.time_limit_s)
-    yield "deadline", "" if row.deadline is None else clock(row.deadline, now)
+    yield "deadline", _deadline(row, now)
     yield "after", ", ".join(row.after)
+
+
+def _deadline(row: JobRow, now: float) -> str:
+    if row.deadline is None:
+        return ""
+    promise = row.promise if isinstance(row, JobDetails) else None
+    told = "" if promise is None else f", {promise_text(promise, now)}"
+    return clock(row.deadline, now) + told
 
 
 def _limit(piece: GpusHeld) -> str:

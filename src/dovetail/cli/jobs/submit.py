@@ -6,16 +6,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from time import time
 from typing import Any, TypeVar
 
 import click
 
-from dovetail.api.job_row import Ids
-from dovetail.api.wire import read
+from dovetail.api.job_row import SubmittedJobs
+from dovetail.api.wire import plain, read
 from dovetail.cli.reach import as_json, found_jobs, with_client
 from dovetail.client.connection import Client, RequestRefused
 from dovetail.client.shell import as_sent
 from dovetail.text.counting import counted
+from dovetail.text.promises import promise_text
 
 Answer = TypeVar("Answer")
 
@@ -93,16 +95,37 @@ SETTINGS = {"allow_interspersed_args": False}
 @with_client
 def submit(client: Client, ctx: click.Context, quiet: bool, as_json: bool, **asked: Any) -> None:
     """Hand in a job: a command behind --, a YAML file, or a script (#SBATCH lines are read)."""
-    ids = _submit(client, asked, ctx.meta["is_command"])
+    found = _submit(client, asked, ctx.meta["is_command"])
+    ids = found.ids
     whole = ids[0].partition(".")[0]
     if as_json:
-        click.echo(json.dumps({"id": whole, "ids": ids} if "." in ids[0] else {"id": whole}))
+        told = {"id": whole, "ids": ids} if "." in ids[0] else {"id": whole}
+        click.echo(json.dumps(told | _deadlines_json(found)))
     elif quiet:
         click.echo(whole)
     elif "." in ids[0]:
         click.echo(f"Submitted array {whole}: {counted(len(ids), 'job')}, {_first_and_last(ids)}.")
+        _tell_deadlines(found)
     else:
         click.echo(f"Submitted job {ids[0]}.")
+        _tell_deadlines(found)
+
+
+def _deadlines_json(found: SubmittedJobs) -> dict[str, Any]:
+    return {"deadlines": plain(found.deadlines)} if found.deadlines else {}
+
+
+def _tell_deadlines(found: SubmittedJobs) -> None:
+    """Of an array: how many are promised, and why the first of the others is not."""
+    told = found.deadlines
+    kept = [one for one in told if one.promised]
+    if len(told) > 1:
+        click.echo(f"Promised: the deadlines of {len(kept)} of {counted(len(told), 'job')}.")
+    first = next((one for one in told if not one.promised), told[0] if told else None)
+    if first is not None and (len(told) == 1 or not first.promised):
+        which = "Its deadline" if len(told) == 1 else f"That of {first.id}"
+        text = promise_text(first, time())
+        click.echo(f"{which} is {text}.".replace("is was", "was"))
 
 
 def _first_and_last(ids: Sequence[str]) -> str:
@@ -126,7 +149,7 @@ def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> Non
     is_command = ctx.meta["is_command"]
     describes = not is_command and asked["words"][:1] == ("-",)  # what comes is the description
     streams = {"apart": are_apart(), "stdin": not (no_stdin or describes) and has_input()}
-    ids = _submit(client, asked, is_command, streams)
+    ids = _submit(client, asked, is_command, streams).ids
     if "." in ids[0]:
         click.echo(f"Submitted array {ids[0].partition('.')[0]}; following {ids[0]}.", err=True)
     if streams["stdin"]:
@@ -142,7 +165,7 @@ def _submit(
     asked: Mapping[str, Any],
     is_command: bool,
     streams: Mapping[str, bool] | None = None,
-) -> list[str]:
+) -> SubmittedJobs:
     return with_spec(asked, is_command, lambda spec: _send(client, spec, streams or {}))
 
 
@@ -166,10 +189,10 @@ def with_spec(
         raise
 
 
-def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> list[str]:
+def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> SubmittedJobs:
     try:
         job = {**as_sent(spec), **streams}
-        return read(Ids, client.post("/v1/jobs", {"jobs": [job]})).ids
+        return read(SubmittedJobs, client.post("/v1/jobs", {"jobs": [job]}))
     except RequestRefused as error:
         members = with_members(client, spec) if error.status == 404 else spec
         if members != spec:

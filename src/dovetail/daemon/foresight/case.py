@@ -3,16 +3,20 @@ changes can be tried without consequences."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, TypedDict
 
 from dovetail.api.forecast_row import Span
+from dovetail.api.job_row import DeadlineTold
 from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.daemon.foresight.copy import Asked, Likeness
 from dovetail.daemon.foresight.forecast import QueueForecast
+from dovetail.daemon.foresight.promising import PromiseTrial
 from dovetail.daemon.foresight.wording import shortened
 from dovetail.daemon.history.job_rows import phase_of
+from dovetail.daemon.promises import promise_of
 
 
 class CaseHead(TypedDict):
@@ -24,6 +28,7 @@ class CaseHead(TypedDict):
     limited: str
     end: Span | None
     rests_on: str
+    promise: DeadlineTold | None
 
 
 class Case:
@@ -52,7 +57,15 @@ class Case:
             "limited": self.forecast.limited,
             "end": self.forecast.end(job_id),
             "rests_on": self.source(job_id),
+            "promise": self._promise(),
         }
+
+    def _promise(self) -> DeadlineTold | None:
+        told = promise_of(self.policy, self.state, self.track, self.unix)
+        if told is None or told.promised is not False:
+            return told
+        trial = PromiseTrial(self.likeness, self.track.job, self.unix(0.0))
+        return replace(told, would_do=list(trial.found()))
 
     def source(self, job_id: str) -> str:
         """The evidence behind the duration that is expected of a job."""

@@ -5,7 +5,6 @@ Of a long queue only the part is taken that can matter soon, in the order of the
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -20,7 +19,7 @@ from dovetail.core.state import State
 from dovetail.core.still import Still
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.daemon.active_policy import Chosen, make, services_of
+from dovetail.daemon.active_policy import Chosen, make, said, services_of
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.foresight.forecast_record import Record
 from dovetail.models.cost import Costs
@@ -30,8 +29,6 @@ from dovetail.predict.intervals import Belief, Experience
 from dovetail.predict.learned import learns
 from dovetail.predict.measured import AsReported
 from dovetail.predict.speed import SpeedPredictor
-
-log = logging.getLogger("dovetail.daemon")
 
 MOST_WAITING = 2_000  # jobs that are taken
 _OF_EACH_SHAPE = 8  # at least, if there are as many: what is small may slip past what is large
@@ -90,17 +87,6 @@ class Likeness:
         if self.remembered is not None:
             said(policy, "begin_with", state, self.remembered)
         return policy
-
-
-def said(policy: Policy, method: str, *given: Any) -> Any:
-    """The policy's own explanation (`policies.precedence`). None: it does not, or, being somebody
-    else's, cannot."""
-    ask = getattr(policy, method, None)
-    try:
-        return ask(*given) if callable(ask) else None
-    except Exception:
-        log.exception("`%s` of the policy %r failed", method, policy)
-        return None
 
 
 def take(service: Asked, also: JobId | None = None) -> Likeness:

@@ -9,7 +9,8 @@ from dovetail.core.loop import Policy
 from dovetail.core.model import JobId
 from dovetail.core.state import State
 from dovetail.core.track import Track
-from dovetail.daemon.foresight.copy import Likeness, said
+from dovetail.daemon.active_policy import said
+from dovetail.daemon.foresight.copy import Likeness
 from dovetail.daemon.foresight.forecast import QueueForecast
 from dovetail.policies.fairness import study_of
 from dovetail.policies.precedence import Ahead

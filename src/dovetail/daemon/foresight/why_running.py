@@ -12,6 +12,7 @@ from dovetail.daemon.foresight.case import Case
 from dovetail.daemon.foresight.wording import folded, labelled, screen, shortened, span_text
 from dovetail.text.counting import counted
 from dovetail.text.durations import duration_text
+from dovetail.text.promises import promise_text
 from dovetail.text.speeds import speeds_text
 from dovetail.text.times import clock_near
 
@@ -100,6 +101,8 @@ def _lines(case: Case, found: WhyRunning) -> Iterator[str]:
     else:
         yield from labelled("ends", f"expected {span_text(found.end, now)}")
         yield from labelled("", f"that rests on {found.rests_on}")
+    if found.promise is not None:
+        yield from labelled("deadline", promise_text(found.promise, now))
     if track.job.time_limit_s is not None:
         left = track.job.time_limit_s - track.held_by(case.likeness.now)
         yield from labelled("limit", f"it is stopped in {duration_text(left)} if it still runs")

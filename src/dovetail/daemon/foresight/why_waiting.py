@@ -28,6 +28,7 @@ from dovetail.daemon.foresight.wording import folded, labelled, screen, span_tex
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import Allowed
 from dovetail.text.durations import duration_text
+from dovetail.text.promises import promise_text
 from dovetail.text.times import clock_near
 from dovetail.workloads.study.kind import studies_of
 
@@ -142,6 +143,8 @@ def _lines(case: Case, found: WhyWaiting, line: PlaceInLine) -> Iterator[str]:
         more = " …" if len(line.ahead) > _SHOWN else ""
         yield from labelled("ahead", f"{line.because}: {named}{more}")
     yield from _start_lines(case, found)
+    if found.promise is not None:
+        yield from labelled("deadline", promise_text(found.promise, now))
     for i, change in enumerate(found.would_start):
         yield from labelled("" if i else "at once", change.change)
 

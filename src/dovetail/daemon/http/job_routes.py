@@ -9,7 +9,15 @@ from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.api.forecast_row import Forecast, WhatIf
-from dovetail.api.job_row import Ids, JobDetails, JobRow, Jobs, StdinTaken
+from dovetail.api.job_row import (
+    DeadlineTold,
+    Ids,
+    JobDetails,
+    JobRow,
+    Jobs,
+    StdinTaken,
+    SubmittedJobs,
+)
 from dovetail.api.why_row import WhyEnded, WhyRunning, WhyWaiting
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
@@ -24,6 +32,7 @@ from dovetail.daemon.http.request_models import (
 )
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.visibility import row_for
+from dovetail.daemon.promises import promises_of
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.stdin import take
 from dovetail.daemon.submissions import Submission
@@ -40,15 +49,33 @@ Stream = Literal["stdout", "stderr"]
 
 
 @routes.post(
-    "/v1/jobs", status_code=201, response_model=Ids, responses=problems(400, 404, 409, 503, 507)
+    "/v1/jobs",
+    status_code=201,
+    response_model=SubmittedJobs,
+    responses=problems(400, 404, 409, 503, 507),
 )
 def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
-    """All of them are taken on, or none. The ids are in the order given, an array's one by one."""
+    """All of them are taken on, or none. The ids are in the order given, an array's one by one. Of
+    deadlines it is told whether they are promised, if the policy promises any."""
     submissions = [
         Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
         for one in asked.jobs
     ]
-    return JsonAnswer(Ids(ids=daemon.service.submit(submissions, caller)), 201)
+    ids = daemon.service.submit(submissions, caller)
+    due = any(one.spec.deadline is not None for one in asked.jobs)
+    return JsonAnswer(SubmittedJobs(ids=ids, deadlines=_deadlines(daemon, ids) if due else []), 201)
+
+
+def _deadlines(daemon: AskedDaemon, ids: Sequence[str]) -> list[DeadlineTold]:
+    """For the first that is not promised, what would be: others are mostly like it."""
+    found = promises_of(daemon.service, ids)
+    for i, told in enumerate(found):
+        if told.promised is False:
+            from dovetail.daemon.foresight.promising import with_what_would_do
+
+            found[i] = with_what_would_do(daemon.service, told)
+            break
+    return found
 
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
+from dovetail.core.entries import Note
 from dovetail.core.inventory import Pool
 from dovetail.core.model import Seconds
-from dovetail.core.track import Track
+from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
-from dovetail.policies.deadline.shares import DueWork
+from dovetail.policies.deadline.shares import DueWork, GpuShare
+from dovetail.policies.precedence import DeadlineWord
 from dovetail.policies.reallocation import is_fixed, usual_counts
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SpeedPredictor
@@ -18,6 +21,7 @@ from dovetail.text.durations import duration_text
 # Who has outlived its prediction is taken to need this part of what it has done once more.
 _OUTLIVED = 0.1
 _LEAST_S = 1.0
+_COULD = "could be done at"  # of a job that was promised nothing, and not refused
 
 
 @dataclass(frozen=True)
@@ -141,3 +145,25 @@ def unpromised(track: Track, now: Seconds, done_at: Seconds) -> str:
         f"its deadline in {duration_text(deadline - now)} cannot be promised{others}{late}; "
         "give a later one, or none"
     )
+
+
+def could_be_done_at(track: Track, done_at: Seconds) -> Iterator[Note]:
+    """To be told later to who asks why it was promised nothing."""
+    if done_at < inf:
+        yield Note(_COULD, done_at, track.job.id)
+
+
+def word_of(
+    view: View, track: Track, plan: GpuShare | None, is_judged: bool
+) -> DeadlineWord | None:
+    """What was said to its deadline: a plan, a refusal, nothing, or nothing yet."""
+    if track.job.deadline is None:
+        return None
+    if plan is not None:
+        gpus = max([gpus for _, gpus in plan.steps], default=0)
+        return DeadlineWord(True, plan.done_at, gpus)
+    if track.phase is Phase.REFUSED:
+        return DeadlineWord(False, why=track.reason)
+    if not is_judged:
+        return DeadlineWord(None)
+    return DeadlineWord(False, why=unpromised(track, view.now, track.notes.get(_COULD, inf)))

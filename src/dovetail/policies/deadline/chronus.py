@@ -10,7 +10,7 @@ from math import inf
 from dovetail.core.entries import Action, Note, Refuse, Wake
 from dovetail.core.model import Seconds
 from dovetail.core.plan import Place
-from dovetail.core.track import Track
+from dovetail.core.track import Phase, Track
 from dovetail.core.view import View
 from dovetail.policies.deadline.believed import Beliefs, Family, families, interruption_s
 from dovetail.policies.deadline.leases import (
@@ -23,6 +23,7 @@ from dovetail.policies.deadline.leases import (
     soonest,
 )
 from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import DeadlineWord
 from dovetail.policies.reallocation import is_fixed, with_counts
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SameEverywhere, SpeedPredictor
@@ -53,6 +54,19 @@ class Chronus:
 
     def decide(self, view: View) -> Sequence[Action]:
         return list(self._decided(view)) if view.tracks else ()
+
+    def deadline_word(self, view: View, track: Track) -> DeadlineWord | None:
+        if track.job.deadline is None:
+            return None
+        leases = track.notes.get(_KEY)
+        if leases:
+            gpus = track.job.gpus if track.placement is None else track.placement.gpus
+            return DeadlineWord(True, (max(leases) + 1) * self.lease_s, gpus)
+        if track.phase is Phase.REFUSED:
+            return DeadlineWord(False, why=track.reason)
+        if leases is None:
+            return DeadlineWord(None)
+        return DeadlineWord(False, why="it owns no lease before its deadline; give a later one")
 
     def _decided(self, view: View) -> Iterator[Action]:
         wanted: dict[Track, int] = {}

@@ -14,9 +14,11 @@ from dovetail.core.view import View
 from dovetail.policies.deadline.believed import (
     Beliefs,
     Family,
+    could_be_done_at,
     families,
     interruption_s,
     unpromised,
+    word_of,
 )
 from dovetail.policies.deadline.gpus_ahead import Slots
 from dovetail.policies.deadline.shares import (
@@ -29,6 +31,7 @@ from dovetail.policies.deadline.shares import (
     spread,
 )
 from dovetail.policies.placement import consolidated
+from dovetail.policies.precedence import DeadlineWord
 from dovetail.policies.reallocation import with_counts
 from dovetail.predict.duration import Predictor
 from dovetail.predict.speed import SameEverywhere, SpeedPredictor
@@ -67,6 +70,10 @@ class ElasticFlow:
         if abs(slots - round(slots)) * self.slot_s > _ROUNDING:
             return [Wake(first + ceil(slots) * self.slot_s)]
         return list(self._decided(view, anew=False))
+
+    def deadline_word(self, view: View, track: Track) -> DeadlineWord | None:
+        plan = _read(track) if track.notes.get(_KEY) else None
+        return word_of(view, track, plan, _KEY in track.notes)
 
     def _decided(self, view: View, anew: bool) -> Iterator[Action]:
         if self.slot_s and anew:
@@ -139,6 +146,7 @@ class _Round:
                 yield Refuse(track.job.id, unpromised(track, self.view.now, done_at))
             else:
                 yield Note(_KEY, "", track.job.id)
+                yield from could_be_done_at(track, done_at)
 
     def _promise(self, track: Track, work: DueWork) -> Seconds:
         """All anew, the newcomer among them; or it alone in what the plans of the others leave. When

@@ -13,13 +13,13 @@ from dovetail.core.model import Job, JobId, Seconds
 from dovetail.core.plan import Place
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.policies.deadline.believed import unpromised
+from dovetail.policies.deadline.believed import unpromised, word_of
 from dovetail.policies.flex.beliefs import Believed, Supply, is_shared_out, supply_of
-from dovetail.policies.flex.promises import NOTHING_PROMISED, Promised, promised
+from dovetail.policies.flex.promises import KEY, NOTHING_PROMISED, Promised, plan_of, promised
 from dovetail.policies.flex.shares import Claimant, GpuWay, prices, shares
 from dovetail.policies.flex.surprises import Surprises
 from dovetail.policies.placement import consolidated
-from dovetail.policies.precedence import Ahead, Lineup
+from dovetail.policies.precedence import Ahead, DeadlineWord, Lineup
 from dovetail.policies.reallocation import Grant, reallocated
 from dovetail.predict.duration import HistoryMean, Predictor
 from dovetail.predict.left import ByReports
@@ -132,6 +132,10 @@ class Flex:
         return [
             Ahead(sorted([t for t in waiting if order(t) < own], key=order), "with less left to do")
         ]
+
+    def deadline_word(self, view: View, track: Track) -> DeadlineWord | None:
+        plan = plan_of(track)
+        return word_of(view, track, None if plan is None else plan.share, KEY in track.notes)
 
     def lineup(self, view: View) -> Lineup:
         tracks = sorted(self._in_line(view), key=self._order(view))

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, final
 from dovetail.core.entries import Note
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.track import Track
+from dovetail.policies.deadline.believed import could_be_done_at
 from dovetail.policies.deadline.gpus_ahead import GpusAhead, Slots, all_free, gpu_seconds
 from dovetail.policies.deadline.shares import DueWork, GpuShare, left_by, smallest_share
 from dovetail.policies.flex.shares import GpuWay
@@ -117,6 +118,7 @@ class _Promising:
         }
         self._notes: Final[dict[JobId, Note]] = {}
         self._refused: Final[dict[JobId, Seconds]] = {}
+        self._could: Final[list[Note]] = []
 
     def run(self) -> Promised:
         self._mend()
@@ -131,7 +133,8 @@ class _Promising:
         changes = [when for plan in self._plans.values() for when, _ in plan.share.steps]
         later = min([when for when in changes if when > self._now], default=inf)
         held = self._held()
-        return Promised(floors, held, list(self._notes.values()), later, self._refused)
+        notes = [*self._notes.values(), *self._could]
+        return Promised(floors, held, notes, later, self._refused)
 
     def _hopes(self) -> dict[JobId, PoolPlan]:
         """Those that were promised nothing are on time, too, if they get what the promises leave. Who
@@ -219,6 +222,7 @@ class _Promising:
         soonest = self._soonest(job, ahead)
         self._refused[job_id] = inf if soonest is None else soonest.share.done_at
         self._notes[job_id] = Note(KEY, _written(job.lasts_s, None), job_id)
+        self._could += could_be_done_at(job.track, self._refused[job_id])
 
     def _would(self, job_id: JobId, plan: PoolPlan | None) -> bool:
         """Is it on time with a new plan, if it must be moved for it?"""
