@@ -249,3 +249,31 @@ def test_a_mistake_is_told_in_one_line(
 def test_a_reader_that_has_enough_is_no_error(box: Box) -> None:
     command = " ".join(box.command("history"))
     assert os.system(f"{command} 2>&1 | head -1 | grep -q ID") == 0
+
+
+def test_submit_says_whether_a_deadline_is_promised(box: Box) -> None:
+    before = box.json("policy")["policy"]
+    box.well("policy", "flex")
+    try:
+        due = ("--estimate", "3h", "--deadline")
+        kept = box.well("submit", *due, "+9h", "--", "sleep", "60").splitlines()
+        assert kept[1].startswith("Its deadline is promised: it ends by ")
+        refused = box.well("submit", *due, "+1h", "--", "sleep", "60").splitlines()
+        assert len(refused) == 2
+        assert refused[1].startswith("Its deadline is not promised: its deadline in 1 h cannot be")
+        assert " (would do: a deadline of " in refused[1]
+        told = box.json("submit", *due, "+1h", "--", "sleep", "60")
+        assert told["deadlines"][0]["promised"] is False
+        assert "not promised: its deadline in " in box.well("show", told["id"])
+        array = box.well("submit", *due, "+1h", "--array", "1-2", "--", "sleep", "60")
+        assert array.splitlines()[1] == "Promised: the deadlines of 0 of 2 jobs."
+        assert box.submit(*due, "+9h", "--", "sleep", "60").isdigit()
+    finally:
+        box.well("policy", before)
+        box("cancel", "--all")
+
+
+def test_submit_claims_no_promise_under_a_policy_that_gives_none(box: Box) -> None:
+    said = box.well("submit", "--estimate", "3h", "--deadline", "+9h", "--", "true")
+    assert len(said.splitlines()) == 1
+    assert "deadlines" not in box.json("submit", "--deadline", "+9h", "--", "true")

@@ -118,6 +118,10 @@ class DeadlineTold:
     ends_by: float | None = field(metadata=about("Promised: the end by the policy's plan."))
     gpus: int | None = field(metadata=about("Promised: the most that the plan gives it."))
     why: str = field(metadata=about("Not promised: why, in the policy's words."))
+    foreseen: bool | None = field(
+        default=None,
+        metadata=about("Not decided yet: would it be promised as things stand? null: unknown."),
+    )
     would_do: list[Change] = field(
         default_factory=list, metadata=about("With each of these it would be promised now.")
     )

@@ -1,4 +1,4 @@
-"""What the policy has said to deadlines, by its own word (`policies.precedence.Promises`)."""
+"""What the policy has said to deadlines, by its own word (`policies.precedence.PromisesDeadlines`)."""
 
 from __future__ import annotations
 

@@ -403,8 +403,7 @@ class Service(Asking):
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id)
         spec, workdir = (None, None) if record is None else (record.spec, record.workdir)
-        told = {"spec": spec, "workdir": workdir, "promise": promise}
-        return JobDetails(**vars(row), **told, log=None)
+        return JobDetails(**vars(row), spec=spec, workdir=workdir, log=None, promise=promise)
 
     def owner_of(self, job_id: str) -> str | None:
         """The name of its user; None: there never was such a job, or nobody knows any more."""

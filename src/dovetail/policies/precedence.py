@@ -64,7 +64,7 @@ class DeadlineWord:
     why: str = ""  # not promised: why, and what would do
 
 
-class Promises(Protocol):
+class PromisesDeadlines(Protocol):
     """A policy that promises deadlines or refuses to."""
 
     def deadline_word(self, view: View, track: Track) -> DeadlineWord | None:

@@ -34,19 +34,29 @@ class DeadlineSaid(Protocol):
     @property
     def why(self) -> str: ...
     @property
+    def foreseen(self) -> bool | None: ...
+    @property
     def would_do(self) -> Sequence[_Told]: ...
 
 
 def promise_text(said: DeadlineSaid, now: float) -> str:
     """`promised: it ends by 18:40 on 2 GPUs`, or why not and what would do."""
-    if said.promised is None:
-        return f"not decided yet whether it is promised; dovetail why {said.id} says it later"
     if said.promised:
         return _kept(said, now)
     told = f"not promised{', and refused' if said.refused else ''}: {said.why}"
+    if said.promised is None:
+        told = _not_yet(said)
     if said.would_do:
         told += f" (would do: {', or '.join([own.change for own in said.would_do])})"
     return told
+
+
+def _not_yet(said: DeadlineSaid) -> str:
+    if said.foreseen is None:
+        return f"not promised yet; dovetail why {said.id} says more when the policy has decided"
+    if said.foreseen:
+        return "not promised yet, but will be as things stand"
+    return f"not promised yet, and as things stand will not be: {said.why}"
 
 
 def _kept(said: DeadlineSaid, now: float) -> str:
@@ -55,5 +65,5 @@ def _kept(said: DeadlineSaid, now: float) -> str:
         return f"promised{gpus}"
     by = clock_near(said.ends_by, now)
     if said.ends_by > said.deadline + _NOTICED_S:
-        return f"was promised, but what was believed has changed: it ends by {by}{gpus}"
+        return f"promised, but what was believed has changed: it ends by {by}{gpus}, too late"
     return f"promised: it ends by {by}{gpus}"

@@ -124,8 +124,7 @@ def _tell_deadlines(found: SubmittedJobs) -> None:
     first = next((one for one in told if not one.promised), told[0] if told else None)
     if first is not None and (len(told) == 1 or not first.promised):
         which = "Its deadline" if len(told) == 1 else f"That of {first.id}"
-        text = promise_text(first, time())
-        click.echo(f"{which} is {text}.".replace("is was", "was"))
+        click.echo(f"{which} is {promise_text(first, time())}.")
 
 
 def _first_and_last(ids: Sequence[str]) -> str:

@@ -3,7 +3,6 @@ changes can be tried without consequences."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, TypedDict
 
 from dovetail.api.forecast_row import Span
@@ -62,10 +61,9 @@ class Case:
 
     def _promise(self) -> DeadlineTold | None:
         told = promise_of(self.policy, self.state, self.track, self.unix)
-        if told is None or told.promised is not False:
+        if told is None or told.promised:
             return told
-        trial = PromiseTrial(self.likeness, self.track.job, self.unix(0.0))
-        return replace(told, would_do=list(trial.found()))
+        return PromiseTrial(self.likeness, self.track.job, self.unix(0.0)).completed(told)
 
     def source(self, job_id: str) -> str:
         """The evidence behind the duration that is expected of a job."""

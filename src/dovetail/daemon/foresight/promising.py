@@ -13,7 +13,6 @@ from dovetail.api.job_row import DeadlineTold
 from dovetail.core import still as stills
 from dovetail.core.entries import Note, Refuse, Submitted, Wake, Woke
 from dovetail.core.model import Job, JobId, Seconds
-from dovetail.core.state import State
 from dovetail.daemon.active_policy import said
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness
@@ -28,8 +27,9 @@ _MINUTE = 60.0
 
 
 def with_what_would_do(service: Asked, told: DeadlineTold) -> DeadlineTold:
-    """The same; of a deadline that is not promised also what would be."""
-    if told.promised is not False:
+    """The same; of a deadline that is not promised also what would be, and of one that nobody has
+    judged what is to be expected."""
+    if told.promised:
         return told
     likeness = likenesses.take(service, JobId(told.id))
     state = likeness.state()
@@ -38,7 +38,7 @@ def with_what_would_do(service: Asked, told: DeadlineTold) -> DeadlineTold:
     if track is None:
         return told
     trial = PromiseTrial(likeness, track.job, service.clock.epoch)
-    return replace(told, would_do=list(trial.found()))
+    return trial.completed(told)
 
 
 @final
@@ -55,25 +55,42 @@ class PromiseTrial:
         self._epoch: Final = epoch
         self._until: Final = thread_time() + _MOST_SECONDS
 
+    def completed(self, told: DeadlineTold) -> DeadlineTold:
+        if told.promised is None:
+            word = self.word(self._job)
+            if word is None or word.promised is None:
+                return told
+            told = replace(told, foreseen=word.promised, why=word.why)
+        return told if told.foreseen else replace(told, would_do=list(self.found()))
+
     def found(self) -> Iterator[Change]:
         yield from self._later()
         yield from self._wider()
 
     def is_promised(self, job: Job) -> bool:
-        """Would the policy promise it, if it were submitted now?"""
+        word = self.word(job)
+        return word is not None and bool(word.promised)
+
+    def word(self, job: Job) -> DeadlineWord | None:
+        """What the policy would say to its deadline, if it were submitted now."""
         state = self._likeness.state()
         state.record(Submitted(state.now, job))
         if job.id in state.unplaceable:
-            return False
+            return None
         policy = self._likeness.policy_on(state)
         for _ in range(_MOST_ROUNDS):
-            wakes = [wake for action in policy.decide(state) if (wake := _noted(state, action))]
-            track = state.tracks.get(job.id)
-            word: DeadlineWord | None = track and said(policy, "deadline_word", state, track)
+            actions = list(policy.decide(state))
+            for action in actions:
+                if isinstance(action, Note):
+                    state.record(action)
+                elif isinstance(action, Refuse) and action.job_id == job.id:
+                    return DeadlineWord(False, why=action.reason)
+            word: DeadlineWord | None = said(policy, "deadline_word", state, state.tracks[job.id])
+            wakes = [action.at for action in actions if isinstance(action, Wake)]
             if word is None or word.promised is not None or not wakes:
-                return word is not None and bool(word.promised)
+                return word
             state.record(Woke(max(min(wakes), state.now)))
-        return False
+        return None
 
     def _later(self) -> Iterator[Change]:
         """The earliest deadline that is promised, in whole minutes and nearly."""
@@ -114,10 +131,3 @@ class PromiseTrial:
                 value = {"min": job.min_gpus, "max": most}
                 yield Change(f"elastic up to {most} GPUs", "elastic", value)
                 return
-
-
-def _noted(state: State, action: object) -> Seconds | None:
-    """Notes and refusals count here, and when it wants to be asked again."""
-    if isinstance(action, Note | Refuse):
-        state.record(action)
-    return action.at if isinstance(action, Wake) else None

@@ -70,7 +70,7 @@ def _deadlines(daemon: AskedDaemon, ids: Sequence[str]) -> list[DeadlineTold]:
     """For the first that is not promised, what would be: others are mostly like it."""
     found = promises_of(daemon.service, ids)
     for i, told in enumerate(found):
-        if told.promised is False:
+        if not told.promised:
             from dovetail.daemon.foresight.promising import with_what_would_do
 
             found[i] = with_what_would_do(daemon.service, told)

@@ -222,7 +222,7 @@ class _Promising:
         soonest = self._soonest(job, ahead)
         self._refused[job_id] = inf if soonest is None else soonest.share.done_at
         self._notes[job_id] = Note(KEY, _written(job.lasts_s, None), job_id)
-        self._could += could_be_done_at(job.track, self._refused[job_id])
+        self._could.extend(could_be_done_at(job.track, self._refused[job_id]))
 
     def _would(self, job_id: JobId, plan: PoolPlan | None) -> bool:
         """Is it on time with a new plan, if it must be moved for it?"""
