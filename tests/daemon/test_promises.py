@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from dovetail.api.job_row import DeadlineTold
+from dovetail.api.why_row import WhyEnded, WhyWaiting
 from dovetail.api.wire import plain
 from dovetail.core.entries import Submitted
-from dovetail.core.model import JobId
+from dovetail.core.model import JobId, Node
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.core.view import View
@@ -27,7 +28,7 @@ HOUR = 3600.0
 
 def judged(policy: str, *jobs: Any, gpus: int = 4) -> FakeService:
     """Jobs submitted at once to one node, and the notes and refusals of the first decision."""
-    state = live(gpus)
+    state = live(cluster=[Node("box", gpus)])
     service = FakeService(state, policy)
     for job in jobs:
         state.record(Submitted(state.now, job))
@@ -48,7 +49,7 @@ def told(service: FakeService, job_id: str) -> DeadlineTold:
 
 @pytest.mark.parametrize("policy", ["elasticflow", "flex", "chronus"])
 def test_a_deadline_that_can_be_kept_is_promised_with_an_end_and_gpus(policy: str) -> None:
-    service = judged(policy, lasting("a", 2, HOUR, deadline=5 * HOUR))
+    service = judged(policy, lasting("a", HOUR, 2, deadline=5 * HOUR))
     found = told(service, "a")
     assert (found.promised, found.refused, found.gpus, found.would_do) == (True, False, 2, [])
     assert found.ends_by is not None
@@ -59,7 +60,7 @@ def test_a_deadline_that_can_be_kept_is_promised_with_an_end_and_gpus(policy: st
 
 @pytest.mark.parametrize("policy", ["elasticflow", "flex:refuse=true", "chronus"])
 def test_a_refused_job_is_told_why_and_a_deadline_that_would_do(policy: str) -> None:
-    service = judged(policy, lasting("a", 4, HOUR, deadline=1200.0))
+    service = judged(policy, lasting("a", HOUR, 4, deadline=1200.0))
     assert JobId("a") not in service.state.tracks
     found = told(service, "a")
     assert (found.promised, found.refused) == (False, True)
@@ -67,25 +68,26 @@ def test_a_refused_job_is_told_why_and_a_deadline_that_would_do(policy: str) -> 
     assert "not promised, and refused: its deadline" in promise_text(found, EPOCH)
     (change,) = found.would_do
     assert change.field == "deadline"
-    again = judged(policy, lasting("a", 4, HOUR, deadline=change.value - EPOCH))
+    again = judged(policy, lasting("a", HOUR, 4, deadline=change.value - EPOCH))
     assert told(again, "a").promised is True
 
 
 @pytest.mark.parametrize("policy", ["elasticflow:refuse=false", "flex", "chronus:refuse=false"])
 def test_a_job_without_a_promise_runs_and_why_says_what_would_do(policy: str) -> None:
-    service = judged(policy, lasting("a", 4, HOUR, deadline=1200.0))
+    service = judged(policy, lasting("a", HOUR, 4, deadline=1200.0))
     found = told(service, "a")
     assert (found.promised, found.refused, found.ends_by, found.gpus) == (False, False, None, None)
     assert found.why
     assert [change.field for change in found.would_do] == ["deadline"]
     explained = why(service, "a")
+    assert isinstance(explained, WhyWaiting)
     assert explained.promise == found
     assert "deadline   not promised: " in explained.text
 
 
 def test_a_wider_elastic_range_is_named_if_it_would_do() -> None:
-    job = lasting("a", 1, 2 * HOUR, deadline=1.4 * HOUR, min_gpus=1, max_gpus=1)
-    narrow = lasting("a", 2, 2 * HOUR, deadline=1.4 * HOUR, min_gpus=1, max_gpus=2)
+    job = lasting("a", 2 * HOUR, 1, deadline=1.4 * HOUR, min_gpus=1, max_gpus=1)
+    narrow = lasting("a", 2 * HOUR, 2, deadline=1.4 * HOUR, min_gpus=1, max_gpus=2)
     assert job.gpus == 1
     found = told(judged("elasticflow:speeds=none/scaling=1", narrow), "a")
     assert [change.field for change in found.would_do] == ["deadline", "elastic"]
@@ -95,7 +97,7 @@ def test_a_wider_elastic_range_is_named_if_it_would_do() -> None:
 
 def test_before_the_policy_has_decided_its_answer_is_foreseen() -> None:
     service = judged("elasticflow:slot_s=0")
-    for job in (lasting("a", 2, HOUR, deadline=5 * HOUR), lasting("b", 4, HOUR, deadline=1200.0)):
+    for job in (lasting("a", HOUR, 2, deadline=5 * HOUR), lasting("b", HOUR, 4, deadline=1200.0)):
         service.state.record(Submitted(service.state.now, job))
     good, bad = told(service, "a"), told(service, "b")
     assert (good.promised, good.foreseen, good.would_do) == (None, True, [])
@@ -107,15 +109,16 @@ def test_before_the_policy_has_decided_its_answer_is_foreseen() -> None:
 
 @pytest.mark.parametrize("policy", ["fifo", "fair-share", "genie", "srtf"])
 def test_a_policy_that_promises_nothing_claims_nothing(policy: str) -> None:
-    service = judged(policy, lasting("a", 2, HOUR, deadline=5 * HOUR))
+    service = judged(policy, lasting("a", HOUR, 2, deadline=5 * HOUR))
     assert promises_of(service, ["a"]) == []
     explained = why(service, "a")
+    assert isinstance(explained, WhyWaiting)
     assert explained.promise is None
     assert "promised" not in explained.text
 
 
 def test_a_job_without_a_deadline_is_promised_nothing() -> None:
-    assert promises_of(judged("flex", lasting("a", 2, HOUR)), ["a"]) == []
+    assert promises_of(judged("flex", lasting("a", HOUR, 2)), ["a"]) == []
 
 
 class _Generous:
@@ -134,7 +137,7 @@ class _Broken(_Generous):
 
 
 def test_anybodys_policy_may_give_its_word_and_one_that_breaks_gives_none() -> None:
-    service = judged("fifo", lasting("a", 2, HOUR, deadline=5 * HOUR))
+    service = judged("fifo", lasting("a", HOUR, 2, deadline=5 * HOUR))
     service.chosen._policy = _Generous()
     (found,) = promises_of(service, ["a"])
     assert (found.promised, found.ends_by, found.gpus) == (True, EPOCH + 60.0, 3)
@@ -152,8 +155,8 @@ def test_a_daemon_tells_the_same_by_submit_show_and_why(tmp_path: Path) -> None:
             assert found.promised is promised
             assert box.job(job_id)["promise"] == plain(found)
             explained = why(box.service, job_id)
-            assert not hasattr(explained, "exit_code")
-            assert explained.promise is not None  # type: ignore[union-attr]
-            assert explained.promise.promised is promised  # type: ignore[union-attr]
+            assert not isinstance(explained, WhyEnded)
+            assert explained.promise is not None
+            assert explained.promise.promised is promised
     finally:
         box.close()

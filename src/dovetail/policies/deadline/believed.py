@@ -166,4 +166,13 @@ def word_of(
         return DeadlineWord(False, why=track.reason)
     if not is_judged:
         return DeadlineWord(None)
-    return DeadlineWord(False, why=unpromised(track, view.now, track.notes.get(_COULD, inf)))
+    return DeadlineWord(False, why=_not_kept(track, view.now))
+
+
+def _not_kept(track: Track, now: Seconds) -> str:
+    done_at = track.notes.get(_COULD, inf)
+    if track.job.deadline is None or track.job.deadline <= now:
+        return "it has passed"
+    if done_at <= track.job.deadline:
+        return "it would break what others were promised"
+    return f"the job could be done {f'in {duration_text(done_at - now)}' if done_at < inf else 'never'}"
