@@ -9,6 +9,7 @@ from dovetail.core.entries import (
     Started,
     Submitted,
     Wake,
+    Woke,
 )
 from dovetail.core.model import Interruption, Job, Node
 from dovetail.core.state import State
@@ -119,12 +120,13 @@ def test_in_parts_nodes_that_share_a_job_stay_together_and_all_is_dealt_out() ->
     state = State()
     for n in range(8):
         state.record(NodeJoined(0.0, Node(f"n{n}", 4)))
-    for name, row in (("a", [(0, 15), (5, 15)]), ("b", [(1, 1)]), ("c", [(5, 0), (2, 3)][1:])):
+    for name, row in (("a", [(0, 15), (5, 15)]), ("b", [(1, 1)]), ("c", [(2, 3)])):
         own = elastic(name)
         for entry in (Submitted(0.0, own), Start(own.id, placement(*row)), Started(0.0, own.id)):
             state.record(entry)
     for n in range(9):
         state.record(Submitted(0.0, elastic(f"w{n}")))
+    state.record(Woke(600.0))
     tracks = list(state.tracks.values())
     parts = dealt_out(state.room, tracks, range(8), 3)
     assert sorted(n for part in parts for n in part.nodes) == list(range(8))

@@ -112,7 +112,7 @@ class _Nodes:
         """On the node that needs the fewest to leave: smaller jobs, until so many GPUs are free."""
         best: list[JobId] = []
         for n, free in self._free.items():
-            leaving, gets = [], free
+            leaving, gets = list[JobId](), free
             for gpus, job_id in self._smaller_on(n, needed):
                 if gets >= needed or (best and len(leaving) + 1 >= len(best)):
                     break
