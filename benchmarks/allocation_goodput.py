@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from statistics import mean
-from time import perf_counter
+from time import perf_counter, process_time
 
 from benchmarks.lines import Line
 from dovetail import traces
@@ -24,6 +24,7 @@ from dovetail.models.epochs import RoundRules, Training
 from dovetail.models.goodput import BatchRange, GradientNoise, StepTimes
 from dovetail.models.goodput_agent import BatchAgent
 from dovetail.models.goodput_fit import SeenStep
+from dovetail.policies.goodput.dividing import solved_in_parts
 from dovetail.policies.goodput.pollux import Pollux
 from dovetail.policies.goodput.sia import Sia
 from dovetail.traces.clusters.applications import read_applications
@@ -37,7 +38,7 @@ SEEDS = (1, 2, 3, 4, 5)
 SIA_CLUSTER, SIA_MEAN = "6x4:aws+2x8:dgx-ext+3x8:rtx", 1130.725
 MARGIN = 0.03
 POLLUX_ROUNDS, SIA_ROUNDS = 10.0, 32.0  # a CPU-second: 20 times what the originals do
-JOBS, NODES, GPUS_EACH = 500, 125, 8
+JOBS, NODES, GPUS_EACH, PARTS = 500, 125, 8, 8
 
 
 def measured() -> Iterator[Line]:
@@ -45,6 +46,7 @@ def measured() -> Iterator[Line]:
     yield from _pollux()
     yield from _sia()
     yield from _large_decisions()
+    yield from _in_parts()
 
 
 def _pollux() -> Iterator[Line]:
@@ -104,6 +106,31 @@ def _large_decisions() -> Iterator[Line]:
         name = type(policy).__name__.lower()
         what = f"{name}: a decision for {JOBS} jobs on {NODES * GPUS_EACH} GPUs"
         yield Line(what, f"{seconds:.2f} s", "<= 1 s", seconds <= 1.0)
+
+
+def _in_parts() -> Iterator[Line]:
+    """At ten times the size, by `pop`: the time of a decision, and what is lost by the parts."""
+    state = large_state(10 * JOBS, 10 * NODES)
+    whole, divided = (_sia_cost(state, Sia(limit_s=60.0, parts=parts)) for parts in (1, PARTS))
+    yield Line(
+        "sia's cost in parts, over that of the whole",
+        f"{divided / whole - 1:+.2%}",
+        "+2 %",
+        divided <= 1.02 * whole,
+    )
+    for policy in (Pollux(), Sia()):
+        name, parts = type(policy).__name__.lower(), policy.divided(PARTS)
+        began = process_time()
+        list(parts.decide(state))
+        seconds = process_time() - began
+        what = f"pop:k={PARTS}:policy={name}: {10 * JOBS} jobs on {10 * NODES * GPUS_EACH} GPUs"
+        yield Line(what, f"{seconds:.2f} s", "<= 2 s", seconds <= 2.0)
+
+
+def _sia_cost(state: State, sia: Sia) -> float:
+    problem = sia.pose(state)
+    assert problem is not None
+    return solved_in_parts(problem.program, sia.parts, sia.limit_s).cost
 
 
 def large_state(jobs: int = JOBS, nodes: int = NODES) -> State:

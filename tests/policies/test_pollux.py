@@ -9,14 +9,18 @@ from dovetail.core.entries import (
     Started,
     Submitted,
     Wake,
+    Woke,
 )
 from dovetail.core.model import Interruption, Job, Node
 from dovetail.core.state import State
 from dovetail.models.goodput import BatchRange, GradientNoise, StepTimes
 from dovetail.models.goodput_agent import BatchAgent
 from dovetail.models.goodput_fit import SeenStep
+from dovetail.policies.goodput.node_parts import dealt_out
 from dovetail.policies.goodput.pollux import Pollux
+from dovetail.policies.pop import InParts
 from dovetail.policies.rounds import turn
+from dovetail.policies.solving import Solving
 from dovetail.testing import arrival, job, nodes, placement, run_trace
 
 GOOD = StepTimes(0.1, 0.01, 0.02, 0.001, 0.005, 0.001, 2.0)
@@ -110,3 +114,30 @@ def test_rigid_jobs_and_shares_find_their_place_beside_elastic_ones() -> None:
     run = run_trace("pollux", arrivals, nodes(2, 4))
     assert set(run.ends_at) == {"elastic", "rigid", "share"}
     assert run.first_starts["share"] == 0.0
+
+
+def test_in_parts_nodes_that_share_a_job_stay_together_and_all_is_dealt_out() -> None:
+    state = State()
+    for n in range(8):
+        state.record(NodeJoined(0.0, Node(f"n{n}", 4)))
+    for name, row in (("a", [(0, 15), (5, 15)]), ("b", [(1, 1)]), ("c", [(2, 3)])):
+        own = elastic(name)
+        for entry in (Submitted(0.0, own), Start(own.id, placement(*row)), Started(0.0, own.id)):
+            state.record(entry)
+    for n in range(9):
+        state.record(Submitted(0.0, elastic(f"w{n}")))
+    state.record(Woke(600.0))
+    tracks = list(state.tracks.values())
+    parts = dealt_out(state.room, tracks, range(8), 3)
+    assert sorted(n for part in parts for n in part.nodes) == list(range(8))
+    assert sorted(t.job.id for part in parts for t in part.tracks) == sorted(state.tracks)
+    assert next(part for part in parts if 0 in part.nodes) is next(p for p in parts if 5 in p.nodes)
+    assert max(part.gpus for part in parts) - min(part.gpus for part in parts) <= 4
+    assert max(len(part.tracks) for part in parts) <= 5
+    found = list(InParts(policy=Pollux(), k=3).decide(state))
+    assert len([one for one in found if isinstance(one, Start)]) == 9
+
+
+def test_pop_solves_beside_the_loop_as_its_policy_does() -> None:
+    assert isinstance(InParts(policy=Pollux(), k=2), Solving)
+    assert InParts(policy=Pollux(), k=2).adaptive_batches is True

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dovetail.policies.goodput.configurations import Configuration, configurations
+from dovetail.policies.goodput.dividing import divided, solved_in_parts
 from dovetail.policies.goodput.program import NONE, Program, costs, solved, total
 
 NOWHERE = np.array([NONE, NONE])
@@ -106,3 +107,38 @@ def _fits(program: Program, choice: np.ndarray) -> bool:
     )
     finite = np.isfinite(program.cost[np.nonzero(some)[0], choice[some]]).all()
     return bool(finite and (used <= program.room).all())
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_program_in_parts_is_legal_and_hardly_dearer(seed: int, parts: int) -> None:
+    chance, jobs = np.random.default_rng(seed), 120
+    columns = configurations(0, 10, 4) + configurations(1, 6, 8)
+    gpus = np.array([one.gpus for one in columns])
+    speedup = gpus ** chance.uniform(0.2, 1.0, (jobs, 1)) * np.where(gpus <= 8, 1.0, 0.0)
+    program = Program(
+        costs(speedup, np.full(jobs, NONE), np.ones(jobs), -0.5),
+        without=1.1,
+        gpus=gpus,
+        kind=np.array([one.kind for one in columns]),
+        room=np.array([40, 48]),
+        kept=np.full(jobs, NONE),
+    )
+    whole, found = solved(program, 20.0), solved_in_parts(program, parts, 20.0)
+    used = np.zeros(2, dtype=np.int64)
+    there = found.configuration[found.configuration != NONE]
+    np.add.at(used, program.kind[there], program.gpus[there])
+    assert (used <= program.room).all()
+    assert found.cost == pytest.approx(total(program, found.configuration))
+    assert whole.cost - 1e-6 <= found.cost <= 1.02 * whole.cost
+
+
+def test_the_parts_have_all_jobs_and_all_gpus_once() -> None:
+    program = drawn(3, 11)
+    parts = divided(program, 4)
+    assert sorted(job for jobs, _ in parts for job in jobs) == list(range(11))
+    assert np.sum([part.room for _, part in parts], axis=0).tolist() == program.room.tolist()
+
+
+def test_more_parts_than_jobs_are_as_many_as_jobs() -> None:
+    assert solved_in_parts(example(), 50, 5.0).cost >= solved(example(), 5.0).cost

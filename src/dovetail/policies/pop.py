@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dovetail.core.entries import Action
 from dovetail.core.loop import Policy
@@ -43,6 +43,12 @@ class InParts:
     def _divided(self) -> Policy:
         assert isinstance(self.policy, Divisible)
         return self.policy.divided(self.k)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the policy can do, such as solving beside the loop."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._divided, name)
 
     def decide(self, view: View) -> Iterable[Action]:
         return self._divided.decide(view)

@@ -59,7 +59,8 @@ def posed_choice(
         return None
     columns = _columns(room, tracks, nodes)
     worth = np.array([_worth(room, track, columns, speeds) for track in tracks])
-    held = np.array([_held(room, track, columns) for track in tracks])
+    numbers = {(one.kind, one.gpus): number for number, one in enumerate(columns)}
+    held = np.array([_held(room, track, numbers) for track in tracks])
     cost = costs(worth, held, np.array([_kept(track, view.now) for track in tracks]), power)
     moves = (held >= 0)[:, None] & (np.arange(len(columns)) != held[:, None])
     program = Program(
@@ -86,11 +87,14 @@ def _nodes(room: Room, tracks: Sequence[Track]) -> list[dict[int, int]]:
 def _columns(
     room: Room, tracks: Sequence[Track], nodes: Sequence[Mapping[int, int]]
 ) -> list[Configuration]:
-    """Sia's configurations, and the counts that jobs ask for or have beside them."""
+    """Sia's configurations, as far as any job may have so many, and the counts that jobs ask for or
+    have beside them."""
     found: dict[tuple[int, int], Configuration] = {}
+    most = max([most_gpus(track) for track in tracks])
     for pool in room.pools:
         sizes = [room.nodes[n].gpus for n in nodes[pool.index]]
-        for one in configurations(pool.index, sizes.count(pool.width), pool.width if sizes else 0):
+        whole = min(sizes.count(pool.width), ceil(most / max(pool.width, 1)))
+        for one in configurations(pool.index, whole, pool.width if sizes else 0):
             found[one.kind, one.gpus] = one
     for track in tracks:
         counts = (
@@ -109,12 +113,11 @@ def _add(found: dict[tuple[int, int], Configuration], pool: Pool, counts: set[in
         found.setdefault((pool.index, gpus), Configuration(pool.index, nodes, gpus))
 
 
-def _held(room: Room, track: Track, columns: Sequence[Configuration]) -> int:
+def _held(room: Room, track: Track, numbers: Mapping[tuple[int, int], int]) -> int:
     place = track.placement
     if place is None:
         return NONE
-    pool = room.pool_of[place.slices[0].node].index
-    return next(i for i, one in enumerate(columns) if (one.kind, one.gpus) == (pool, place.gpus))
+    return numbers[room.pool_of[place.slices[0].node].index, place.gpus]
 
 
 def _kept(track: Track, now: float) -> float:
@@ -127,20 +130,29 @@ def _worth(
     room: Room, track: Track, columns: Sequence[Configuration], speeds: SpeedPredictor
 ) -> Floats:
     """The goodput of each configuration; 0 where the job may not be."""
-    job, told, most = track.job, read_goodput(track.metrics), most_gpus(track)
-    pools = {pool.index: pool for pool in room.eligible(track.shape)}
+    least, most = track.job.least_gpus, most_gpus(track)
+    pools = {pool.index for pool in room.eligible(track.shape)}
     fits = [
-        one.kind in pools and job.least_gpus <= one.gpus <= most and _counts(track, one.gpus)
-        for one in columns
+        number
+        for number, one in enumerate(columns)
+        if least <= one.gpus <= most and one.kind in pools and _counts(track, one.gpus)
     ]
+    found = np.zeros(len(columns))
+    if fits:
+        found[fits] = _goodputs(room, track, [columns[number] for number in fits], speeds)
+    return found
+
+
+def _goodputs(
+    room: Room, track: Track, columns: Sequence[Configuration], speeds: SpeedPredictor
+) -> Floats:
+    told = read_goodput(track.metrics)
     if told is not None:
-        found = _as_told(track, told, room, columns, speeds)
-    elif job.elastic and not track.resumed:
-        found = np.ones(len(columns))  # the same on all kinds, as long as nobody knows
-    else:
-        ways = [(room.pools[one.kind].kind, one.gpus, one.nodes) for one in columns]
-        found = np.array([speeds.speed(job, *way) for way in ways])
-    return np.where(fits, found, 0.0)
+        return _as_told(track, told, room, columns, speeds)
+    if track.job.elastic and not track.resumed:
+        return np.ones(len(columns))  # the same on all kinds, as long as nobody knows
+    ways = [(room.pools[one.kind].kind, one.gpus, one.nodes) for one in columns]
+    return np.array([speeds.speed(track.job, *way) for way in ways])
 
 
 def _counts(track: Track, gpus: int) -> bool:

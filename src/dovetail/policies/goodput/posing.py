@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dovetail.core.view import View
 from dovetail.models.goodput import Floats, GradientNoise, best_batch
 from dovetail.models.goodput_agent import KindLaw, ToldGoodput, read_goodput
 from dovetail.policies.goodput.genetic import Sharing, States
+from dovetail.policies.goodput.node_parts import NodePart, dealt_out
 from dovetail.policies.goodput.taking import Row, takes_part
 from dovetail.predict.speed import SpeedPredictor
 
@@ -36,15 +38,29 @@ class PosedSharing:
         }
 
 
-def posed(view: View, speeds: SpeedPredictor, power: float, seed: int) -> PosedSharing | None:
-    """The problem of this moment; None: there is nobody or nothing to share out."""
-    room = view.room
+Posed: TypeAlias = tuple[PosedSharing, ...]  # parts that have no job and no node in common
+
+
+def posed(view: View, speeds: SpeedPredictor, power: float, seed: int, parts: int) -> Posed | None:
+    """The problem of this moment in so many parts; None: there is nobody or nothing to share out."""
+    room, now = view.room, view.now
     tracks = [track for track in view.tracks.values() if takes_part(track) and is_open(room, track)]
-    nodes = [n for n, is_open in enumerate(room.open) if is_open and room.nodes[n].gpus]
-    if not tracks or not nodes:
-        return None
-    now = view.now
     tracks.sort(key=lambda track: (track.service_by(now), track.submitted_at, track.sequence))
+    nodes = [n for n, is_open in enumerate(room.open) if is_open and room.nodes[n].gpus]
+    dealt = dealt_out(room, tracks, nodes, parts) if parts > 1 else [NodePart(tracks, nodes)]
+    found = [
+        _posed(view, part.tracks, part.nodes, speeds, power, seed + number)
+        for number, part in enumerate(dealt)
+        if part.tracks and part.nodes
+    ]
+    return tuple(found) or None
+
+
+def _posed(
+    view: View, tracks: list[Track], nodes: list[int], speeds: SpeedPredictor, power: float,
+    seed: int,
+) -> PosedSharing:  # fmt: skip
+    room, now = view.room, view.now
     held = _held(tracks, nodes)
     free = np.array([room.count[n] for n in nodes]) + held.sum(axis=0)
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys([room.nodes[n].kind for n in nodes]))}

@@ -57,10 +57,8 @@ def solved(program: Program, seconds: float, gap: float = 1e-4) -> Choices:
         return Choices(chosen, program.without * jobs, 0.0, False)
     found = _handed_in(program, job, column, seconds, gap)
     if found.x is None:
-        chosen, bound = (
-            _greedy(program),
-            float(program.cost.min(axis=1, initial=program.without).sum()),
-        )
+        chosen = filled(program, program.kept)
+        bound = float(program.cost.min(axis=1, initial=program.without).sum())
     else:
         taken = np.asarray(found.x) > 0.5
         chosen[job[taken]] = column[taken]
@@ -109,12 +107,12 @@ def _handed_in(
     )
 
 
-def _greedy(program: Program) -> NDArray[np.int64]:
-    """When the solver had no time for any: those that must be kept, then the cheapest that fits."""
-    chosen, room = program.kept.copy(), program.room.copy()
+def filled(program: Program, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """That choice, and for each job without any the cheapest that still fits."""
+    chosen, room = chosen.copy(), program.room.copy()
     holds = np.nonzero(chosen != NONE)[0]
     np.subtract.at(room, program.kind[chosen[holds]], program.gpus[chosen[holds]])
-    for job in np.nonzero(chosen == NONE)[0]:
+    for job in np.nonzero(chosen == NONE)[0] if room.any() else ():
         fits = (program.gpus <= room[program.kind]) & (program.cost[job] < program.without)
         if fits.any():
             best = int(np.argmin(np.where(fits, program.cost[job], np.inf)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from dovetail.core.entries import Action
@@ -28,7 +28,8 @@ class Sia:
 
     Goodput is what jobs tell of themselves; on a kind where a job has never been it is that of another
     kind, as much faster as `speeds` believes one GPU to be. A job without GPUs costs `without`, a
-    change `change` and what restarting costs. The solver stops after `limit_s`.
+    change `change` and what restarting costs. The solver stops after `limit_s`; with `parts` above one
+    it solves as many smaller programs, each for a part of the jobs and of the GPUs.
     """
 
     adaptive_batches: ClassVar[bool] = True
@@ -39,12 +40,19 @@ class Sia:
     without: float = 1.1
     change: float = 0.01
     limit_s: Seconds = 0.8
+    parts: int = 1
 
     def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"parts={self.parts}: give 1 or more")
         if not self.round_s > 0:
             raise ValueError(f"round_s is {self.round_s:g}; give more than 0 seconds")
         if not self.power < 0:
             raise ValueError(f"power is {self.power:g}; give a number below 0")
+
+    def divided(self, parts: int) -> Sia:
+        """The same, with a program that is solved in so many parts."""
+        return replace(self, parts=parts)
 
     def decide(self, view: View) -> Sequence[Action]:
         return solved_at_once(self, view)
@@ -63,9 +71,9 @@ class Sia:
 
     def solve(self, problem: PosedChoice) -> SolverAnswer:
         """The cheapest choice that the solver finds in its time, on nodes."""
-        from dovetail.policies.goodput.program import solved
+        from dovetail.policies.goodput.dividing import solved_in_parts
 
-        found = solved(problem.program, self.limit_s)
+        found = solved_in_parts(problem.program, self.parts, self.limit_s)
         return SolverAnswer(problem.rows(found), found.gap, found.out_of_time)
 
     def use(self, view: View, answer: Mapping[JobId, Row] | None) -> Sequence[Action]:
