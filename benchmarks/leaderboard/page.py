@@ -13,7 +13,7 @@ from benchmarks.leaderboard.scores import complete, front, half_width, middle, o
 from dovetail.core import state
 from dovetail.text.durations import duration_text, unit_of
 from dovetail.text.tables import figures_table, wrapped
-from dovetail.version import __version__
+from dovetail.version import version
 
 _TIMES = (("mean_jct_s", "mean"), ("p99_jct_s", "p99"), ("makespan_s", "span"))
 _PARTS = (("fairness", "fair %"), ("on_time", "on time %"))
@@ -59,7 +59,7 @@ def command(settings: Settings) -> str:
 def _how(settings: Settings, absent: Sequence[str], took_s: float) -> list[str]:
     core = "compiled" if state.__file__.endswith(".so") else "plain Python"
     return [
-        f"Dovetail {__version__} ({core}), Python {python_version()}, {duration_text(took_s)} in all. "
+        f"Dovetail {version()} ({core}), Python {python_version()}, {duration_text(took_s)} in all. "
         f"At most {settings.row_s:g} s of wall-clock time for a row (all its seeds) and "
         f"{settings.minutes:g} min for all; a row that runs out says so, and a faster machine may have "
         "figures there.",
