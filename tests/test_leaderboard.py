@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.leaderboard import board, loads, runs, scores
 from benchmarks.leaderboard.loads import Load
-from benchmarks.leaderboard.runs import BoardRow, Settings
+from benchmarks.leaderboard.rows import BoardRow, KeptRows, Settings
 
 from dovetail.policies import registry
 
@@ -20,9 +20,9 @@ ELSEWHERE = Load("far", "None.", "1x1", lambda _, __: loads.generated(0, 1), ("d
 def test_every_policy_has_a_row_and_an_absent_trace_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "page.md"
+    out, kept = tmp_path / "page.md", tmp_path / "rows.jsonl"
     settings = Settings(seeds=2, row_s=0.5)
-    lines = list(board.board(settings, tmp_path, out, (TINY, ELSEWHERE), quiet=True))
+    lines = list(board.board(settings, tmp_path, out, kept, (TINY, ELSEWHERE), quiet=True))
     assert all(line.holds for line in lines)
     text, printed = out.read_text(), capsys.readouterr().out
     section = text.partition("## tiny")[2]
@@ -47,3 +47,17 @@ def test_who_refuses_jobs_is_neither_best_nor_on_the_front() -> None:
     assert scores.ratios([whole, part]) == {"whole": 1.0}
     assert scores.overall([1.0, 4.0]) == 2.0
     assert scores.overall([1.0, None]) is None
+
+
+def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path: Path) -> None:
+    kept, settings = tmp_path / "rows.jsonl", Settings(seeds=1, policies=("fifo", "srtf"))
+    before = BoardRow("tiny", "fifo", "-", ({"finished": 12.0, "mean_jct_s": 1.5},), took_s=1.0)
+    KeptRows(kept, settings).keep(before)
+    with kept.open("a") as file:
+        file.write('{"made": ["cut')
+    again = KeptRows(kept, settings)
+    assert again.rows() == {("tiny", "fifo"): before}
+    rows = runs.all_rows([TINY], settings.policies, settings, tmp_path, again, quiet=True)
+    assert rows[0] == before
+    assert (rows[1].policy, len(rows[1].runs)) == ("srtf", 1)
+    assert KeptRows(kept, Settings(seeds=2)).rows() == {}

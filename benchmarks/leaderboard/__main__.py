@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from benchmarks.leaderboard.board import PAGE, SHARED, board
-from benchmarks.leaderboard.runs import Settings
+from benchmarks.leaderboard.rows import Settings
 from dovetail.core.errors import DovetailError
 
 USUAL = Settings()
@@ -15,8 +15,12 @@ USUAL = Settings()
 
 @click.command()
 @click.option("--seeds", default=USUAL.seeds, show_default=True, type=click.IntRange(min=1))
-@click.option("--row-s", default=USUAL.row_s, show_default=True, help="Seconds for a row.")
-@click.option("--minutes", default=USUAL.minutes, show_default=True, help="For everything.")
+@click.option(
+    "--row-s", default=USUAL.row_s, show_default=True, help="Processor seconds for a row."
+)
+@click.option(
+    "--minutes", default=USUAL.minutes, show_default=True, help="Of a processor, for everything."
+)
 @click.option("--loads", default="", help="Separated by commas; all unless said.")
 @click.option("--policies", default="", help="Separated by commas; all unless said.")
 @click.option(

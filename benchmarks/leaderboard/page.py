@@ -8,7 +8,8 @@ from statistics import median
 
 from benchmarks.leaderboard import loads as known
 from benchmarks.leaderboard.loads import Load
-from benchmarks.leaderboard.runs import PREDICTOR, SHORTEST_S, BoardRow, Settings
+from benchmarks.leaderboard.rows import BoardRow, Settings
+from benchmarks.leaderboard.runs import PREDICTOR, SHORTEST_S
 from benchmarks.leaderboard.scores import complete, front, half_width, middle, overall, ratios
 from dovetail.core import state
 from dovetail.text.durations import duration_text, unit_of
@@ -59,8 +60,8 @@ def command(settings: Settings) -> str:
 def _how(settings: Settings, absent: Sequence[str], took_s: float) -> list[str]:
     core = "compiled" if state.__file__.endswith(".so") else "plain Python"
     return [
-        f"Dovetail {version()} ({core}), Python {python_version()}, {duration_text(took_s)} in all. "
-        f"At most {settings.row_s:g} s of wall-clock time for a row (all its seeds) and "
+        f"Dovetail {version()} ({core}), Python {python_version()}, {duration_text(took_s)} of "
+        f"processor time in all. At most {settings.row_s:g} s of it for a row (all its seeds) and "
         f"{settings.minutes:g} min for all; a row that runs out says so, and a faster machine may have "
         "figures there.",
         f"Where chance plays (generated loads, policies with a seed): seeds 0 to {settings.seeds - 1}, "

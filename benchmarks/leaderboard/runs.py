@@ -1,20 +1,23 @@
-"""One row of the leaderboard: a policy on a load, as many seeds as chance asks for, within a time."""
+"""One row of the leaderboard: a policy on a load, as many seeds as chance asks for, within a time.
+
+Times are of processors, so that a row is the same whatever else the machine does."""
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.leaderboard.loads import Load
+from benchmarks.leaderboard.rows import BoardRow, Figures, KeptRows, Settings
 from dovetail.catalogue import settable
 from dovetail.core.errors import DovetailError
 from dovetail.core.track import Track
 from dovetail.experiments.experiment import Experiment, simulate
-from dovetail.experiments.parallel import Failure, each
+from dovetail.experiments.parallel import Failure, RunOutcomes, each
 from dovetail.policies import registry
 from dovetail.results.finished_jobs import FinishedJobs
 
@@ -23,29 +26,6 @@ SHORTEST_S = 10.0  # of a job's own length, so that a job of a second does not d
 ON_TIME_S = 1e-6
 # Those that refuse what they cannot promise, once more without: else they finish fewer jobs.
 VARIANTS = ("elasticflow:refuse=false", "chronus:refuse=false")
-Figures = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a leaderboard is made; said on its page."""
-
-    seeds: int = 10
-    row_s: float = 40.0  # wall-clock, for all seeds of a row
-    minutes: float = 55.0  # for everything; rows that come later say so
-    loads: tuple[str, ...] = ()  # empty: all
-    policies: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """A policy on a load: the figures of each run, or why there are none."""
-
-    load: str
-    policy: str
-    knows: str
-    runs: tuple[Figures, ...] = ()
-    reason: str = ""
 
 
 class _OutOfTime(BaseException):
@@ -100,25 +80,40 @@ def jain(values: Sequence[float]) -> float:
 
 
 def all_rows(
-    loads: Sequence[Load], texts: Sequence[str], settings: Settings, folder: Path, quiet: bool
-) -> list[BoardRow]:
-    """A row for each policy on each load, whatever comes of it."""
-    ends = time.monotonic() + 60.0 * settings.minutes
+    loads: Sequence[Load], texts: Sequence[str], settings: Settings, folder: Path, kept: KeptRows,
+    quiet: bool,
+) -> list[BoardRow]:  # fmt: skip
+    """A row for each policy on each load, whatever comes of it; those that are kept are not run."""
     made = [[one.make(folder, seed) for seed in _seeds(one, settings)] for one in loads]
-    pieces = [(i, text) for i in range(len(loads)) for text in texts]
+    before = kept.rows()
+    pieces = [
+        (i, text)
+        for i in range(len(loads))
+        for text in texts
+        if (loads[i].name, text) not in before
+    ]
+    left_s = multiprocessing.Value(
+        "d", 60.0 * settings.minutes - sum(r.took_s for r in before.values())
+    )
 
     def work(number: int, tell: Callable[[int], object]) -> BoardRow:
         i, text = pieces[number]
-        return row(loads[i].name, made[i], text, settings, ends, tell)
+        found = row(loads[i].name, made[i], text, settings, left_s.value, tell)
+        with left_s.get_lock():
+            left_s.value -= found.took_s
+        kept.keep(found)
+        return found
 
     sizes = [len(made[i]) * len(made[i][0].arrivals) for i, _ in pieces]
-    found = each([f"{loads[i].name} {text}" for i, text in pieces], sizes, work, "running", quiet)
-    return [
-        BoardRow(loads[i].name, text, knows(made[i][0], text), reason=one.reason)
-        if isinstance(one, Failure)
-        else one
-        for (i, text), one in zip(pieces, found.results, strict=True)
-    ]
+    names = [f"{loads[i].name} {text}" for i, text in pieces]
+    found = each(names, sizes, work, "running", quiet) if pieces else RunOutcomes[BoardRow]([])
+    if found.stopped:
+        raise SystemExit(found.exit_code)
+    for (i, text), one in zip(pieces, found.results, strict=True):
+        if isinstance(one, Failure):
+            one = BoardRow(loads[i].name, text, knows(made[i][0], text), reason=one.reason)
+        before[loads[i].name, text] = one
+    return [before[load.name, text] for load in loads for text in texts]
 
 
 def _seeds(load: Load, settings: Settings) -> range:
@@ -126,25 +121,25 @@ def _seeds(load: Load, settings: Settings) -> range:
 
 
 def row(
-    load: str, made: Sequence[Experiment], text: str, settings: Settings, ends: float,
+    load: str, made: Sequence[Experiment], text: str, settings: Settings, left_s: float,
     tell: Callable[[int], object],
 ) -> BoardRow:  # fmt: skip
     """The runs of a policy on one load, up to the first that fails or is out of time."""
     told = knows(made[0], text)
     asked = _asked(made, text, settings.seeds)
-    left_s = min(settings.row_s, ends - time.monotonic())
-    if left_s <= 0:
+    most_s = min(settings.row_s, left_s)
+    if most_s <= 0:
         return BoardRow(load, text, told, reason="not run: the time for all rows was over")
-    runs, reason = list[Figures](), ""
+    runs, reason, began_s = list[Figures](), "", time.process_time()
     try:
-        with _within(left_s):
+        with _within(most_s):
             for experiment, seeded in asked:
                 runs.append(figures(experiment, seeded, tell))
     except _OutOfTime:
-        reason = f"out of time: {len(runs)} of {len(asked)} runs ended in {left_s:.0f} s"
+        reason = f"out of time: {len(runs)} of {len(asked)} runs ended in {most_s:.0f} s"
     except DovetailError as error:
         reason = f"failed: {error}"
-    return BoardRow(load, text, told, tuple(runs), reason)
+    return BoardRow(load, text, told, tuple(runs), reason, time.process_time() - began_s)
 
 
 def _asked(made: Sequence[Experiment], text: str, seeds: int) -> list[tuple[Experiment, str]]:
@@ -156,15 +151,15 @@ def _asked(made: Sequence[Experiment], text: str, seeds: int) -> list[tuple[Expe
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Raises `_OutOfTime` in what runs longer, again and again until it unwinds."""
+    """Raises `_OutOfTime` in what takes longer, again and again until it unwinds."""
 
     def over(*_: object) -> None:
         raise _OutOfTime
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)

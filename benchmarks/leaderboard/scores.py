@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from statistics import geometric_mean, mean, stdev
 
-from benchmarks.leaderboard.runs import BoardRow
+from benchmarks.leaderboard.rows import BoardRow
 from dovetail.experiments.pareto import on_front
 
 # Student's t for 95 %, two-sided, by degrees of freedom
