@@ -17,7 +17,7 @@ class Settings:
     """How a leaderboard is made; said on its page."""
 
     seeds: int = 10
-    row_s: float = 40.0  # for all seeds of a row
+    row_s: float = 100.0  # for all seeds of a row
     minutes: float = 110.0  # of one processor for everything; rows that come later say so
     loads: tuple[str, ...] = ()  # empty: all
     policies: tuple[str, ...] = ()
