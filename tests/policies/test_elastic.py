@@ -5,16 +5,18 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dovetail.core.entries import NodeJoined, Preempt, Resize, Start, Submitted
-from dovetail.core.model import Interruption, JobId, Node
+from dovetail.core.model import Interruption, Job, JobId, Node
 from dovetail.core.plan import Plan
 from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.core.track import Track
 from dovetail.models.speed import by_kind_and_placement
+from dovetail.policies import registry
 from dovetail.policies.elastic.afs import prefers_later, share_by_tournament
 from dovetail.policies.elastic.claims import CountClaim
 from dovetail.policies.elastic.optimus import share_out
 from dovetail.policies.placement import consolidated
+from dovetail.predict.duration import Oracle
 from dovetail.testing import arrival, job, nodes, placement, run_trace
 
 
@@ -110,3 +112,20 @@ def test_jobs_that_stand_in_each_others_way_are_moved_all_the_same() -> None:
         state.record(action)
     held: Sequence[object] = [a.placement, b.placement]
     assert held == [placement((0, 0b1100)), placement((0, 0b0011))]
+
+
+class _MeasuredUpTo8:
+    def speed(self, own: Job, kind: str, gpus: int, nodes: int) -> float:
+        assert gpus <= 8
+        return float(gpus)
+
+
+@pytest.mark.parametrize("name", ["elasticflow", "genie", "powercap", "flex"])
+def test_no_policy_asks_how_fast_a_job_is_on_more_gpus_than_there_are(name: str) -> None:
+    state = State()
+    for name_of in ("n0", "n1"):
+        state.record(NodeJoined(0.0, Node(name_of, 4)))
+    own = job("a", 2, min_gpus=1, max_gpus=320, deadline=1e5)
+    state.record(Submitted(0.0, own))
+    policy = registry.find(name)(speeds=_MeasuredUpTo8(), predictor=Oracle({own.id: 100.0}))
+    assert any(isinstance(action, Start) for action in policy.decide(state))

@@ -88,12 +88,12 @@ def _priced(costs: Costs) -> bool:
     return bool(costs.by_node) or any(rates.per_hour for rates in costs.rates.values())
 
 
-def on_front(points: Sequence[tuple[float, float]]) -> list[bool]:
-    """For each point: is there none that is as good in both figures and better in one?"""
+def on_front(points: Sequence[Sequence[float]]) -> list[bool]:
+    """For each point: is there none that is as good in all figures and better in one?"""
     return [not any(_beats(other, point) for other in points) for point in points]
 
 
-def _beats(other: tuple[float, float], point: tuple[float, float]) -> bool:
+def _beats(other: Sequence[float], point: Sequence[float]) -> bool:
     slack = [_EQUAL * max(abs(own), abs(its)) for own, its in zip(point, other, strict=True)]
     as_good = all(o <= p + s for o, p, s in zip(other, point, slack, strict=True))
     return as_good and any(o < p - s for o, p, s in zip(other, point, slack, strict=True))

@@ -90,12 +90,14 @@ def is_fixed(track: Track) -> bool:
     return track.placement is not None and bool(track.pinned or not track.job.preemptible)
 
 
-def usual_counts(job: Job) -> tuple[int, ...]:
-    """The numbers of GPUs worth a look: powers of two and the ends of its range, what it asked for, or
-    what it was timed on."""
+def usual_counts(job: Job, room: Room) -> tuple[int, ...]:
+    """The numbers of GPUs worth a look: powers of two and the ends of its range as far as there are so
+    many, what it asked for, or what it was timed on."""
     if job.options:
         return tuple(sorted({option.gpus for option in job.options}))
-    least, most, each = job.least_gpus, job.most_gpus, max(job.nodes, 1)
+    least, each = job.least_gpus, max(job.nodes, 1)
+    there = max([pool.width * len(pool.members) for pool in room.pools], default=0)
+    most = max(min(job.most_gpus, there - there % each), job.gpus)
     powers = [2**k for k in range(most.bit_length())]
     found = {least, most, job.gpus, *[n for n in powers if least <= n <= most]}
     return tuple(sorted([n for n in found if n % each == 0]))

@@ -73,7 +73,7 @@ class Beliefs:
             return (track.placement.gpus,)
         if track.shape.settled:
             return (track.shape.gpus,)
-        return usual_counts(track.job)
+        return usual_counts(track.job, self.view.room)
 
 
 def interruption_s(track: Track) -> Seconds:

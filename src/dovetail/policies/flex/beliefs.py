@@ -102,7 +102,10 @@ class Believed:
         """A job with a deadline as work on each pool, if all of it were longer by that part than is
         believed."""
         left, done = self.left.left_s(track, view), track.executed_by(view.now)
-        grants = [(pool, n) for pool, n in _grants(track, supply) if _is_usual(track.job, n)]
+        usual = usual_counts(
+            track.job, supply.room
+        )  # there are many plans, so fewer than for shares
+        grants = [(pool, n) for pool, n in _grants(track, supply) if n in usual]
         by_pool: dict[int, list[tuple[int, float]]] = {}
         rates = self._rates(track, view, supply.room, grants)
         for (pool, gpus), rate in zip(grants, rates, strict=True):
@@ -181,11 +184,6 @@ def _restoring_s(track: Track, view: View) -> Seconds:
     if track.phase is not STARTING:
         return 0.0
     return max(moving_s(track) - (view.now - track.started_at), 0.0)
-
-
-def _is_usual(job: Job, gpus: int) -> bool:
-    """Plans look at fewer numbers of GPUs than shares do: there are many plans."""
-    return gpus in usual_counts(job)
 
 
 def _grants(track: Track, supply: Supply) -> Iterator[tuple[Pool, int]]:

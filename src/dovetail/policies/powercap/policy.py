@@ -74,7 +74,7 @@ class Powercap:
         if not kind:
             return []
         job = track.job
-        counts = usual_counts(job) if not job.options else (job.gpus,)
+        counts = usual_counts(job, room) if not job.options else (job.gpus,)
         limits = sorted(
             self.costs.power.choices(job.model, kind), key=lambda step: -step.slowdown
         )  # the least power first
