@@ -40,6 +40,7 @@ from dovetail.testing.worlds import (
     placement,
     policy_for,
     random_world,
+    with_elastic_jobs,
     world_of_options,
 )
 
@@ -75,5 +76,6 @@ __all__ = [
     "run_world",
     "told_to",
     "wild_world",
+    "with_elastic_jobs",
     "world_of_options",
 ]

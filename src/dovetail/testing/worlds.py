@@ -177,6 +177,38 @@ def _over_nodes(job: Job, chance: Random) -> Job:
     return replace(job, nodes=chance.choice(fitting))
 
 
+def with_elastic_jobs(world: World, chance: Random) -> World:
+    """The same, where most jobs have a range of GPUs and a deadline, and kinds of GPUs differ in speed;
+    every job can end in it still, if only by being refused."""
+    arrivals = [replace(came, job=_stretched(came, chance)) for came in world.arrivals]
+    if world.speed is not None:
+        return replace(world, arrivals=arrivals)
+    cluster = [
+        replace(node, kind=chance.choice([node.kind, "old", "new"])) for node in world.nodes
+    ]
+    kinds = {kind: chance.choice([1.0, 0.5, 0.3, 2.0]) for kind in ("old", "new")}
+    speed = by_kind_and_placement(kinds, across_nodes=chance.choice([1.0, 0.8]))
+    return replace(world, arrivals=arrivals, nodes=cluster, speed=speed)
+
+
+def _stretched(came: Arrival, chance: Random) -> Job:
+    job = came.job
+    if chance.random() < 0.7:
+        slack = chance.choice([0.5, 1.0, 1.5, 3.0, 10.0])
+        job = replace(job, deadline=max(came.at + slack * came.work_s, 0.0))
+    if chance.random() < 0.3 or not job.gpus or job.share != WHOLE_GPU or job.options:
+        return job
+    each = max(job.nodes, 1)
+    least = chance.choice([job.gpus, *range(each, job.gpus + 1, each)])
+    most = job.gpus + each * chance.choice([0, 1, 2, 3, 8])
+    return replace(
+        job,
+        min_gpus=chance.choice([None, least]),
+        max_gpus=chance.choice([None, most]),
+        interruption=chance.choice([job.interruption, Interruption(1.0, 2.0, 0.0)]),
+    )
+
+
 def _timed_arrival(chance: Random, number: int) -> Arrival:
     at, seconds = chance.choice([0.0, 0.0, 3.0, 40.0]), chance.choice([10.0, 20.0, 33.3, 60.0])
     options = [Option("new", 1, seconds), Option("old", 1, 2.3 * seconds)]
