@@ -40,6 +40,7 @@ from dovetail.testing import (
     random_world,
     run_trace,
     run_world,
+    with_elastic_jobs,
     world_of_options,
 )
 
@@ -128,6 +129,18 @@ def test_jobs_with_options_are_run_in_one_of_their_ways(
 @given(chance=st.randoms(use_true_random=False), turns=st.integers(0, 20))
 def test_jobs_that_say_how_many_nodes_have_so_many(text: str, chance: Random, turns: int) -> None:
     world = over_nodes(random_world(chance), chance)
+    check_ends_and_laws(world, lambda: policy_for(world, text))
+    check_purity(world, lambda: policy_for(world, text))
+    check_replay(world, lambda: policy_for(world, text), turns)
+    check_restart(world, lambda: policy_for(world, text), turns)
+
+
+@every_policy
+@given(chance=CHANCES, turns=st.integers(0, 20))
+def test_elastic_jobs_due_on_mixed_kinds_end_once_and_no_law_is_broken(
+    text: str, chance: Random, turns: int
+) -> None:
+    world = with_elastic_jobs(random_world(chance), chance)
     check_ends_and_laws(world, lambda: policy_for(world, text))
     check_purity(world, lambda: policy_for(world, text))
     check_replay(world, lambda: policy_for(world, text), turns)

@@ -183,9 +183,7 @@ def with_elastic_jobs(world: World, chance: Random) -> World:
     arrivals = [replace(came, job=_stretched(came, chance)) for came in world.arrivals]
     if world.speed is not None:
         return replace(world, arrivals=arrivals)
-    cluster = [
-        replace(node, kind=chance.choice([node.kind, "old", "new"])) for node in world.nodes
-    ]
+    cluster = [replace(node, kind=chance.choice([node.kind, "old", "new"])) for node in world.nodes]
     kinds = {kind: chance.choice([1.0, 0.5, 0.3, 2.0]) for kind in ("old", "new")}
     speed = by_kind_and_placement(kinds, across_nodes=chance.choice([1.0, 0.8]))
     return replace(world, arrivals=arrivals, nodes=cluster, speed=speed)
