@@ -199,3 +199,11 @@ def test_earliest_deadline_and_least_allowance_meet_all_where_the_shortest_first
 def test_genie_gives_an_elastic_job_the_fewest_workers_that_are_on_time() -> None:
     done = run_trace("genie", [_elastic("a", 0.0, 100.0, 70.0)], nodes(1, 4))
     assert [start.placement.gpus for start in done.of(Start)] == [2]
+
+
+@pytest.mark.parametrize(
+    "policy", ["chronus:refuse=false", "elasticflow:refuse=false", "genie", "flex"]
+)
+def test_an_elastic_job_that_asks_for_more_than_there_is_runs_on_what_there_is(policy: str) -> None:
+    wide = arrival("wide", 0.0, 30.0, 16, min_gpus=5, deadline=100.0)
+    assert set(run_trace(policy, [wide], nodes(1, 6)).ended) == {"wide"}

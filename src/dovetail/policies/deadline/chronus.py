@@ -60,7 +60,7 @@ class Chronus:
             return None
         leases = track.notes.get(_KEY)
         if leases:
-            gpus = track.job.gpus if track.placement is None else track.placement.gpus
+            gpus = track.shape.gpus if track.placement is None else track.placement.gpus
             return DeadlineWord(True, (max(leases) + 1) * self.lease_s, gpus)
         if track.phase is Phase.REFUSED:
             return DeadlineWord(False, why=track.reason)
@@ -129,7 +129,7 @@ class _Turn:
         return Claim(claim.leases, claim.gpus, before)
 
     def _gpus(self, track: Track) -> int:
-        return track.job.gpus if track.placement is None else track.placement.gpus
+        return track.shape.gpus if track.placement is None else track.placement.gpus
 
     def _judge(self) -> Iterator[Action]:
         """New jobs with a deadline, in order of submission."""
