@@ -69,6 +69,10 @@ class Home:
     def environment(self, job_id: str) -> Path:
         return self.environments / f"{job_id}.json"
 
+    def environment_of_ended(self, job_id: str) -> Path:
+        """Kept for another run; it goes with the job's folder."""
+        return self.folder(job_id) / "environment.json"
+
     def stdin(self, job_id: str) -> Path:
         """The job's standard input, if it was given one; two numbers lie beside it."""
         return self.environments / f"{job_id}.stdin"

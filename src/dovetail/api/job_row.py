@@ -89,6 +89,8 @@ class JobRow:
     time_limit_s: float | None
     deadline: float | None
     after: list[str]
+    after_any: list[str] = field(default_factory=list)
+    after_failed: list[str] = field(default_factory=list)
     group: str
     model: str = field(default="", metadata=about("What it trains, if its user said."))
     trial: int | None = field(
@@ -115,6 +117,9 @@ class JobDetails(JobRow):
     )
     workdir: str | None
     log: str | None
+    commit: str | None = field(
+        default=None, metadata=about("Of the folder it was submitted in, if Git keeps that.")
+    )
 
 
 @row
@@ -145,6 +150,14 @@ class Ids:
     problems: list[str] = field(
         default_factory=list, metadata=about("What could not be done, and why.")
     )
+
+
+@row
+class WouldBe:
+    """A submission that was checked and not taken."""
+
+    jobs: int
+    gpus: int = field(metadata=about("That each of them asks for."))
 
 
 @row

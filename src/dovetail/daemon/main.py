@@ -166,6 +166,7 @@ class Daemon:
         self._lasting.append(errands)
         self.state.index(errands)
         self.service.arrays.recall(self.state)
+        self.service.begins.look_soon()
         self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
 

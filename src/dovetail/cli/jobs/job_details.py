@@ -57,6 +57,8 @@ def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
     yield "time limit", "" if row.time_limit_s is None else duration_text(row.time_limit_s)
     yield "deadline", "" if row.deadline is None else clock(row.deadline, now)
     yield "after", ", ".join(row.after)
+    yield "after the end of", ", ".join(row.after_any)
+    yield "after a failure of", ", ".join(row.after_failed)
 
 
 def _limit(piece: GpusHeld) -> str:
@@ -127,6 +129,7 @@ def _told(row: JobDetails) -> Iterator[tuple[str, str]]:
     )
     yield "late cost", spec.get("late_cost") or ""
     yield "folder", row.workdir or ""
+    yield "commit", row.commit or ""
     yield "log", row.log or ""
 
 

@@ -9,19 +9,20 @@ from fastapi import Body, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from dovetail.api.forecast_row import Forecast, WhatIf
-from dovetail.api.job_row import Ids, JobDetails, JobRow, Jobs, StdinTaken
+from dovetail.api.job_row import Ids, JobDetails, JobRow, Jobs, StdinTaken, WouldBe
 from dovetail.api.why_row import WhyEnded, WhyRunning, WhyWaiting
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
 from dovetail.daemon import logs
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.request_models import JobId as JobIdText
 from dovetail.daemon.http.request_models import (
+    AgainAsked,
     JobsAsked,
     PriorityAsked,
     SubmissionsAsked,
     WhatIfAsked,
 )
+from dovetail.daemon.http.request_models import JobId as JobIdText
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.visibility import row_for
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
@@ -44,11 +45,36 @@ Stream = Literal["stdout", "stderr"]
 )
 def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """All of them are taken on, or none. The ids are in the order given, an array's one by one."""
-    submissions = [
-        Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
+    return JsonAnswer(Ids(ids=daemon.service.submit(_submissions(asked), caller)), 201)
+
+
+@routes.post("/v1/jobs/check", response_model=WouldBe, responses=problems(400, 404, 409, 503))
+def check(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Would they be taken on? Refused as they would be; nothing is submitted."""
+    jobs = daemon.service.checked(_submissions(asked), caller)
+    return JsonAnswer(WouldBe(jobs=len(jobs), gpus=max([job.gpus for job in jobs])))
+
+
+@routes.post(
+    "/v1/jobs/{job_id}/again",
+    status_code=201,
+    response_model=Ids,
+    responses=problems(400, 404, 409, 503, 507),
+)
+def run_again(job_id: Id, asked: AgainAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Submit a job that has ended, or an array, once more: its command, environment and folder as
+    they were, with the changes."""
+    submission = daemon.service.again(job_id, asked.changes, caller)
+    return JsonAnswer(Ids(ids=daemon.service.submit([submission], caller)), 201)
+
+
+def _submissions(asked: SubmissionsAsked) -> list[Submission]:
+    return [
+        Submission(
+            *(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin), one.commit
+        )
         for one in asked.jobs
     ]
-    return JsonAnswer(Ids(ids=daemon.service.submit(submissions, caller)), 201)
 
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))

@@ -65,6 +65,9 @@ def launch_of(
         umask=order.umask,
         out=folders.log(order.job_id, "stdout").path if order.streams_apart else None,
         err=folders.log(order.job_id, "stderr").path if order.streams_apart else None,
+        output=order.output,
+        error=order.error,
+        is_first=run <= 1,
         stdin=folders.stdin(order.job_id).path if order.has_stdin else None,
     )
 
