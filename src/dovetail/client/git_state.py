@@ -1,4 +1,4 @@
-"""The commit that a folder is at, and what has changed there since; without Git where it is not needed."""
+"""The commit that a folder is at, and what has changed there since."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from dovetail.client.git_state import commit_of
 from dovetail.core.errors import BadInput
 
 _OURS = "DOVETAIL_"  # variables that a job has because it is one
@@ -21,8 +22,10 @@ def as_sent(spec: Mapping[str, Any]) -> dict[str, Any]:
     folder = spec.get("workdir")
     if isinstance(folder, str):
         spec = {**spec, "workdir": os.path.expanduser(folder)}
-    shell = {"environment": environment(os.environ), "workdir": _here(), "umask": _umask()}
-    return {"spec": spec, **shell}
+    here = _here()
+    shell = {"environment": environment(os.environ), "workdir": here, "umask": _umask()}
+    commit = commit_of(os.path.join(here, str(spec.get("workdir") or "")))
+    return {"spec": spec, **shell, **({} if commit is None else {"commit": commit})}
 
 
 def environment(own: Mapping[str, str]) -> dict[str, str]:

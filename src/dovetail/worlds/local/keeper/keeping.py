@@ -48,9 +48,7 @@ class Keeper:
         self._folder = folder
         self._launch = launch
         self._log = LogPages(launch["log"], launch["log_bytes"])
-        self._sinks: dict[
-            int, tuple[LogPages | CopyFile, ...]
-        ] = {}  # by pipe: where goes what comes from it
+        self._sinks: dict[int, tuple[LogPages | CopyFile, ...]] = {}  # by pipe: where it goes
         self._main = 0
         self._status: int | None = None  # of the main process, once it has ended
         self._failure = ""
