@@ -90,7 +90,8 @@ class Daemon:
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
         self.world: Final = make_world(home, self.settings.slots(), settings.suspended_gb)
-        self.book: Final = Book(home, self.store, self.world.shelf)
+        self.keep: Final = self.settings.retention()
+        self.book: Final = Book(home, self.store, self.world.shelf, self.keep.environments)
         for told in compare(home, self.store, self.book, self.world.shelf, self.state):
             self.notices.add(told)
         self.tally: Final = Tally(self.state)
@@ -112,7 +113,6 @@ class Daemon:
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self._attendant: Final = self._attend_to_declared()
         self.account: Final = AccountProcess(home.journal, self.reader, self.costs)
-        self.keep: Final = self.settings.retention()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = self._upkeep()
         self._snapshots: Final = Snapshots(

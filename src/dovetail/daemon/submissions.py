@@ -128,12 +128,15 @@ def check_it_could_run(job: Job, view: View, why: str = "") -> None:
 
 class Book:
     """Keeps what a world must know to run a job, beside the journal. The environment lies in a
-    file of its own, readable by nobody else, and goes when the job has ended."""
+    file of its own, readable by nobody else; that of an ended job goes with the job's folder."""
 
-    def __init__(self, home: Home, store: Store, shelf: Shelf) -> None:
+    def __init__(
+        self, home: Home, store: Store, shelf: Shelf, keeps_environments: bool = True
+    ) -> None:
         self._home = home
         self._store = store
         self._shelf = shelf
+        self._keeps_environments = keeps_environments
         self._orders: dict[JobId, Order] = {}
         self._over: list[str] = []  # whose environment and standard input no run needs any more
         self._to_keep: set[str] = set()  # of these, whose environment another run may need
@@ -219,7 +222,7 @@ class Book:
         folder, and goes for good with that."""
         self._orders.pop(JobId(job_id), None)
         self._over.append(job_id)
-        if keeps:
+        if keeps and self._keeps_environments:
             self._to_keep.add(array_of(job_id))
         array = array_of(job_id)
         left = self._members.get(array, set())

@@ -47,7 +47,9 @@ class Copies:
         begins = os.O_TRUNC if launch.get("is_first", True) else 0
         try:
             with _as_its_user(launch):
-                fd = os.open(os.path.join(launch["cwd"], path), _FLAGS | begins, 0o666)
+                place = os.path.join(launch["cwd"], path)
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                fd = os.open(place, _FLAGS | begins, 0o666)
         except OSError as error:
             self.trouble = f"its {name} cannot be written to {path!r}: {error.strerror}"
             return None
