@@ -38,6 +38,16 @@ class Home:
         return self.state / "daemon.json"
 
     @property
+    def outbox(self) -> Path:
+        """The folder of messages to users that are not told yet."""
+        return self.state / "outbox"
+
+    @property
+    def hooks(self) -> Path:
+        """Programs of the administrator: `before-start` and `after-end` of every job."""
+        return self.state / "hooks"
+
+    @property
     def token(self) -> Path:
         """The file with the token by which callers from the network are known."""
         return self.state / "token"

@@ -23,6 +23,7 @@ from dovetail.worlds.local import checkpoints
 from dovetail.worlds.world import UserAccount
 from two_users import NOBODY, as_nobody, as_root
 from typed_box import Box
+from waiting import until
 
 
 @pytest.fixture
@@ -245,3 +246,22 @@ def test_nobody_else_runs_a_job_again_with_its_environment(shared: Box, open_fol
     roots = shared.sh("true")
     shared.in_phase(roots, "finished")
     assert as_nobody(socket, "POST", f"/v1/jobs/{roots}/again", {})[0] == 403
+
+
+@as_root
+def test_hooks_have_the_rights_of_the_jobs_user(shared: Box, open_folder: Path) -> None:
+    open_folder.chmod(0o777)
+    (shared.home / "hooks").mkdir(mode=0o755)
+    for name in ("before-start", "after-end"):
+        hook = shared.home / "hooks" / name
+        hook.write_text(
+            f"#!/bin/sh\nid -u > {open_folder}/{name}.new; mv {open_folder}/{name}.new "
+            f"{open_folder}/{name}\n"
+        )
+        hook.chmod(0o755)
+    queued_by_nobody(shared, open_folder / "whoami")
+    for name in ("before-start", "whoami", "after-end"):
+        until((open_folder / name).exists)
+    until(lambda: (open_folder / "whoami").read_text())
+    found = {name: (open_folder / name).read_text() for name in ("before-start", "after-end")}
+    assert set(found.values()) == {f"{NOBODY}\n"}

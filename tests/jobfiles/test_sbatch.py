@@ -231,9 +231,18 @@ def test_gpus_a_node_and_tasks_a_node_are_so_many_on_each() -> None:
 
 
 def test_options_that_are_not_used_are_told_once() -> None:
-    assert notices(
-        "--qos=high", "--exclusive", "--mail-user=a@b.c", "--qos=high", "--comment=x"
-    ) == ["not used: --qos=high, --exclusive, --mail-user=a@b.c"]
+    assert notices("--qos=high", "--exclusive", "--reservation=a", "--qos=high", "--comment=x") == [
+        "not used: --qos=high, --exclusive, --reservation=a"
+    ]
+
+
+def test_mail_is_a_way_to_be_told() -> None:
+    found = fields("--mail-user=a@b.c", "--mail-type=BEGIN,FAIL")
+    assert (found["notify"], found["notify_on"]) == (["mail:a@b.c"], ["start", "failure"])
+    assert fields("--mail-type=ALL")["notify"] == ["mail"]
+    assert "notify" not in fields("--mail-user=a@b.c")
+    assert "notify" not in fields("--mail-user=a@b.c", "--mail-type=NONE")
+    assert notices("--mail-type=END,STAGE_OUT") == ["--mail-type=STAGE_OUT: nobody is told of that"]
 
 
 def test_lines_after_the_first_command_are_not_read() -> None:

@@ -263,6 +263,16 @@ class JobSpec(FieldTable):
     error: fields.Folder = Field(
         default="", description="The same for its errors alone.", examples=["train-%j.err"]
     )
+    notify: fields.NotifyWays = Field(
+        default=(),
+        description="How you are told of it: desktop, mail, mail:ADDRESS, webhook, https://…, command.",
+        examples=[["desktop"], "mail:ann@example.org"],
+    )
+    notify_on: fields.NotifyEvents = Field(
+        default=(),
+        description="Of what: end, failure, start, best (of a study); end if nothing is said.",
+        examples=[["failure", "start"]],
+    )
     tenant: fields.Label = Field(default="", description="The group whose quota it counts against.")
     group: fields.Label = Field(default="", description="The study or pipeline it belongs to.")
     metric_pattern: fields.Pattern | None = Field(

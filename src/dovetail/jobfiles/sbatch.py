@@ -23,6 +23,13 @@ NODES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 SIGNALS_TERM = ("TERM", "15")
 NOW_AND = re.compile(r"now(?:\+(\d{1,9})(seconds?|minutes?|hours?|days?|weeks?)?)?", re.IGNORECASE)
 BEGIN_UNITS = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+MAIL_TYPES = {
+    "NONE": (),
+    "BEGIN": ("start",),
+    "END": ("end",),
+    "FAIL": ("failure",),
+    "ALL": ("start", "end"),
+}
 DEPENDENCIES = {"afterok": "after", "afterany": "after_any", "afternotok": "after_failed"}
 SRUN = re.compile(r"(?:^|[\s;&|(])srun(?=[ \t])")
 NO_LIMIT = ("0", "UNLIMITED", "INFINITE", "-1")
@@ -47,6 +54,7 @@ class SbatchRequest:
         self.nodes = 0  # 0: it does not say
         self.variables: dict[str, str] = {}  # that Slurm sets for options
         self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
+        self.mail: dict[str, str] = {}  # by option
         self.notices: list[str] = []
         self.ignored: list[SbatchOption] = []
 
@@ -67,6 +75,7 @@ def parse_sbatch(
         raise BadInput(f"{source}, {error}" if source else str(error)) from None
     if request.nodes:
         request.fields["nodes"] = request.nodes
+    _tell_by_mail(request)
     envs = {**request.variables, **request.fields.get("envs", {})}
     request.fields |= {
         **({"envs": envs} if envs else {}),
@@ -292,6 +301,30 @@ def _hold(option: SbatchOption, request: SbatchRequest) -> None:
     request.fields["hold"] = True
 
 
+def _mail(option: SbatchOption, request: SbatchRequest) -> None:
+    request.mail[option.name] = _given(option)
+    for kind in _mail_types(request.mail.get("mail-type", "")):
+        if kind not in MAIL_TYPES:
+            request.notices.append(f"--mail-type={kind}: nobody is told of that")
+
+
+def _mail_types(text: str) -> list[str]:
+    return [kind.strip().upper() for kind in text.split(",") if kind.strip()]
+
+
+def _tell_by_mail(request: SbatchRequest) -> None:
+    """As under Slurm an address alone says nothing; without one it is the user's own."""
+    found = [
+        event
+        for kind in _mail_types(request.mail.get("mail-type", ""))
+        for event in MAIL_TYPES.get(kind, ())
+    ]
+    if found:
+        address = request.mail.get("mail-user", "")
+        request.fields["notify"] = [f"mail:{address}" if "@" in address else "mail"]
+        request.fields["notify_on"] = list(dict.fromkeys(found))
+
+
 def _requeue(option: SbatchOption, request: SbatchRequest) -> None:
     request.fields["preemptible"] = "restart" if option.name == "requeue" else True
 
@@ -370,6 +403,8 @@ TAKEN: Mapping[str, Callable[[SbatchOption, SbatchRequest], None]] = {
     "gres": _gres,
     "hold": _hold,
     "job-name": _as("name"),
+    "mail-type": _mail,
+    "mail-user": _mail,
     "mem": _memory,
     "mem-per-cpu": _memory,
     "mem-per-gpu": _memory,

@@ -197,6 +197,8 @@ def expand(spec: StudySpec, settings: Mapping[str, Setting], number: int) -> Job
     job |= {
         "name": f"{spec.title[: texts.LONGEST_NAME - 12]}-{number}",
         "deadline": None,  # that of the study
+        "notify": (),  # of the study as a whole, too
+        "notify_on": (),
         "command": _command(spec, filling),
         "args": tuple(word for own in spec.args for word in filling.words(own)),
         "envs": {name: filling.word(value) for name, value in spec.envs.items()}

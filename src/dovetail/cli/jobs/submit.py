@@ -14,7 +14,7 @@ from dovetail.api.job_row import Ids, WouldBe
 from dovetail.api.wire import read
 from dovetail.cli.reach import as_json, command_again, found_jobs, with_client
 from dovetail.client.connection import Client, RequestRefused
-from dovetail.client.shell import as_sent
+from dovetail.client.shell import job_as_sent
 from dovetail.jobfiles.merging import merged
 from dovetail.text.counting import counted
 
@@ -110,6 +110,13 @@ def _how_it_is_treated() -> Choices:
         text("--workdir", metavar="DIR", help="Folder to run in, instead of this one."),
         text("--image", metavar="NAME", help="Container image to run in, by podman or docker."),
         text("--env", metavar="NAME=VALUE", multiple=True, help="Besides those of this shell."),
+        text(
+            "--notify",
+            metavar="HOW",
+            multiple=True,
+            help="desktop, mail, webhook, https://…, command.",
+        ),
+        text("--notify-on", metavar="WHEN", help="Of end, failure, start.  [end]"),
         text("--output", metavar="FILE", help="Also write what it prints there: train-%j.out."),
         text("--error", metavar="FILE", help="The same for its errors alone."),
     ]
@@ -148,7 +155,7 @@ def _say_what_would_be(client: Client, spec: Mapping[str, Any], as_json: bool) -
 
 
 def _check(client: Client, spec: Mapping[str, Any]) -> WouldBe:
-    return read(WouldBe, client.post("/v1/jobs/check", {"jobs": [as_sent(spec)]}))
+    return read(WouldBe, client.post("/v1/jobs/check", {"jobs": [job_as_sent(spec)]}))
 
 
 def say_submitted(ids: Sequence[str], quiet: bool, as_json: bool, note: str = "") -> None:
@@ -227,7 +234,7 @@ def with_spec(
 
 def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> list[str]:
     def send(own: Mapping[str, Any]) -> list[str]:
-        job = {**as_sent(own), **streams}
+        job = {**job_as_sent(own), **streams}
         return read(Ids, client.post("/v1/jobs", {"jobs": [job]})).ids
 
     return _asked_with_members(client, spec, send)
@@ -281,6 +288,8 @@ def described(asked: Mapping[str, Any]) -> dict[str, Any]:
         "checkpoint": checkpoint,
         **{name: [one for own in asked[name] for one in own.split(",")] for name in _AFTER},
         "hold": asked["hold"] or None,
+        "notify": list(asked["notify"]),
+        "notify_on": asked["notify_on"],
         "envs": dict(map(_variable, asked["env"])),
         "preemptible": _preemptible(asked),
         "options": _options(asked["option"]),
