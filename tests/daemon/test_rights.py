@@ -262,6 +262,6 @@ def test_hooks_have_the_rights_of_the_jobs_user(shared: Box, open_folder: Path) 
     queued_by_nobody(shared, open_folder / "whoami")
     for name in ("before-start", "whoami", "after-end"):
         until((open_folder / name).exists)
-    until(lambda: (open_folder / "whoami").read_text())
+    until((open_folder / "whoami").read_text)
     found = {name: (open_folder / name).read_text() for name in ("before-start", "after-end")}
     assert set(found.values()) == {f"{NOBODY}\n"}
