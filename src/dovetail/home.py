@@ -38,6 +38,16 @@ class Home:
         return self.state / "daemon.json"
 
     @property
+    def outbox(self) -> Path:
+        """The folder of messages to users that are not told yet."""
+        return self.state / "outbox"
+
+    @property
+    def hooks(self) -> Path:
+        """Programs of the administrator: `before-start` and `after-end` of every job."""
+        return self.state / "hooks"
+
+    @property
     def token(self) -> Path:
         """The file with the token by which callers from the network are known."""
         return self.state / "token"
@@ -68,6 +78,10 @@ class Home:
 
     def environment(self, job_id: str) -> Path:
         return self.environments / f"{job_id}.json"
+
+    def environment_of_ended(self, job_id: str) -> Path:
+        """Kept for another run; it goes with the job's folder."""
+        return self.folder(job_id) / "environment.json"
 
     def stdin(self, job_id: str) -> Path:
         """The job's standard input, if it was given one; two numbers lie beside it."""

@@ -7,10 +7,10 @@ import time
 from dovetail.api.forecast_row import Span
 from dovetail.cli.jobs.job_columns import expected
 from dovetail.cli.jobs.logs import start_of_lines
-from dovetail.cli.jobs.submit import merged
 from dovetail.cli.reach import Expected, ListedJob
 from dovetail.client.connection import query_text
 from dovetail.client.shell import environment
+from dovetail.jobfiles.merging import merged
 from dovetail.text.counting import ids_text, numbers_text
 from dovetail.text.tables import Column, columns_of, cut, table
 from dovetail.text.times import about, ago

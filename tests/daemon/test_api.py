@@ -321,7 +321,8 @@ def test_headers_have_an_end(live: Any) -> None:
 # ------------------------------------------------------------------------------------------ secrets
 
 
-def test_the_environment_reaches_the_job_and_nothing_else(live: Any) -> None:
+def test_the_environment_reaches_the_job_and_nothing_else(start: Any, tmp_path: Path) -> None:
+    live = start(tmp_path, keep=["environments=no"])
     secret = "hunter2-in-the-environment"
     environment = {"TOKEN": secret, "ODD": "caf\udce9"}  # the latter is no proper text
     script = 'printf %s "$TOKEN$MORE" | wc -c; printf %s "$ODD" | wc -c; sleep 0.5'
@@ -340,6 +341,20 @@ def test_the_environment_reaches_the_job_and_nothing_else(live: Any) -> None:
     told += [path.read_bytes().decode(errors="replace") for path in files]
     assert len(files) > 5
     assert not [text for text in told if secret in text]
+
+
+def test_the_environment_of_an_ended_job_is_one_private_file_that_goes_with_its_folder(
+    live: Any,
+) -> None:
+    secret = "hunter2-for-another-run"
+    job_id = live.submit("true", {"TOKEN": secret})
+    live.wait_for(job_id)
+    kept = live.folder / "runs" / job_id / "environment.json"
+    until(kept.exists)
+    files = [path for path in live.folder.rglob("*") if path.is_file()]
+    assert [path for path in files if secret.encode() in path.read_bytes()] == [kept]
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.stat().st_uid == os.geteuid()
 
 
 # ------------------------------------------------------------------------------------ daemon itself

@@ -38,6 +38,8 @@ def archived(here: Box, kind: str) -> list[dict[str, object]]:
         (["runs=7d"], Keep(runs_days=7)),
         (["runs=20GB", "journal=1y"], Keep(runs_gb=20, journal_days=365)),
         (["runs=forever"], Keep(runs_days=float("inf"), runs_gb=float("inf"))),
+        (["environments=no"], Keep(environments=False)),
+        (["environments=no", "environments=yes"], Keep()),
         (["runs=forever", "runs=30d"], Keep(runs_days=30, runs_gb=float("inf"))),
         (["runs=forever", "runs=5GB"], Keep(runs_days=float("inf"), runs_gb=5)),
     ],

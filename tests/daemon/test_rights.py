@@ -23,6 +23,7 @@ from dovetail.worlds.local import checkpoints
 from dovetail.worlds.world import UserAccount
 from two_users import NOBODY, as_nobody, as_root
 from typed_box import Box
+from waiting import until
 
 
 @pytest.fixture
@@ -206,3 +207,61 @@ def test_a_user_who_was_known_and_cannot_be_looked_up_is_not_taken_for_one_witho
 def test_a_number_that_has_become_somebody_elses_does_not_get_the_job() -> None:
     with pytest.raises(OwnerUnknown, match=f"user {NOBODY} was 'ann' .* and is 'nobody' now"):
         rights_of(Kept(NOBODY), "7", "ann", daemon_uid=0, shared=True)
+
+
+@as_root
+def test_the_files_that_a_job_names_for_its_output_are_opened_with_its_owners_rights(
+    shared: Box, open_folder: Path
+) -> None:
+    roots = open_folder / "roots"
+    roots.write_text("root's own")
+    link, own = open_folder / "theirs" / "link", open_folder / "theirs" / "new" / "own"
+    link.parent.mkdir()
+    link.symlink_to(roots)
+    os.chown(link.parent, NOBODY, NOBODY)
+
+    def run(output: Path) -> dict[str, object]:
+        spec = {"run": "echo mine", "output": str(output)}
+        job = {"spec": spec, "workdir": "/", "environment": {"PATH": "/bin"}, "umask": 0o027}
+        answer = as_nobody(shared.home / "dovetail.sock", "POST", "/v1/jobs", {"jobs": [job]})[1]
+        return shared.until(answer["ids"][0], lambda row: row["phase"] in ("finished", "failed"))
+
+    for output in (roots, link, open_folder / "here"):
+        assert "Permission denied" in str(run(output)["reason"])
+    assert roots.read_text() == "root's own"
+    assert run(own)["phase"] == "finished"
+    assert own.read_text() == "mine\n"
+    assert (own.stat().st_uid, own.stat().st_mode & 0o777) == (NOBODY, 0o640)
+
+
+@as_root
+def test_nobody_else_runs_a_job_again_with_its_environment(shared: Box, open_folder: Path) -> None:
+    open_folder.chmod(0o777)
+    job = queued_by_nobody(shared, open_folder / "whoami")
+    shared.until(job, lambda row: row["phase"] == "finished")
+    said = shared("again", job)
+    assert said.err == f"dovetail: job {job} is nobody's: only nobody may run it again\n"
+    socket = shared.home / "dovetail.sock"
+    assert as_nobody(socket, "POST", f"/v1/jobs/{job}/again", {})[0] == 201
+    roots = shared.sh("true")
+    shared.in_phase(roots, "finished")
+    assert as_nobody(socket, "POST", f"/v1/jobs/{roots}/again", {})[0] == 403
+
+
+@as_root
+def test_hooks_have_the_rights_of_the_jobs_user(shared: Box, open_folder: Path) -> None:
+    open_folder.chmod(0o777)
+    (shared.home / "hooks").mkdir(mode=0o755)
+    for name in ("before-start", "after-end"):
+        hook = shared.home / "hooks" / name
+        hook.write_text(
+            f"#!/bin/sh\nid -u > {open_folder}/{name}.new; mv {open_folder}/{name}.new "
+            f"{open_folder}/{name}\n"
+        )
+        hook.chmod(0o755)
+    queued_by_nobody(shared, open_folder / "whoami")
+    for name in ("before-start", "whoami", "after-end"):
+        until((open_folder / name).exists)
+    until((open_folder / "whoami").read_text)
+    found = {name: (open_folder / name).read_text() for name in ("before-start", "after-end")}
+    assert set(found.values()) == {f"{NOBODY}\n"}

@@ -60,10 +60,8 @@ def test_the_example_becomes_a_job() -> None:
     assert (job.resources.cpus, job.time_limit, job.array) == (8, 129_600, "0-9%4")
     assert job.resources.memory == pytest.approx(64 * 2**30 / 1e9)
     assert (job.checkpoint.grace, job.preemptible, job.slurm) == (120, "restart", True)
-    assert told == [
-        "not used: --partition=gpu, --output=logs/%x-%A_%a.out; there is one queue; "
-        "what a job prints is shown by `dovetail logs`"
-    ]
+    assert job.output == "logs/%x-%A_%a.out"
+    assert told == ["not used: --partition=gpu; there is one queue"]
 
 
 @pytest.mark.parametrize(
@@ -155,11 +153,32 @@ def test_dependencies_on_success_are_taken() -> None:
     assert fields("--dependency=afterok:1:2_5,afterok:3")["after"] == ["1", "2.5", "3"]
 
 
-@pytest.mark.parametrize(
-    "value", ["afterany:1", "singleton", "afterok:1?afterok:2", "afterok", "x"]
-)
+def test_dependencies_on_any_end_and_on_failures_are_taken() -> None:
+    found = fields("--dependency=afterany:1:2,afternotok:3_4")
+    assert (found["after_any"], found["after_failed"]) == (["1", "2"], ["3.4"])
+    assert "after_any" not in fields("--dependency=afterany:1", "--dependency=afterok:2")
+
+
+@pytest.mark.parametrize("value", ["after:1", "singleton", "afterok:1?afterok:2", "afterok", "x"])
 def test_other_dependencies_are_refused_rather_than_forgotten(value: str) -> None:
-    assert "only afterok:ID[:ID…] is understood" in complaint(f"--dependency={value}")
+    told = complaint(f"--dependency={value}")
+    assert "only afterok, afterany, afternotok with :ID[:ID…] are understood" in told
+
+
+@pytest.mark.parametrize(
+    ("written", "begin"),
+    [
+        ("now+90", "+90"),
+        ("now+2hours", "+7200"),
+        ("now+1day", "+86400"),
+        ("16:00", "16:00"),
+        ("2030-01-20T12:34:00", "2030-01-20 12:34:00"),
+        ("now", None),
+    ],
+)
+def test_times_to_begin_are_taken(written: str, begin: str | None) -> None:
+    assert fields(f"--begin={written}").get("begin") == begin
+    assert fields("-H")["hold"] is True
 
 
 def test_a_signal_becomes_the_grace() -> None:
@@ -212,9 +231,18 @@ def test_gpus_a_node_and_tasks_a_node_are_so_many_on_each() -> None:
 
 
 def test_options_that_are_not_used_are_told_once() -> None:
-    assert notices(
-        "--qos=high", "--exclusive", "--mail-user=a@b.c", "--qos=high", "--comment=x"
-    ) == ["not used: --qos=high, --exclusive, --mail-user=a@b.c"]
+    assert notices("--qos=high", "--exclusive", "--reservation=a", "--qos=high", "--comment=x") == [
+        "not used: --qos=high, --exclusive, --reservation=a"
+    ]
+
+
+def test_mail_is_a_way_to_be_told() -> None:
+    found = fields("--mail-user=a@b.c", "--mail-type=BEGIN,FAIL")
+    assert (found["notify"], found["notify_on"]) == (["mail:a@b.c"], ["start", "failure"])
+    assert fields("--mail-type=ALL")["notify"] == ["mail"]
+    assert "notify" not in fields("--mail-user=a@b.c")
+    assert "notify" not in fields("--mail-user=a@b.c", "--mail-type=NONE")
+    assert notices("--mail-type=END,STAGE_OUT") == ["--mail-type=STAGE_OUT: nobody is told of that"]
 
 
 def test_lines_after_the_first_command_are_not_read() -> None:

@@ -90,6 +90,8 @@ class JobRow:
     time_limit_s: float | None
     deadline: float | None
     after: list[str]
+    after_any: list[str] = field(default_factory=list)
+    after_failed: list[str] = field(default_factory=list)
     group: str
     model: str = field(default="", metadata=about("What it trains, if its user said."))
     trial: int | None = field(
@@ -139,6 +141,9 @@ class JobDetails(JobRow):
     promise: DeadlineTold | None = field(
         default=None, metadata=about("null: no deadline, or a policy that promises none.")
     )
+    commit: str | None = field(
+        default=None, metadata=about("Of the folder it was submitted in, if Git keeps that.")
+    )
 
 
 @row
@@ -179,6 +184,14 @@ class SubmittedJobs(Ids):
         default_factory=list,
         metadata=about("Of those with a deadline, where the policy promises some."),
     )
+
+
+@row
+class WouldBe:
+    """A submission that was checked and not taken."""
+
+    jobs: int
+    gpus: int = field(metadata=about("That each of them asks for."))
 
 
 @row

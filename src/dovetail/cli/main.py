@@ -48,8 +48,12 @@ _SECTIONS = {
         "wait": ("dovetail.cli.jobs.queue:wait", "Wait until jobs have ended."),
         "cancel": ("dovetail.cli.jobs.queue:cancel", "End jobs."),
         "pause": ("dovetail.cli.jobs.queue:pause", "Take jobs off their GPUs for a while."),
-        "resume": ("dovetail.cli.jobs.queue:resume", "Let paused jobs go on."),
+        "resume": (
+            "dovetail.cli.jobs.queue:resume",
+            "Let paused or held jobs go on (also: release).",
+        ),
         "requeue": ("dovetail.cli.jobs.queue:requeue", "Let running jobs start over."),
+        "again": ("dovetail.cli.jobs.again:again", "Hand in an ended job once more."),
         "prio": ("dovetail.cli.jobs.queue:prio", "Change the priority of jobs."),
         "history": (
             "dovetail.cli.jobs.history:history",
@@ -94,11 +98,14 @@ _SECTIONS = {
 }
 
 
+_ALSO = {"ps": "queue", "release": "resume"}
+
+
 class _Commands(LazyGroup):
     """Older habits are understood."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, "queue" if cmd_name == "ps" else cmd_name)
+        return super().get_command(ctx, _ALSO.get(cmd_name, cmd_name))
 
 
 @click.group(cls=_Commands, sections=_SECTIONS, invoke_without_command=True)

@@ -6,7 +6,7 @@ from dovetail.core.entries import Failed, Interrupted, Refuse
 from dovetail.core.errors import IllegalEntry
 from dovetail.core.keeping import Keeping
 from dovetail.core.model import WHOLE_GPU, JobId, Placement, Seconds
-from dovetail.core.queue import NOT_PREEMPTIBLE
+from dovetail.core.queue import NOT_NEEDED, NOT_PREEMPTIBLE
 from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
 
@@ -252,7 +252,8 @@ class Lifecycle(Keeping):
         track = self._track(entry.job_id)
         if track.placement is not None:
             raise IllegalEntry(f"cannot refuse job {entry.job_id!r} at t={self.now:g}: it runs")
-        self._end(track, Phase.REFUSED, entry.reason)
+        is_needed = not entry.reason.startswith(NOT_NEEDED)
+        self._end(track, Phase.REFUSED if is_needed else Phase.CANCELLED, entry.reason)
 
     def _promote(self, job_id: JobId) -> None:
         track = self._track(job_id)

@@ -96,6 +96,8 @@ class Job:
     nodes: int = (
         0  # exactly so many, with equal parts of all it asks for; 0: however many there are
     )
+    after_any: tuple[JobId, ...] = ()  # jobs that must have ended, however that was
+    after_failed: tuple[JobId, ...] = ()  # jobs that must have failed or been cancelled
     simple: bool = field(init=False, repr=False, compare=False)  # nothing set but size and owner?
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from dovetail.core.track import FINISHED, SUSPENDED, Phase, Track
 from dovetail.core.view import View
 
 NOT_PREEMPTIBLE: Final = "its user does not want it to give way"
+NOT_NEEDED: Final = "not needed: it comes after the failure of job"
 
 
 class Queue(View):
@@ -114,7 +115,8 @@ class Queue(View):
     def _line_up_if_allowed(self, track: Track) -> None:
         if not track.job.preemptible:
             track.pinned = NOT_PREEMPTIBLE
-        if track.job.after:
+        job = track.job
+        if job.after or job.after_any or job.after_failed:
             self._await(track)
         group = self._group_of(track)
         if group is not None:
@@ -180,15 +182,19 @@ class Queue(View):
     # --------------------------------------------------------------------------------- dependencies
 
     def _await(self, track: Track) -> None:
-        """Keep the job out of the queue until those it comes after have finished."""
-        for other in track.job.after:
-            phase = self._unfinished.get(other)
+        """Keep the job out of the queue until those it comes after have ended as it needs."""
+        job = track.job
+        for other in dict.fromkeys((*job.after, *job.after_any, *job.after_failed)):
             if other in self._tracks:
                 track.awaits = (*track.awaits, other)
                 self._dependants.setdefault(other, []).append(track)
-            elif phase is not None or other not in self._seen:
-                what = "is not known" if phase is None else f"has ended ({phase.value})"
-                self.unplaceable[track.job.id] = f"it comes after job {other!r}, which {what}"
+                continue
+            if other in self._seen:
+                never = why_never_after(job, other, self._unfinished.get(other, FINISHED))
+            else:
+                never = f"it comes after job {other!r}, which is not known"
+            if never:
+                self.unplaceable[job.id] = never
                 track.awaits = (*track.awaits, other)
         track.bar()
 
@@ -198,17 +204,16 @@ class Queue(View):
         for track in self._dependants.pop(ended.job.id, ()):
             if track.ended_at >= 0:
                 continue
+            never = why_never_after(track.job, ended.job.id, ended.phase)
             if spoilt and track.job.group == ended.job.group:
-                self.unplaceable[track.job.id] = spoilt
-            elif ended.phase is FINISHED:
-                track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
-                track.bar()
-                if not track.barred:
-                    self._line_up(track)
-            else:
-                self.unplaceable[track.job.id] = (
-                    f"it comes after job {ended.job.id!r}, which has ended ({ended.phase.value})"
-                )
+                never = spoilt
+            if never:
+                self.unplaceable[track.job.id] = never
+                continue
+            track.awaits = tuple([other for other in track.awaits if other != ended.job.id])
+            track.bar()
+            if not track.barred:
+                self._line_up(track)
 
     # ------------------------------------------------ groups, of which so many jobs may run at once
 
@@ -256,6 +261,15 @@ class Queue(View):
         self._park(out)
         self._leave_bench(group, to_line)
         self._line_up(to_line)
+
+
+def why_never_after(job: Job, other: JobId, phase: Phase) -> str:
+    """Why the job can never start, now that the other one has ended so; "" if it can."""
+    if phase is not FINISHED and other in job.after:
+        return f"it comes after job {other!r}, which has ended ({phase.value})"
+    if phase is FINISHED and other in job.after_failed:
+        return f"{NOT_NEEDED} {other!r}, which has finished"
+    return ""
 
 
 def is_kept(track: Track, job: Job) -> bool:

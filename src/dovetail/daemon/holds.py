@@ -9,8 +9,9 @@ from dovetail.worlds.world import LIMITED as LIMITED  # which limit follows
 PAUSED: Final = "paused by its user"
 ARRAY_FULL: Final = "its array runs as many at once as it may"
 STUDY_STOPPED: Final = "its study is stopped"
+BEGINS: Final = "begins at"  # when follows, as ISO 8601 has it
 AFTER: Final = "waits for job"
 BENCHED: Final = "its study runs as many trials at once as it may"
 
 # How reasons begin that say nothing of what a job does.
-PUBLIC: Final = (PAUSED, ARRAY_FULL, STUDY_STOPPED, AFTER, BENCHED, LIMITED)
+PUBLIC: Final = (PAUSED, BEGINS, ARRAY_FULL, STUDY_STOPPED, AFTER, BENCHED, LIMITED)

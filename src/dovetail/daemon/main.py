@@ -30,6 +30,7 @@ from dovetail.daemon.history.job_rows import Ledger
 from dovetail.daemon.history.retention import Retention
 from dovetail.daemon.history.run_folder_check import compare, of_those_without, without_description
 from dovetail.daemon.history.running_costs import PAST
+from dovetail.daemon.messages import Messages
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import AsSet, settable
@@ -90,9 +91,9 @@ class Daemon:
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
         self.world: Final = make_world(home, self.settings.slots(), settings.suspended_gb)
-        self.book: Final = Book(home, self.store, self.world.shelf)
-        for told in compare(home, self.store, self.book, self.world.shelf, self.state):
-            self.notices.add(told)
+        self.keep: Final = self.settings.retention()
+        self.book: Final = Book(home, self.store, self.world.shelf, self.keep.environments)
+        self._compare_folders()
         self.tally: Final = Tally(self.state)
         self.costs_file: Final = self.settings.costs_file()
         self.costs: Final = self._costs()
@@ -110,9 +111,9 @@ class Daemon:
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
+        self.messages: Final = self._messages()
         self._attendant: Final = self._attend_to_declared()
         self.account: Final = AccountProcess(home.journal, self.reader, self.costs)
-        self.keep: Final = self.settings.retention()
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = self._upkeep()
         self._snapshots: Final = Snapshots(
@@ -128,6 +129,10 @@ class Daemon:
             self.reader.close()
             self.store.close()
             raise
+
+    def _compare_folders(self) -> None:
+        for told in compare(self.home, self.store, self.book, self.world.shelf, self.state):
+            self.notices.add(told)
 
     def _costs(self) -> Costs:
         found = costs_here(self.costs_file, self.world.nodes, self.clock.epoch)
@@ -166,8 +171,15 @@ class Daemon:
         self._lasting.append(errands)
         self.state.index(errands)
         self.service.arrays.recall(self.state)
+        self.service.begins.look_soon()
         self.service.admission.look_soon()
         self.book.sweep_strays(self.state)
+
+    def _messages(self) -> Messages:
+        messages = Messages(self.home, self.reader, self.book.account_of)
+        self._lasting.append(messages)
+        self.state.index(messages)
+        return messages
 
     def _attend_to_declared(self) -> Attendant | None:
         """None: the world has no objects for jobs and studies."""
@@ -223,6 +235,7 @@ class Daemon:
         if self.state.policy != self.chosen.text:
             self._record(PolicySet(self.clock(), self.chosen.text))
         self.upkeep.start()
+        self.messages.start()
         if self._attendant is not None:
             self._attendant.start()
         while True:

@@ -6,17 +6,15 @@ A question that changes something is answered when the change is on disk.
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isinf
-from typing import Any, Final
+from typing import Any
 
 from dovetail.api.job_row import DeadlineTold, JobDetails, JobRow, Jobs
 from dovetail.api.machine_row import PolicyTold
 from dovetail.api.tenant_row import LimitRow, Use
-from dovetail.api.wire import read
 from dovetail.core.entries import (
     Amended,
     Cancelled,
@@ -25,167 +23,25 @@ from dovetail.core.entries import (
     LimitSet,
     PolicySet,
     Requeued,
-    Submitted,
     TenantSet,
 )
 from dovetail.core.errors import BadInput
-from dovetail.core.model import EVERYBODY, Job, JobId, Limit, Seconds, Tenant
+from dovetail.core.model import EVERYBODY, JobId, Limit, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import View
-from dovetail.daemon.arrays import Arrays
-from dovetail.daemon.asking import Asking, Once, Parts
+from dovetail.daemon.dependencies import over
 from dovetail.daemon.history.job_rows import row_of
-from dovetail.daemon.history.submission_records import SubmissionRecord, array_of, record_in
 from dovetail.daemon.holds import LIMITED, PAUSED
 from dovetail.daemon.named_jobs import meant
 from dovetail.daemon.promises import promise_of
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
-from dovetail.daemon.submissions import (
-    Member,
-    Submission,
-    as_here,
-    check_it_could_run,
-    members,
-)
-from dovetail.daemon.users.admission import Admission
+from dovetail.daemon.submitting import Submitting
 from dovetail.daemon.users.callers import Caller
-from dovetail.daemon.users.limits import PER_CHANGE, Allowed, Intake, size_of
-from dovetail.daemon.users.workdir import check_folder
-from dovetail.jobfiles import jobs as spec_jobs
-from dovetail.jobfiles.job_model import JobSpec
-from dovetail.store import EndedJob, Filter
+from dovetail.daemon.users.limits import PER_CHANGE
+from dovetail.store import Filter
 
 
-class Service(Asking):
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        self.admission: Final = Admission(parts.limits, parts.desk, parts.reader, parts.clock.epoch)
-        self.intake: Final = Intake(parts.limits)
-        self.arrays: Final = Arrays(parts, self.admission)
-
-    # ---------------------------------------------------------------------------------- submitting
-
-    def submit(
-        self, submissions: Sequence[Submission], caller: Caller, once: Once | None = None
-    ) -> list[str]:
-        """All of them or none; the ids of their jobs, in order."""
-        for submission in submissions:
-            if submission.stdin and submission.spec.array is not None:
-                raise BadInput("stdin: the members of an array have none; pass files instead")
-        for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
-            self.check_folder(*folder, caller)  # jobs that come after others may find it made
-
-        def change(view: View, now: Seconds) -> tuple[list[Event], list[str]]:
-            number = self.next_number()
-            events: list[Event] = []
-            parted = self._members(submissions, number, caller, view, now)
-            for submission, found in zip(submissions, parted, strict=True):
-                events += self.take_on(found, submission, caller, view, now)
-            number += len(parted)
-            self._parts.store.set_meta("next_job", str(number))
-            return events, [event.job.id for event in events if isinstance(event, Submitted)]
-
-        return self.change(self.once(change, once))
-
-    def check_folder(self, folder: str, inside: str, caller: Caller) -> None:
-        """Check the working folder; one on another machine is looked for when the job starts there."""
-        if self._parts.world.shelf.is_of_this_machine:
-            check_folder(folder, inside, caller)
-
-    def _members(
-        self,
-        submissions: Sequence[Submission],
-        number: int,
-        caller: Caller,
-        view: View,
-        now: Seconds,
-    ) -> list[list[Member]]:
-        """The jobs of each submission, if all of them may be taken on; nothing is written yet."""
-        limits, epoch = self._parts.limits, self._parts.clock.epoch
-        parted = []
-        for own, submission in enumerate(submissions, number):
-            found = members(submission, own, caller.name, now, epoch)
-            jobs = limits.checked([member.job for member in found], caller, view)
-            found = [replace(member, job=job) for member, job in zip(found, jobs, strict=True)]
-            found = [self._with_known_others(member, view) for member in found]
-            check_it_could_run(found[0].job, view, self.why_not(caller, found[0]))
-            parted.append(found)
-        limits.check_number(sum(map(len, parted)), caller.name, view)
-        if limits.shared:
-            sizes = [size_of(*own) for own in zip(submissions, map(len, parted), strict=True)]
-            self.intake.charge(caller.name, sum(sizes), view, now)
-        return parted
-
-    def proposed(self, spec: JobSpec, caller: Caller) -> Job:
-        """The job that would be taken on, under a number that none has."""
-        if spec.array is not None:
-            raise BadInput("array: what-if looks at one job; leave the array out")
-
-        def look(view: View, now: Seconds) -> Job:
-            asked = Submission(spec, {}, "/")
-            (member,) = members(asked, 0, caller.name, now, self.clock.epoch)
-            job = self._with_known_others(member, view).job
-            (job,) = self._parts.limits.checked([job], caller, view)
-            check_it_could_run(job, view, self.why_not(caller, member))
-            return job
-
-        return self.look(look)
-
-    def why_not(self, caller: Caller, member: Member) -> str:
-        """Why the world could never run it, as far as its order goes; "" if it could."""
-        asked = Submission(member.spec, {}, "/")
-        return self._parts.world.why_not(self._parts.book.proposed(member, asked, caller))
-
-    def allowed(self, caller: Caller) -> Allowed:
-        """The changes that `why` and `whatif` may suggest to the caller."""
-        return self.look(lambda view, now: self._parts.limits.allowed(caller, view))
-
-    def next_number(self) -> int:
-        return self._parts.book.free_number(int(self._parts.store.meta("next_job") or "1"))
-
-    def _with_known_others(self, member: Member, view: View) -> Member:
-        """Jobs it comes after that have finished no longer matter; others must be known. Of its
-        options those count that this machine has."""
-        wanted = []
-        for other in member.job.after:
-            phase = self._phase_of(other, view)
-            if phase is None:
-                raise NotFound(f"there is no job {other}, after which this one is to come")
-            if phase in ("failed", "cancelled"):
-                raise Conflict(f"job {other}, after which this one is to come, {_over(phase)}")
-            if phase != "finished":
-                wanted.append(other)
-        job = replace(member.job, after=tuple(wanted))
-        return replace(member, job=as_here(job, view.room))
-
-    def _phase_of(self, job_id: str, view: View) -> str | None:
-        if job_id in view.tracks:
-            return "waiting"
-        row = self._ended_row(job_id)
-        return None if row is None else row.phase
-
-    def take_on(
-        self,
-        found: Sequence[Member],
-        submission: Submission,
-        caller: Caller,
-        view: View,
-        now: Seconds,
-    ) -> Iterable[Event]:
-        limit = spec_jobs.at_once(submission.spec) or len(found)
-        for member in found:
-            self._parts.book.keep(member, submission, caller)
-            yield Submitted(now, member.job)
-        yield from self.arrays.held([member.job.id for member in found[limit:]], limit, now)
-        first = [member.job.id for member in found[:limit]]
-        yield from self.admission.held(first, caller.name, view, now)
-
-    def ended(self, track: Track, view: View) -> None:
-        """Its environment is removed; its array and other jobs of its user may go on."""
-        self.admission.ended(track, view, self.clock.unix(track.ended_at))
-        self._parts.book.forget_environment(track.job.id)
-        self.arrays.fill(array_of(track.job.id))
-
+class Service(Submitting):
     # ------------------------------------------------------------------------------ changing jobs
 
     def cancel(self, ids: Sequence[str], caller: Caller) -> list[str]:
@@ -284,7 +140,7 @@ class Service(Asking):
             row = self._ended_row(job_id)
             if row is None:
                 raise NotFound(f"there is no job {job_id}")
-            raise Conflict(f"job {job_id} {_over(row.phase)} already")
+            raise Conflict(f"job {job_id} {over(row.phase)} already")
         return track
 
     def mine(self, caller: Caller) -> list[str]:
@@ -402,8 +258,10 @@ class Service(Asking):
         if row is None:
             raise NotFound(f"there is no job {job_id}")
         record = self.record(job_id)
-        spec, workdir = (None, None) if record is None else (record.spec, record.workdir)
-        return JobDetails(**vars(row), spec=spec, workdir=workdir, log=None, promise=promise)
+        found = JobDetails(**vars(row), spec=None, workdir=None, log=None, promise=promise)
+        if record is None:
+            return found
+        return replace(found, spec=record.spec, workdir=record.workdir, commit=record.commit)
 
     def owner_of(self, job_id: str) -> str | None:
         """The name of its user; None: there never was such a job, or nobody knows any more."""
@@ -419,19 +277,3 @@ class Service(Asking):
 
     def history(self, only: Filter, limit: int) -> list[JobRow]:
         return [self.row_of_ended(own) for own in self._parts.reader.history(only, limit)]
-
-    @staticmethod
-    def row_of_ended(ended: EndedJob) -> JobRow:
-        return read(JobRow, json.loads(ended.row))
-
-    def _ended_row(self, job_id: str) -> JobRow | None:
-        found = self._parts.reader.history(Filter(job_id=job_id), 1)
-        return self.row_of_ended(found[0]) if found else None
-
-    def record(self, job_id: str) -> SubmissionRecord | None:
-        """As it was submitted, without the environment."""
-        return record_in(self._parts.reader.spec, job_id)
-
-
-def _over(phase: str) -> str:
-    return "was cancelled" if phase == "cancelled" else f"has {phase}"

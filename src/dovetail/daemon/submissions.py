@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -46,6 +47,7 @@ class Submission:
     umask: int = 0o022
     apart: bool = False  # output and errors are wanted each alone, too
     stdin: bool = False  # its standard input will be sent
+    commit: str | None = None  # of its folder, if Git keeps that
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,14 +128,18 @@ def check_it_could_run(job: Job, view: View, why: str = "") -> None:
 
 class Book:
     """Keeps what a world must know to run a job, beside the journal. The environment lies in a
-    file of its own, readable by nobody else, and goes when the job has ended."""
+    file of its own, readable by nobody else; that of an ended job goes with the job's folder."""
 
-    def __init__(self, home: Home, store: Store, shelf: Shelf) -> None:
+    def __init__(
+        self, home: Home, store: Store, shelf: Shelf, keeps_environments: bool = True
+    ) -> None:
         self._home = home
         self._store = store
         self._shelf = shelf
+        self._keeps_environments = keeps_environments
         self._orders: dict[JobId, Order] = {}
-        self._over: list[str] = []  # whose environment and standard input nobody needs any more
+        self._over: list[str] = []  # whose environment and standard input no run needs any more
+        self._to_keep: set[str] = set()  # of these, whose environment another run may need
         self._members: dict[str, set[str]] = {}  # by array: those that have not ended
 
     def keep(self, member: Member, submission: Submission, caller: Caller) -> None:
@@ -176,7 +182,8 @@ class Book:
             apart=submission.apart,
             stdin=submission.stdin,
             submitted_in=submission.workdir if is_slurm else None,
-            array=submission.spec.array if is_slurm else None,
+            array=submission.spec.array,
+            commit=submission.commit,
         )
 
     def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
@@ -209,11 +216,14 @@ class Book:
             number += 1
         return number
 
-    def forget_environment(self, job_id: str) -> None:
+    def forget_environment(self, job_id: str, keeps: bool = False) -> None:
         """It goes once the journal has the end of the job on disk, see `sweep`: if we died before,
-        the job would still be there, and want it."""
+        the job would still be there, and want it. `keeps`: for another run, it goes into the job's
+        folder, and goes for good with that."""
         self._orders.pop(JobId(job_id), None)
         self._over.append(job_id)
+        if keeps and self._keeps_environments:
+            self._to_keep.add(array_of(job_id))
         array = array_of(job_id)
         left = self._members.get(array, set())
         left.discard(job_id)
@@ -247,7 +257,23 @@ class Book:
         for job_id in over:
             self._shelf.ended(job_id)
             with suppress(OSError):  # looked for again at the next start
+                if job_id in self._to_keep:
+                    self._to_keep.discard(job_id)
+                    self._keep_for_later(job_id)
                 self._home.environment(job_id).unlink(missing_ok=True)
+
+    def _keep_for_later(self, job_id: str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):  # its folder is gone: so is this
+            self._home.environment(job_id).rename(self._home.environment_of_ended(job_id))
+
+    def kept_environment(self, job_id: str) -> Mapping[str, str] | None:
+        """Of a job that has ended; None: it is not kept any more."""
+        try:
+            text = self._home.environment_of_ended(array_of(job_id)).read_text("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        found: Mapping[str, str] = json.loads(text)
+        return found
 
     def sweep_strays(self, view: View) -> None:
         """After a restart: environments whose job has ended, or was never taken on."""
@@ -329,6 +355,8 @@ def order_of(job_id: str, record: SubmissionRecord, spec: JobSpec | None = None)
         shared_by=None if record.of is None else JobId(record.of),
         umask=record.umask,
         streams_apart=record.apart,
+        output=_file_name(spec.output, job_id, record),
+        error=_file_name(spec.error, job_id, record),
         has_stdin=record.stdin,
         is_slurm=spec.slurm,
         grace_s=spec.checkpoint.grace,
@@ -357,6 +385,20 @@ def _variables(job_id: str, spec: JobSpec, record: SubmissionRecord) -> dict[str
     if record.index is not None:
         found["DOVETAIL_ARRAY_INDEX"] = str(record.index)
     return found
+
+
+def _file_name(pattern: str, job_id: str, record: SubmissionRecord) -> str:
+    """With the job's own words in place of %j, %A, %a, %x and %u; no slash comes in by a name."""
+    signs = {
+        "%": "%",
+        "j": job_id,
+        "J": job_id,
+        "A": array_of(job_id),
+        "a": "0" if record.index is None else str(record.index),
+        "x": record.name.replace("/", "_"),
+        "u": record.user,
+    }
+    return re.sub("%(.)", lambda found: signs.get(found[1], found[0]), pattern)
 
 
 def _joined(folder: str, inside: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -200,16 +201,20 @@ def _thinned(ordered: tuple[float, ...], most: int = 1000) -> tuple[float, ...]:
 
 def simulate(
     experiment: Experiment,
-    policy: str,
+    policy: str | Policy,
     *,
     rows: bool = False,
     journal: Path | None = None,
     progress: Callable[[int], object] | None = None,
     watching: IndexSpec | None = None,
 ) -> RunRecord:
-    """Run the policy to the end. Every job is accounted for, or this fails."""
-    experiment = experiment.under(policy)
-    decider, world, state = experiment.policy(policy), experiment.world(), State()
+    """Run the policy, named or given, to the end. Every job is accounted for, or this fails."""
+    if isinstance(policy, str):
+        experiment = experiment.under(policy)
+        decider = experiment.policy(policy)
+    else:
+        decider, policy = policy, name_of(policy)
+    world, state = experiment.world(), State()
     counting = getattr(decider, "counting", None)
     counted = counting() if callable(counting) else None
     outcomes = Outcomes(rows, progress)
@@ -228,6 +233,11 @@ def simulate(
         summary = {**summary, **counted.figures()}
     nodes, refusals = list(state.room.nodes), outcomes.refusals
     return RunRecord(policy, summary, nodes, outcomes.jobs, outcomes.stints, refusals)
+
+
+def name_of(policy: Policy) -> str:
+    """Of an object: as its class would be called if it were in the catalogue."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", type(policy).__name__).lower()
 
 
 def _check_all_ended(state: State, submitted: int, ended: int, policy: str) -> None:

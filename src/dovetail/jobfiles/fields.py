@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from dovetail.jobfiles import arrays, quantities, texts
 from dovetail.jobfiles import profiles as timed
+from dovetail.notify.message import EVENTS
 from dovetail.worlds.images import LONGEST_IMAGE
 
 MOST_RETRIES = 1000
@@ -59,6 +60,17 @@ JobIds = Annotated[
     BeforeValidator(texts.job_ids),
     Field(max_length=MOST_IN_A_LIST),
     _json("array", "string", "integer", items={"type": ["string", "integer"]}),
+]
+NotifyWays = Annotated[
+    tuple[str, ...],
+    BeforeValidator(texts.notify_ways),
+    Field(max_length=10),
+    _json("array", "string", items={"type": "string"}),
+]
+NotifyEvents = Annotated[
+    tuple[str, ...],
+    BeforeValidator(texts.notify_events),
+    _json("array", "string", items={"enum": list(EVENTS)}),
 ]
 Indices = Annotated[str, BeforeValidator(arrays.array), _json("string", "integer", low=0)]
 

@@ -236,6 +236,43 @@ class JobSpec(FieldTable):
         description="Jobs that must have finished well before.",
         examples=[["12", "14.3"]],
     )
+    after_any: fields.JobIds = Field(
+        default=(), description="Jobs that must have ended before, well or not.", examples=[["12"]]
+    )
+    after_failed: fields.JobIds = Field(
+        default=(),
+        description="Jobs that must have failed or been cancelled before; it is cancelled if one "
+        "finishes well.",
+        examples=[["12"]],
+    )
+    begin: fields.Deadline | None = Field(
+        default=None,
+        description="It does not start before: +2h from submission, or a local time.",
+        examples=["+2h", "22:00", "2026-12-01 18:00"],
+    )
+    hold: fields.Truth = Field(
+        default=False, description="It waits until it is released by dovetail resume."
+    )
+    output: fields.Folder = Field(
+        default="",
+        description="File of its working folder that what it prints is also written to, with its "
+        "errors unless error names another; %j is its id, %A its array, %a its index, %x its name, "
+        "%u its user.",
+        examples=["train-%j.out", "logs/%A_%a.out"],
+    )
+    error: fields.Folder = Field(
+        default="", description="The same for its errors alone.", examples=["train-%j.err"]
+    )
+    notify: fields.NotifyWays = Field(
+        default=(),
+        description="How you are told of it: desktop, mail, mail:ADDRESS, webhook, https://…, command.",
+        examples=[["desktop"], "mail:ann@example.org"],
+    )
+    notify_on: fields.NotifyEvents = Field(
+        default=(),
+        description="Of what: end, failure, start, best (of a study); end if nothing is said.",
+        examples=[["failure", "start"]],
+    )
     tenant: fields.Label = Field(default="", description="The group whose quota it counts against.")
     group: fields.Label = Field(default="", description="The study or pipeline it belongs to.")
     metric_pattern: fields.Pattern | None = Field(

@@ -21,6 +21,16 @@ UNIT_NAMES = {"": "MiB", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 SIGNAL = re.compile(r"(?:[RB]+:)?(?:SIG)?(\w+)(?:@(\d{1,6}))?", re.IGNORECASE)
 NODES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 SIGNALS_TERM = ("TERM", "15")
+NOW_AND = re.compile(r"now(?:\+(\d{1,9})(seconds?|minutes?|hours?|days?|weeks?)?)?", re.IGNORECASE)
+BEGIN_UNITS = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+MAIL_TYPES = {
+    "NONE": (),
+    "BEGIN": ("start",),
+    "END": ("end",),
+    "FAIL": ("failure",),
+    "ALL": ("start", "end"),
+}
+DEPENDENCIES = {"afterok": "after", "afterany": "after_any", "afternotok": "after_failed"}
 SRUN = re.compile(r"(?:^|[\s;&|(])srun(?=[ \t])")
 NO_LIMIT = ("0", "UNLIMITED", "INFINITE", "-1")
 DEFAULT_SIGNAL_S = 60  # as Slurm has it
@@ -29,11 +39,7 @@ MOST_TASKS = 100_000
 
 NEEDLESS = {"comment", "parsable", "quiet", "verbose", "open-mode"}  # nobody misses them
 REASONS = {
-    "output": "what a job prints is shown by `dovetail logs`",
-    "error": "what a job prints is shown by `dovetail logs`",
     "partition": "there is one queue",
-    "begin": "it starts as soon as there is room",
-    "hold": "use `dovetail pause` after submitting",
 }
 
 
@@ -48,6 +54,7 @@ class SbatchRequest:
         self.nodes = 0  # 0: it does not say
         self.variables: dict[str, str] = {}  # that Slurm sets for options
         self.memory: tuple[str, int, str] = ("mem", 0, "")  # the option, the amount, its unit
+        self.mail: dict[str, str] = {}  # by option
         self.notices: list[str] = []
         self.ignored: list[SbatchOption] = []
 
@@ -68,6 +75,7 @@ def parse_sbatch(
         raise BadInput(f"{source}, {error}" if source else str(error)) from None
     if request.nodes:
         request.fields["nodes"] = request.nodes
+    _tell_by_mail(request)
     envs = {**request.variables, **request.fields.get("envs", {})}
     request.fields |= {
         **({"envs": envs} if envs else {}),
@@ -265,13 +273,56 @@ def _nice(option: SbatchOption, request: SbatchRequest) -> None:
 
 
 def _dependency(option: SbatchOption, request: SbatchRequest) -> None:
-    ids: list[str] = []
+    for name in DEPENDENCIES.values():
+        request.fields.pop(name, None)  # the last line has the last word
     for piece in _given(option).split(","):
         kind, *jobs = piece.split(":")
-        if kind != "afterok" or not jobs or "?" in piece or "+" in piece:
-            raise ValueError("only afterok:ID[:ID…] is understood; it would start too early")
-        ids += [job.replace("_", ".") for job in jobs]
-    request.fields["after"] = ids
+        if kind not in DEPENDENCIES or not jobs or "?" in piece or "+" in piece:
+            raise ValueError(
+                f"only {', '.join(DEPENDENCIES)} with :ID[:ID…] are understood; it would start too "
+                "early"
+            )
+        ids = [job.replace("_", ".") for job in jobs]
+        request.fields.setdefault(DEPENDENCIES[kind], []).extend(ids)
+
+
+def _begin(option: SbatchOption, request: SbatchRequest) -> None:
+    """`now+1hour` as Slurm writes it; times and days are written as ours are."""
+    given = _given(option)
+    match = NOW_AND.fullmatch(given)
+    if match is None:
+        request.fields["begin"] = given.replace("T", " ") if given[:4].isdigit() else given
+    elif match[1]:
+        unit = (match[2] or "seconds").lower()[0]
+        request.fields["begin"] = f"+{int(match[1]) * BEGIN_UNITS[unit]}"
+
+
+def _hold(option: SbatchOption, request: SbatchRequest) -> None:
+    request.fields["hold"] = True
+
+
+def _mail(option: SbatchOption, request: SbatchRequest) -> None:
+    request.mail[option.name] = _given(option)
+    for kind in _mail_types(request.mail.get("mail-type", "")):
+        if kind not in MAIL_TYPES:
+            request.notices.append(f"--mail-type={kind}: nobody is told of that")
+
+
+def _mail_types(text: str) -> list[str]:
+    return [kind.strip().upper() for kind in text.split(",") if kind.strip()]
+
+
+def _tell_by_mail(request: SbatchRequest) -> None:
+    """As under Slurm an address alone says nothing; without one it is the user's own."""
+    found = [
+        event
+        for kind in _mail_types(request.mail.get("mail-type", ""))
+        for event in MAIL_TYPES.get(kind, ())
+    ]
+    if found:
+        address = request.mail.get("mail-user", "")
+        request.fields["notify"] = [f"mail:{address}" if "@" in address else "mail"]
+        request.fields["notify_on"] = list(dict.fromkeys(found))
 
 
 def _requeue(option: SbatchOption, request: SbatchRequest) -> None:
@@ -340,15 +391,20 @@ def _memory_a_node(request: SbatchRequest, gpus: int, cpus: int) -> str:
 TAKEN: Mapping[str, Callable[[SbatchOption, SbatchRequest], None]] = {
     "account": _as("tenant"),
     "array": _as("array"),
+    "begin": _begin,
     "chdir": _as("workdir"),
     "cpus-per-task": _cpus,
     "dependency": _dependency,
+    "error": _as("error"),
     "export": _export,
     "gpus": _gpus,
     "gpus-per-node": _gpus,
     "gpus-per-task": _gpus,
     "gres": _gres,
+    "hold": _hold,
     "job-name": _as("name"),
+    "mail-type": _mail,
+    "mail-user": _mail,
     "mem": _memory,
     "mem-per-cpu": _memory,
     "mem-per-gpu": _memory,
@@ -357,6 +413,7 @@ TAKEN: Mapping[str, Callable[[SbatchOption, SbatchRequest], None]] = {
     "nodes": _nodes,
     "ntasks": _tasks,
     "ntasks-per-node": _tasks,
+    "output": _as("output"),
     "requeue": _requeue,
     "signal": _signal,
     "time": _time,

@@ -24,6 +24,10 @@ NOT_OF_A_STUDY = {  # fields of a job that a study cannot have
     "group": "the trials of a study are its group; leave it out",
     "options": "the trials of a study all run in one way; say resources",
     "profile": "the trials of a study all run in one way; say resources",
+    "after_any": "a study does not wait for jobs; `dovetail wait ID` does, then `dovetail tune`",
+    "after_failed": "a study does not wait for jobs; `dovetail wait ID` does, then `dovetail tune`",
+    "begin": "a study begins when it is handed in; leave it out",
+    "hold": "a study begins when it is handed in; `dovetail study stop` makes it wait",
     "after": "a study does not wait for jobs; `dovetail wait ID` does, then `dovetail tune`",
 }
 
@@ -193,6 +197,8 @@ def expand(spec: StudySpec, settings: Mapping[str, Setting], number: int) -> Job
     job |= {
         "name": f"{spec.title[: texts.LONGEST_NAME - 12]}-{number}",
         "deadline": None,  # that of the study
+        "notify": (),  # of the study as a whole, too
+        "notify_on": (),
         "command": _command(spec, filling),
         "args": tuple(word for own in spec.args for word in filling.words(own)),
         "envs": {name: filling.word(value) for name, value in spec.envs.items()}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from dovetail.jobfiles.complaint import Complaint, shown
+from dovetail.notify.message import EVENTS, way_trouble
 from dovetail.worlds.images import image_trouble, is_cluster_name, volume_trouble
 
 LONGEST_NAME = 200
@@ -146,6 +147,23 @@ def _variable(name: str, value: object) -> str:
 def _written(value: object) -> object:
     """Numbers and truth values as they are written in JSON; the rest as it is."""
     return json.dumps(value) if isinstance(value, int | float) else value
+
+
+def notify_ways(value: object) -> list[str]:
+    """`desktop`, `mail:ann@example.org`, or a list of such."""
+    found = [text(own).strip() for own in (value if isinstance(value, list | tuple) else [value])]
+    for way in found:
+        if trouble := way_trouble(way):
+            raise Complaint(f"notify: {shown(way)} {trouble}", "notify")
+    return found
+
+
+def notify_events(value: object) -> list[str]:
+    given = value if isinstance(value, list | tuple) else str(value).split(",")
+    found = [text(own).strip() for own in given]
+    if wrong := [own for own in found if own not in EVENTS]:
+        raise Complaint(f"notify_on: {shown(wrong[0])} is none of {', '.join(EVENTS)}", "notify_on")
+    return found
 
 
 def job_ids(value: object) -> list[str]:

@@ -70,6 +70,8 @@ class Order:
     shared_by: JobId | None = None  # its array: scripts and environment are the same for all of it
     umask: int = 0o022
     streams_apart: bool = False  # output and errors are wanted each alone, too
+    output: str = ""  # a file of its user's that what it prints is also written to,
+    error: str = ""  # and one for its errors alone
     has_stdin: bool = False
     is_slurm: bool = False  # a batch script, which looks for `srun`
     # the manner of giving way

@@ -74,7 +74,7 @@ class DidNotStart(DovetailError):
     "--keep",
     multiple=True,
     metavar="WHAT=HOW",
-    help="runs=30d, runs=100GB, journal=1y, runs=forever.  [as last time]",
+    help="runs=30d, runs=100GB, journal=1y, environments=no.  [as last time]",
 )
 @click.option("--listen", metavar="HOST:PORT", help="Also over TCP, for who has the token.")
 @click.option("--tls-cert", metavar="FILE", help="With --listen: the certificate (PEM).")

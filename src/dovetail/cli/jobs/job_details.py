@@ -58,6 +58,8 @@ def _asked(row: JobRow, now: float) -> Iterator[tuple[str, str]]:
     yield "time limit", "" if row.time_limit_s is None else duration_text(row.time_limit_s)
     yield "deadline", _deadline(row, now)
     yield "after", ", ".join(row.after)
+    yield "after the end of", ", ".join(row.after_any)
+    yield "after a failure of", ", ".join(row.after_failed)
 
 
 def _deadline(row: JobRow, now: float) -> str:
@@ -136,6 +138,7 @@ def _told(row: JobDetails) -> Iterator[tuple[str, str]]:
     )
     yield "late cost", spec.get("late_cost") or ""
     yield "folder", row.workdir or ""
+    yield "commit", row.commit or ""
     yield "log", row.log or ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dovetail.api.job_row import JobRow
-from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, described, described_job, merged
+from dovetail.cli.jobs.submit import SETTINGS, SubmitCommand, described, described_job
 from dovetail.cli.named import Named
 from dovetail.cli.reach import MOST_ROWS, as_json, ended, live, print_json
 from dovetail.client.connection import Client
@@ -22,6 +22,7 @@ from dovetail.core.model import WHOLE_GPU, Job, JobId, Seconds
 from dovetail.home import find_home
 from dovetail.jobfiles.job_model import read
 from dovetail.jobfiles.jobs import to_job
+from dovetail.jobfiles.merging import merged
 from dovetail.models.workload import Arrival
 from dovetail.predict.boosting import missing
 from dovetail.predict.learner import BOOSTED, HISTORY_MEAN, MIXTURE, RECENT_MEAN

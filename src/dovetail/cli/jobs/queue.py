@@ -179,7 +179,7 @@ def pause(client: Client, ids: Sequence[str], mine: bool) -> None:
 
 @_changes_jobs
 def resume(client: Client, ids: Sequence[str], mine: bool) -> None:
-    """Let paused jobs go on when it is their turn."""
+    """Let jobs that are paused, held or not yet due go on when it is their turn."""
     _change(client, "resume", "Resumed", ids, mine)
 
 

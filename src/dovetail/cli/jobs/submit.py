@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from dovetail.api.job_row import SubmittedJobs
+from dovetail.api.job_row import SubmittedJobs, WouldBe
 from dovetail.api.wire import plain, read
-from dovetail.cli.reach import as_json, found_jobs, with_client
+from dovetail.cli.reach import as_json, command_again, found_jobs, with_client
 from dovetail.client.connection import Client, RequestRefused
-from dovetail.client.shell import as_sent
+from dovetail.client.shell import job_as_sent
+from dovetail.jobfiles.merging import merged
 from dovetail.text.counting import counted
 from dovetail.text.promises import promise_text
 
@@ -36,10 +37,26 @@ class SubmitCommand(click.Command):
 
 
 def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What is to run, and the options that describe the job."""
+    words = click.argument(
+        "words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND... | FILE"
+    )
+    return words(job_options(command))
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that describe a job."""
+    for choice in reversed([*_what_it_needs(), *_when_it_runs(), *_how_it_is_treated()]):
+        command = choice(command)
+    return command
+
+
+Choices = list[Callable[..., Any]]
+
+
+def _what_it_needs() -> Choices:
     text = click.option
-    choices: list[Callable[..., Any]] = [
-        click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND... | FILE"),
+    return [
         text("--name", help="What listings call it."),
         click.option("--gpus", type=click.IntRange(0), help="GPUs or slots.  [1]"),
         text("--kind", metavar="KIND[,KIND]", help="GPU kinds of which any will do."),
@@ -47,7 +64,14 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--share", metavar="PART", help="Part of one GPU: 0.25 or 25%."),
         text("--cpus", metavar="N", help="Processors."),
         text("--memory", metavar="SIZE", help="Main memory: 32GB."),
+    ]
+
+
+def _when_it_runs() -> Choices:
+    text = click.option
+    return [
         click.option("--priority", type=float, help="Higher goes first.  [0]"),
+        click.option("--nice", type=int, help="The same as --priority, with the other sign."),
         text("--deadline", metavar="WHEN", help="+2h, friday, or '2026-12-01 18:00'."),
         text("--late-cost", metavar="X/TIME", help="Money for the time beyond it: 0.5/h."),
         text("--time-limit", metavar="TIME", help="It is stopped after that: 2h30m."),
@@ -61,6 +85,16 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--profile", metavar="FILE[@STEPS]", help="The same, from dovetail profile."),
         text("--array", metavar="INDICES", help="Once per index: 0-9, 1,3,5, or 0-99%4."),
         text("--after", metavar="ID", multiple=True, help="Not before these have finished."),
+        text("--after-any", metavar="ID", multiple=True, help="Not before these have ended."),
+        text("--after-failed", metavar="ID", multiple=True, help="Only once these have failed."),
+        text("--begin", metavar="WHEN", help="Not before that: +2h, 22:00, 'friday 18:00'."),
+        click.option("--hold", is_flag=True, help="Not before dovetail resume releases it."),
+    ]
+
+
+def _how_it_is_treated() -> Choices:
+    text = click.option
+    return [
         click.option("--retries", type=click.IntRange(0), help="Further attempts if it fails."),
         text("--tenant", help="Whose quota it counts against."),
         text("--model", help="What it trains, for policies that know its speed: resnet50@64."),
@@ -78,10 +112,16 @@ def described_job(command: Callable[..., Any]) -> Callable[..., Any]:
         text("--workdir", metavar="DIR", help="Folder to run in, instead of this one."),
         text("--image", metavar="NAME", help="Container image to run in, by podman or docker."),
         text("--env", metavar="NAME=VALUE", multiple=True, help="Besides those of this shell."),
+        text(
+            "--notify",
+            metavar="HOW",
+            multiple=True,
+            help="desktop, mail, webhook, https://…, command.",
+        ),
+        text("--notify-on", metavar="WHEN", help="Of end, failure, start.  [end]"),
+        text("--output", metavar="FILE", help="Also write what it prints there: train-%j.out."),
+        text("--error", metavar="FILE", help="The same for its errors alone."),
     ]
-    for choice in reversed(choices):
-        command = choice(command)
-    return command
 
 
 SETTINGS = {"allow_interspersed_args": False}
@@ -89,13 +129,38 @@ SETTINGS = {"allow_interspersed_args": False}
 
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
 @described_job
+@click.option("--dry-run", is_flag=True, help="Say whether it would be taken; hand in nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the id and nothing else.")
 @as_json
 @click.pass_context
 @with_client
-def submit(client: Client, ctx: click.Context, quiet: bool, as_json: bool, **asked: Any) -> None:
+def submit(
+    client: Client, ctx: click.Context, dry_run: bool, quiet: bool, as_json: bool, **asked: Any
+) -> None:
     """Hand in a job: a command behind --, a YAML file, or a script (#SBATCH lines are read)."""
-    found = _submit(client, asked, ctx.meta["is_command"])
+    is_command = ctx.meta["is_command"]
+    if dry_run:
+        with_spec(asked, is_command, lambda spec: _say_what_would_be(client, spec, as_json))
+        return
+    say_submitted(_submit(client, asked, is_command), quiet, as_json)
+
+
+def _say_what_would_be(client: Client, spec: Mapping[str, Any], as_json: bool) -> None:
+    found = _asked_with_members(client, spec, lambda own: _check(client, own))
+    if as_json:
+        click.echo(json.dumps(vars(found)))
+        return
+    each = " each" if found.jobs > 1 else ""
+    told = f"{counted(found.jobs, 'job')} of {counted(found.gpus, 'GPU')}{each}"
+    again = f"{command_again()} whatif says when it would start"
+    click.echo(f"It would be taken: {told}. Nothing was handed in; {again}.")
+
+
+def _check(client: Client, spec: Mapping[str, Any]) -> WouldBe:
+    return read(WouldBe, client.post("/v1/jobs/check", {"jobs": [job_as_sent(spec)]}))
+
+
+def say_submitted(found: SubmittedJobs, quiet: bool, as_json: bool, note: str = "") -> None:
     ids = found.ids
     whole = ids[0].partition(".")[0]
     if as_json:
@@ -104,10 +169,11 @@ def submit(client: Client, ctx: click.Context, quiet: bool, as_json: bool, **ask
     elif quiet:
         click.echo(whole)
     elif "." in ids[0]:
-        click.echo(f"Submitted array {whole}: {counted(len(ids), 'job')}, {_first_and_last(ids)}.")
+        number = counted(len(ids), "job")
+        click.echo(f"Submitted array {whole}: {number}, {_first_and_last(ids)}{note}.")
         _tell_deadlines(found)
     else:
-        click.echo(f"Submitted job {ids[0]}.")
+        click.echo(f"Submitted job {ids[0]}{note}.")
         _tell_deadlines(found)
 
 
@@ -189,29 +255,40 @@ def with_spec(
 
 
 def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> SubmittedJobs:
-    try:
-        job = {**as_sent(spec), **streams}
+    def send(own: Mapping[str, Any]) -> SubmittedJobs:
+        job = {**job_as_sent(own), **streams}
         return read(SubmittedJobs, client.post("/v1/jobs", {"jobs": [job]}))
+
+    return _asked_with_members(client, spec, send)
+
+
+def _asked_with_members(
+    client: Client, spec: Mapping[str, Any], ask: Callable[[Mapping[str, Any]], Answer]
+) -> Answer:
+    try:
+        return ask(spec)
     except RequestRefused as error:
         members = with_members(client, spec) if error.status == 404 else spec
         if members != spec:
-            return _send(client, members, streams)
+            return _asked_with_members(client, members, ask)
         told = str(error).removeprefix("jobs[0].spec").lstrip(".: ")
         raise RequestRefused(error.status, told) from None
 
 
 def with_members(client: Client, spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """To come after an array is to come after each of its members."""
-    after = spec.get("after")
-    if not isinstance(after, list):
-        return spec
-    found = [row.id for own in after for row in found_jobs(client, str(own))]
-    return {**spec, "after": found}
+    lists = {name: spec[name] for name in _AFTER if isinstance(spec.get(name), list)}
+    found = {
+        name: [row.id for one in own for row in found_jobs(client, str(one))]
+        for name, own in lists.items()
+    }
+    return {**spec, **found}
 
 
+_AFTER = ("after", "after_any", "after_failed")
 _PLAIN = (
     *("name", "priority", "deadline", "late_cost", "time_limit", "estimate", "array", "retries"),
-    *("tenant", "group", "model", "workdir", "image"),
+    *("tenant", "group", "model", "workdir", "image", "begin", "output", "error"),
 )
 _RESOURCES = ("gpus", "gpu_memory", "share", "cpus", "memory")
 
@@ -224,11 +301,17 @@ def described(asked: Mapping[str, Any]) -> dict[str, Any]:
         resources["any_of"] = asked["kind"].split(",")
     checkpoint = {"grace": asked["grace"], "dir": asked["checkpoint_dir"]}
     checkpoint = {name: own for name, own in checkpoint.items() if own is not None}
-    after = [one for own in asked["after"] for one in own.split(",")]
+    if asked["nice"] is not None:
+        if asked["priority"] is not None:
+            raise click.UsageError("--nice and --priority say the same thing; give one of them")
+        fields["priority"] = -asked["nice"]
     parts: dict[str, Any] = {
         "resources": resources,
         "checkpoint": checkpoint,
-        "after": after,
+        **{name: [one for own in asked[name] for one in own.split(",")] for name in _AFTER},
+        "hold": asked["hold"] or None,
+        "notify": list(asked["notify"]),
+        "notify_on": asked["notify_on"],
         "envs": dict(map(_variable, asked["env"])),
         "preemptible": _preemptible(asked),
         "options": _options(asked["option"]),
@@ -263,39 +346,3 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals and name not in os.environ:
         raise click.BadParameter(f"--env {text}: write NAME=VALUE; there is no {name} here")
     return name, value if equals else os.environ[name]
-
-
-def merged(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are joined field by field; for anything else the command line has the last word."""
-    found = {**file, **own}
-    for name in ("checkpoint", "envs"):
-        if isinstance(file.get(name), Mapping) and name in own:
-            found[name] = {**file[name], **own[name]}
-    if isinstance(file.get("resources"), Mapping) and "resources" in own:
-        found["resources"] = _merged_resources(file["resources"], own["resources"])
-    return found
-
-
-def _merged_resources(file: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A file names kind and number of GPUs in one field; the options name them in two."""
-    found = dict(file)
-    kinds = [*_pieces(found.pop("accelerators", None)), *_pieces(found.pop("any_of", None))]
-    counts = [count for _, count in kinds if count]
-    found["any_of"] = [kind for kind, _ in kinds if kind] or None
-    if found.get("gpus") is None and counts:
-        found["gpus"] = counts[0]
-    return {**found, **own}
-
-
-def _pieces(value: object) -> list[tuple[str, str]]:
-    """`H100:2`, `2`, `{H100: 2}` or a list of such, as kinds and numbers."""
-    if isinstance(value, Mapping):
-        return [(str(kind), str(count or "")) for kind, count in value.items()]
-    if isinstance(value, list):
-        return [piece for one in value for piece in _pieces(one)]
-    if value is None:
-        return []
-    kind, _, count = str(value).rpartition(":")
-    if kind or str(value).isdigit():
-        return [(kind, count)]
-    return [(str(value), "")]

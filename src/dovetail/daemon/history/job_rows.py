@@ -46,6 +46,8 @@ def row_of(track: Track, clock: Clock) -> JobRow:
         time_limit_s=job.time_limit_s,
         deadline=clock.unix(job.deadline) if job.deadline is not None else None,
         after=list(job.after),
+        after_any=list(job.after_any),
+        after_failed=list(job.after_failed),
         group=job.group,
         model=job.model,
         trial=job.member,

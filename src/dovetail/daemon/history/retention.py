@@ -52,6 +52,7 @@ class Keep:
     runs_days: float = 30.0
     runs_gb: float = 100.0
     journal_days: float = 30.0
+    environments: bool = True  # of ended jobs, with their folders, so that they can run again
 
     def text(self) -> str:
         runs = f"runs for {_days(self.runs_days)} and up to {_gb(self.runs_gb)}"
@@ -63,6 +64,7 @@ class Keep:
         return [
             *(f"runs={_said(value, unit)}" for value, unit in runs),
             f"journal={_said(self.journal_days, 'd')}",
+            f"environments={'yes' if self.environments else 'no'}",
         ]
 
 
@@ -74,14 +76,16 @@ def keep_of(words: Sequence[str], before: Keep | None = None) -> Keep:
         found = _AMOUNT.fullmatch(amount.strip())
         if what == "runs" and amount == _FOR_EVER:
             keep = replace(keep, runs_days=inf, runs_gb=inf)
+        elif what == "environments" and amount in ("yes", "no"):
+            keep = replace(keep, environments=amount == "yes")
         elif what == "journal" and amount == _FOR_EVER:
             keep = replace(keep, journal_days=inf)
         elif found and what == "runs" and found[2].upper() == "GB":
             keep = replace(keep, runs_gb=float(found[1]))
         elif found and what in ("runs", "journal") and found[2].upper() != "GB":
             days = float(found[1]) * (365.0 if found[2][0] in "yY" else 1.0)
-            name = "runs_days" if what == "runs" else "journal_days"
-            keep = replace(keep, **{name: days})
+            of_runs = what == "runs"
+            keep = replace(keep, runs_days=days) if of_runs else replace(keep, journal_days=days)
         else:
             raise BadInput(f"--keep {word}: {_wanted(what)}")
     return keep
@@ -92,6 +96,8 @@ def _wanted(what: str) -> str:
         return "of the journal say how long: days (journal=30d), years (journal=1y) or forever"
     if what == "runs":
         return "of runs say days (runs=30d), years (runs=1y), gigabytes (runs=100GB) or forever"
+    if what == "environments":
+        return "of environments of ended jobs say yes or no; without, none can run again as it was"
     return (
         "say what and how long: runs=30d, runs=1y, runs=100GB, journal=30d, or forever for either"
     )

@@ -28,7 +28,8 @@ class SubmissionRecord:
     apart: bool = False
     stdin: bool = False
     submitted_in: str | None = None  # of a Slurm script, as is
-    array: str | None = None
+    array: str | None = None  # its indices as written
+    commit: str | None = None  # that its folder was at
 
     def member(self, array: str, index: int | None) -> SubmissionRecord:
         return self if index is None else replace(self, of=array, index=index)
@@ -46,6 +47,11 @@ def member_text(array: str, index: int) -> str:
 def array_of(job_id: str) -> str:
     """The number of the array that a job is a member of; its own if it is none."""
     return job_id.partition(".")[0]
+
+
+def is_of(job_id: str, wanted: str) -> bool:
+    """Is it the job that is wanted, or a member of that array?"""
+    return job_id == wanted or array_of(job_id) == wanted
 
 
 def record_in(find: Callable[[str], str | None], job_id: str) -> SubmissionRecord | None:

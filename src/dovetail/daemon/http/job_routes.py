@@ -17,19 +17,21 @@ from dovetail.api.job_row import (
     Jobs,
     StdinTaken,
     SubmittedJobs,
+    WouldBe,
 )
 from dovetail.api.why_row import WhyEnded, WhyRunning, WhyWaiting
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.core.model import JobId
 from dovetail.daemon import logs
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.request_models import JobId as JobIdText
 from dovetail.daemon.http.request_models import (
+    AgainAsked,
     JobsAsked,
     PriorityAsked,
     SubmissionsAsked,
     WhatIfAsked,
 )
+from dovetail.daemon.http.request_models import JobId as JobIdText
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.http.visibility import row_for
 from dovetail.daemon.promises import promises_of
@@ -57,12 +59,12 @@ Stream = Literal["stdout", "stderr"]
 def submit(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
     """All of them are taken on, or none. The ids are in the order given, an array's one by one. Of
     deadlines it is told whether they are promised, if the policy promises any."""
-    submissions = [
-        Submission(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin)
-        for one in asked.jobs
-    ]
+    return _submitted(daemon, _submissions(asked), caller)
+
+
+def _submitted(daemon: AskedDaemon, submissions: Sequence[Submission], caller: Asking) -> Response:
     ids = daemon.service.submit(submissions, caller)
-    due = any(one.spec.deadline is not None for one in asked.jobs)
+    due = any(one.spec.deadline is not None for one in submissions)
     return JsonAnswer(SubmittedJobs(ids=ids, deadlines=_deadlines(daemon, ids) if due else []), 201)
 
 
@@ -76,6 +78,34 @@ def _deadlines(daemon: AskedDaemon, ids: Sequence[str]) -> list[DeadlineTold]:
             found[i] = with_what_would_do(daemon.service, told)
             break
     return found
+
+
+@routes.post("/v1/jobs/check", response_model=WouldBe, responses=problems(400, 404, 409, 503))
+def check(asked: SubmissionsAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Would they be taken on? Refused as they would be; nothing is submitted."""
+    jobs = daemon.service.checked(_submissions(asked), caller)
+    return JsonAnswer(WouldBe(jobs=len(jobs), gpus=max([job.gpus for job in jobs])))
+
+
+@routes.post(
+    "/v1/jobs/{job_id}/again",
+    status_code=201,
+    response_model=SubmittedJobs,
+    responses=problems(400, 404, 409, 503, 507),
+)
+def run_again(job_id: Id, asked: AgainAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Submit a job that has ended, or an array, once more: its command, environment and folder as
+    they were, with the changes."""
+    return _submitted(daemon, [daemon.service.again(job_id, asked.changes, caller)], caller)
+
+
+def _submissions(asked: SubmissionsAsked) -> list[Submission]:
+    return [
+        Submission(
+            *(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin), one.commit
+        )
+        for one in asked.jobs
+    ]
 
 
 @routes.get("/v1/jobs", response_model=Jobs, responses=problems(503))

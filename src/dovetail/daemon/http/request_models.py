@@ -99,6 +99,9 @@ Workdir = Annotated[
 ]
 
 
+Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")]
+
+
 class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -112,10 +115,21 @@ class SubmissionAsked(_Asked):
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
     apart: bool = Field(default=False, description="Output and errors can be read each alone, too.")
     stdin: bool = Field(default=False, description="Its standard input will be sent.")
+    commit: Commit | None = Field(
+        default=None, description="Of the folder it is submitted in, if Git keeps that."
+    )
 
 
 class SubmissionsAsked(_Asked):
     jobs: list[SubmissionAsked] = Field(min_length=1, max_length=MOST_SUBMISSIONS)
+
+
+class AgainAsked(_Asked):
+    """Another run of a job that has ended."""
+
+    changes: dict[str, Any] = Field(
+        default={}, description="Fields of its description to change: {resources: {gpus: 2}}."
+    )
 
 
 class WhatIfAsked(_Asked):

@@ -22,7 +22,17 @@ _JOB = frozenset(
     (
         *("id", "gpus", "share", "kinds", "cpus", "memory_gb", "gpu_memory_gb", "user", "tenant"),
         *("name", "group", "model", "priority", "weight", "deadline", "min_gpus", "max_gpus"),
-        *("retries", "time_limit_s", "after", "preemptible", "restartable", "member", "last_step"),
+        *(
+            "retries",
+            "time_limit_s",
+            "after",
+            "after_any",
+            "after_failed",
+            "preemptible",
+            "restartable",
+            "member",
+            "last_step",
+        ),
         *("late_cost_per_s", "settles", "interruption", "estimate", "options"),
     )
 )
@@ -62,7 +72,7 @@ def row_for(caller: Caller, row: Seen) -> Seen:
         last_report=None if report is None else replace(report, metrics={}),
     )
     if isinstance(seen, JobDetails):
-        seen.spec = seen.workdir = seen.log = None
+        seen.spec = seen.workdir = seen.log = seen.commit = None
     return seen
 
 

@@ -67,6 +67,8 @@ def why_not(order: Order, settings: Settings) -> str:
         return "it is a batch script for Slurm, and in a pod there is no srun"
     if order.has_stdin:
         return "it reads its standard input, and a pod has none"
+    if order.output or order.error:
+        return "it names a file for its output, and pods share none with you: see dovetail logs"
     if wrong := [name for name in order.env if not _VARIABLE.fullmatch(name)]:
         return f"{wrong[0]!r} is no name of a variable in a pod"
     if sum(len(text.encode()) for text in order.scripts.values()) > _MOST_SCRIPTS_BYTES:

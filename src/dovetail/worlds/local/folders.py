@@ -128,6 +128,10 @@ class Folders:
             return Path(order.workdir, order.checkpoint_dir)
         return self.folder(order.job_id) / CHECKPOINTS
 
+    def hook(self, name: str) -> Path:
+        """A program of the administrator, beside the runs."""
+        return self.runs.parent / "hooks" / name
+
     def environment(self, order: Order) -> Path:
         """The file of its variables, which the daemon writes. Secrets are nowhere else."""
         return self._environments / f"{order.kept_under}.json"

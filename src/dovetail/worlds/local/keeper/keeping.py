@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from . import EXIT, KEEPER, LAUNCH, LOCK, STOP
 from .command import CANNOT_RUN, become_the_job, one_line, prctl
+from .copies import Copies, CopyFile
 from .feed import PIPE_BYTES, STDIN_BYTES, Feed, widen
 from .files import overwrite, read_json, rename_durably, write_durably
 from .orphans import end_descendants, forget_wake_ups, wake_up_on_children
@@ -47,7 +48,7 @@ class Keeper:
         self._folder = folder
         self._launch = launch
         self._log = LogPages(launch["log"], launch["log_bytes"])
-        self._sinks: dict[int, tuple[LogPages, ...]] = {}  # by pipe: where goes what comes from it
+        self._sinks: dict[int, tuple[LogPages | CopyFile, ...]] = {}  # by pipe: where it goes
         self._main = 0
         self._status: int | None = None  # of the main process, once it has ended
         self._failure = ""
@@ -55,16 +56,20 @@ class Keeper:
         self._max_rss_bytes = 0
         self._wake = wake_up_on_children()
         self._feed = Feed(launch["stdin"]) if launch.get("stdin") else None
-        output = self._pipe_to(launch.get("out"))
-        errors = self._pipe_to(launch["err"]) if launch.get("err") else output
+        copies = Copies(launch)
+        self._unwritable = copies.trouble
+        output = self._pipe_to(launch.get("out"), copies.output)
+        apart = launch.get("err") or copies.error is not copies.output
+        errors = self._pipe_to(launch.get("err"), copies.error) if apart else output
         self._streams = (self._feed.reading if self._feed else -1, output, errors)
 
-    def _pipe_to(self, own: str | None) -> int:
-        """The end that the job writes to. All goes into the log, and into one of its own, if any."""
+    def _pipe_to(self, own: str | None, copy: CopyFile | None) -> int:
+        """The end that the job writes to. All goes into the log, into one of its own and into a file
+        of its user's, if any."""
         reading, writing = os.pipe2(os.O_CLOEXEC)
         widen(reading)
         logs = (self._log, LogPages(own, self._launch["log_bytes"])) if own else (self._log,)
-        self._sinks[reading] = logs
+        self._sinks[reading] = (*logs, copy) if copy is not None else logs
         return writing
 
     def keep(self) -> None:
@@ -126,6 +131,9 @@ class Keeper:
                 "cannot start again: its standard input was longer than the "
                 f"{STDIN_BYTES >> 20} MB that are kept of it"
             )
+            self._status = CANNOT_RUN << 8
+        elif self._unwritable:
+            self._failure = f"cannot start: {self._unwritable}"
             self._status = CANNOT_RUN << 8
         else:
             _open_gate(gate)

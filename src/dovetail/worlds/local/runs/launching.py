@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic, sleep
 
 from dovetail.core.errors import DovetailError
@@ -16,6 +17,7 @@ from dovetail.worlds.ranks import ALONE, Rank, variables
 from dovetail.worlds.shortage import Short, says_short
 from dovetail.worlds.world import Order, Script, UserAccount
 
+BEFORE_START = "before-start"
 HOSTS = "hosts"  # in the folder of a run: the nodes of a job that has several
 _BEGIN_WITHIN_S = 30.0
 _TRY_AGAIN_S = 0.05
@@ -53,10 +55,9 @@ def launch_of(
         env |= tools_environment(environment_of(order.kept_under), scripts / TOOLS)
         env = {**slurm_machine(), **env, "SLURM_STEPS_FILE": str(folder / STEPS)}
         env |= _for_slurm(placement, run)
+    words = [str(scripts / word) if isinstance(word, Script) else word for word in order.argv]
     return Launch(
-        argv=tuple(
-            str(scripts / word) if isinstance(word, Script) else word for word in order.argv
-        ),
+        argv=(*_hook_before(folders.hook(BEFORE_START)), *words),
         cwd=order.workdir,
         env_file=folders.environment(order),
         log=folders.log(order.job_id).path,
@@ -65,8 +66,27 @@ def launch_of(
         umask=order.umask,
         out=folders.log(order.job_id, "stdout").path if order.streams_apart else None,
         err=folders.log(order.job_id, "stderr").path if order.streams_apart else None,
+        output=order.output,
+        error=order.error,
+        is_first=run <= 1,
         stdin=folders.stdin(order.job_id).path if order.has_stdin else None,
     )
+
+
+def _hook_before(hook: Path) -> tuple[str, ...]:
+    """The administrator's program, which must succeed first: with the rights of the job's user."""
+    if not is_trusted(hook):
+        return ()
+    return ("/bin/sh", "-c", '"$0" && exec "$@"', str(hook))
+
+
+def is_trusted(hook: Path) -> bool:
+    """Is it there, and of root or the daemon's own user, so that nobody else can change it?"""
+    try:
+        found = hook.stat()
+    except OSError:
+        return False
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022
 
 
 def as_user(launch: Launch, account: UserAccount | None) -> Launch:

@@ -57,6 +57,9 @@ class Launch:
     open_files: int = GIVEN_FILES  # we may have raised it for ourselves
     out: Path | None = None  # logs of their own for output and errors, both in `log` as well
     err: Path | None = None
+    output: str = ""  # files of its user's for the same, below `cwd`; see `keeper.copies`
+    error: str = ""
+    is_first: bool = True  # of the job's launches: it begins these files anew
     stdin: Path | None = None  # see `keeper.feed`
     image: str = ""  # `argv` is the client of this engine, which runs the job in this container
     engine: str = ""

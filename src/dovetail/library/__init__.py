@@ -1,0 +1,1 @@
+"""Dovetail from Python: simulations and their results, and a daemon that runs. See `dovetail`."""

@@ -1,0 +1,242 @@
+"""People are told what became of their jobs: real processes, a real mail server, a real webhook."""
+
+from __future__ import annotations
+
+import json
+import os
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typed_box import Box
+from waiting import until
+
+
+class Webhook:
+    """Takes messages; the first `refuses` of them it does not."""
+
+    def __init__(self, refuses: int = 0) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.asked_at: list[float] = []
+        webhook = self
+
+        class Answer(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                webhook.asked_at.append(time.monotonic())
+                refused = len(webhook.asked_at) <= refuses
+                if not refused:
+                    webhook.taken.append(body)
+                self.send_response(503 if refused else 200)
+                self.end_headers()
+
+            def log_message(self, *words: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@contextmanager
+def webhook(refuses: int = 0) -> Iterator[Webhook]:
+    made = Webhook(refuses)
+    yield made
+    made.close()
+
+
+class MailServer(socketserver.ThreadingTCPServer):
+    """Speaks as much SMTP as is needed, and keeps what it gets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.mails: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Smtp)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class _Smtp(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            if line.upper().startswith(b"DATA"):
+                self.wfile.write(b"354 go on\r\n")
+                text = b""
+                while (piece := self.rfile.readline()) != b".\r\n":
+                    text += piece
+                assert isinstance(self.server, MailServer)
+                self.server.mails.append(text.decode())
+            self.wfile.write(b"250 well\r\n")
+            if line.upper().startswith(b"QUIT"):
+                return
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("config")
+    (folder / "dovetail").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory, config: Path) -> Iterator[Box]:
+    box = Box(tmp_path_factory.mktemp("home"))
+    box.well("up", "--slots", 2, XDG_CONFIG_HOME=str(config))
+    yield box
+    box.well("down", "--cancel")
+
+
+def test_a_webhook_is_told_of_starts_and_ends(box: Box) -> None:
+    with webhook() as hook:
+        job = box.sh("exit 3", "--notify", hook.url, "--notify-on", "start,end", "--name", "net")
+        until(lambda: len(hook.taken) == 2)
+        start, end = [own["text"].split("\n") for own in hook.taken]
+        assert start[0] == f"*Job {job} (net) has started*"
+        assert end[0] == f"*Job {job} (net) has failed*"
+        assert "Exit code 3." in end[1]
+        assert end[2] == f"Machine {os.uname().nodename}."
+
+
+def test_who_wants_failures_hears_of_nothing_else(box: Box) -> None:
+    with webhook() as hook:
+        wishes = ("--notify", hook.url, "--notify-on", "failure")
+        good, bad = box.sh("true", *wishes), box.sh("false", *wishes)
+        box.in_phase(good, "finished")
+        until(lambda: len(hook.taken) == 1)
+        assert f"Job {bad} " in hook.taken[0]["text"]
+
+
+def test_what_could_not_be_told_is_tried_again_and_holds_up_nobody(box: Box) -> None:
+    with webhook(refuses=1) as hook:
+        box.sh("true", "--notify", hook.url)
+        until(lambda: len(hook.asked_at) == 1)
+        box.in_phase(box.sh("true"), "finished")  # meanwhile everything goes on
+        until(lambda: len(hook.taken) == 1)
+        assert hook.asked_at[1] - hook.asked_at[0] >= 0.9
+
+
+def test_names_are_texts_wherever_they_arrive(box: Box, config: Path, tmp_path: Path) -> None:
+    name = "<!channel> $(touch hacked) `id` ' \" & -x --exec"
+    taken, server = tmp_path / "taken.json", MailServer()
+    port = server.server_address[1]
+    (config / "dovetail" / "config.toml").write_text(
+        f"[notify]\ncommand = ['sh', '-c', 'cat > {taken}.new; printenv DOVETAIL_TITLE >> "
+        f"{taken}.new; mv {taken}.new {taken}']\n"
+        f"[notify.mail]\nserver = '127.0.0.1'\nport = {port}\nsecurity = 'none'\n"
+    )
+    with webhook() as hook:
+        words = ("--notify", hook.url, "--notify", "command", "--notify", "mail:ann@example.org")
+        job = box.submit(*words, "--name", name, "--", "true", cwd=tmp_path)
+        until(lambda: hook.taken and taken.exists() and server.mails)
+        assert "&lt;!channel&gt;" in hook.taken[0]["text"]
+        assert "<!channel>" not in hook.taken[0]["text"]
+        told, title = taken.read_text().split("}")
+        assert json.loads(told + "}")["name"] == name
+        assert title.strip() == f"Job {job} ({name}) has finished"
+        assert "To: ann@example.org\n" in server.mails[0].replace("\r", "")
+        assert not list(tmp_path.glob("hacked"))
+    server.shutdown()
+    server.server_close()
+
+
+def test_lines_of_a_batch_script_ask_for_mail(box: Box, config: Path, tmp_path: Path) -> None:
+    server = MailServer()
+    (config / "dovetail" / "config.toml").write_text(
+        f"[notify.mail]\nserver = '127.0.0.1'\nport = {server.server_address[1]}\n"
+        "security = 'none'\nsender = 'box@example.org'\n"
+    )
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/sh\n#SBATCH --mail-type=END,FAIL --mail-user=bob@example.org\nexit 1\n"
+    )
+    job = box.submit(script)
+    until(lambda: server.mails)
+    mail = server.mails[0].replace("\r", "")
+    assert "To: bob@example.org\n" in mail
+    assert "From: box@example.org\n" in mail
+    assert f"Subject: [dovetail] Job {job} (job) has failed\n" in mail or f"Job {job}" in mail
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_users_settings_hold_for_jobs_that_say_nothing(box: Box, config: Path) -> None:
+    with webhook() as hook:
+        settings = config / "dovetail" / "config.toml"
+        settings.write_text(f'[notify]\nhow = ["webhook"]\nwebhook = "{hook.url}"\n')
+        job = box.well("submit", "-q", "--", "true", XDG_CONFIG_HOME=str(config)).strip()
+        until(lambda: hook.taken)
+        assert f"Job {job} " in hook.taken[0]["text"]
+        settings.write_text("[notify]\nhwo = 1\n")
+        said = box("submit", "--", "true", XDG_CONFIG_HOME=str(config))
+        assert (said.code, said.err.count("\n")) == (1, 1)
+        assert "there is no hwo; command, how, mail, on, webhook are known" in said.err
+        settings.unlink()
+
+
+def test_many_messages_come_as_few(box: Box) -> None:
+    with webhook() as hook:
+        box.well("submit", "--array", "0-39", "--notify", hook.url, "--", "true")
+        until(lambda: sum(_jobs_in(own["text"]) for own in hook.taken) == 40)
+        assert len(hook.taken) < 40
+
+
+def _jobs_in(text: str) -> int:
+    first = text.removeprefix("*").split()
+    return int(first[0]) if first[0].isdigit() else 1
+
+
+def test_ways_and_events_that_are_none_are_refused(box: Box) -> None:
+    said = box("submit", "--notify", "pigeon", "--", "true")
+    told = "notify: 'pigeon' is none of desktop, mail, webhook, command, mail:ADDRESS or https://…"
+    assert told in said.err
+    said = box("submit", "--notify", "mail", "--notify-on", "lunch", "--", "true")
+    assert "notify_on: 'lunch' is none of start, end, failure, best" in said.err
+
+
+def test_hooks_run_before_and_after_each_job_as_its_user(box: Box, tmp_path: Path) -> None:
+    hooks = box.home / "hooks"
+    hooks.mkdir()
+    before, after = hooks / "before-start", hooks / "after-end"
+    seen = tmp_path / "seen"
+    before.write_text(
+        f'#!/bin/sh\n[ "$DOVETAIL_JOB_NAME" != bad ] || exit 9\necho before >> {seen}\n'
+    )
+    after.write_text(f"#!/bin/sh\necho after $DOVETAIL_JOB_ID $DOVETAIL_PHASE >> {seen}\n")
+    for path in (before, after):
+        path.chmod(0o755)
+    try:
+        job = box.sh(f"echo job >> {seen}", "--name", "good")
+        until(lambda: seen.exists() and seen.read_text().count("\n") == 3)
+        assert seen.read_text() == f"before\njob\nafter {job} finished\n"
+        refused = box.sh(f"echo job >> {seen}", "--name", "bad")
+        assert box.in_phase(refused, "failed")["exit_code"] == 9
+        before.chmod(0o777)  # now others could change it
+        box.in_phase(box.sh("true", "--name", "bad"), "finished")
+    finally:
+        before.unlink()
+        after.unlink()
+
+
+def test_a_study_tells_of_its_best_trials_and_its_end(box: Box, tmp_path: Path) -> None:
+    with webhook() as hook:
+        study = tmp_path / "study.yaml"
+        study.write_text(
+            "name: told\nrun: |\n  for i in 1 2; do echo '{{\"step\": '$i', \"loss\": {x}}}'; done\n"
+            f"space: {{x: {{choice: [1, 2]}}}}\nmetric: loss\nsteps: 2\ntrials: 2\n"
+            f"sampler: grid\nnotify: {hook.url}\nnotify_on: [best, end]\n"
+        )
+        box.well("tune", study, "--detach")
+        until(lambda: any("has ended" in own["text"] for own in hook.taken))
+        assert any("Study told has a new best trial" in own["text"] for own in hook.taken)
+        assert not any("Job" in own["text"] for own in hook.taken)
