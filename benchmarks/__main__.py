@@ -20,6 +20,7 @@ from benchmarks import (
     flex_deadlines,
     forecasts,
     frugal_families,
+    gateway,
     kubernetes_scale,
     large_plans,
     live,
@@ -27,6 +28,8 @@ from benchmarks import (
     predictors,
     price_and_power,
     retention,
+    service_chaos,
+    service_day,
     similarity,
     study_families,
     tune_kubernetes,
@@ -299,6 +302,7 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "forecasts": forecasts.measured,
     "live": a_live_daemon,
     "elastic_live": elastic_live.measured,
+    "gateway": gateway.measured,
     "retention": retention.measured,
     "similarity": similarity.measured,
     "predicted_cost": predicted_cost.measured,
@@ -307,10 +311,12 @@ SECTIONS: dict[str, Callable[[], Iterator[Line]]] = {
     "tune_kubernetes": tune_kubernetes.measured,
     "tune_vs_peers": tune_vs_peers.measured,
 }
-# Only if named: they need more than this repository, or most of an hour.
+# Only if named: they need more than this repository, or many minutes.
 ON_REQUEST: dict[str, Callable[[], Iterator[Line]]] = {
     "kubernetes": kubernetes_scale.measured,
     "leaderboard": board.measured,
+    "service_chaos": service_chaos.measured,
+    "service_day": service_day.measured,
 }
 
 

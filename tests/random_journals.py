@@ -23,6 +23,9 @@ from dovetail.core.model import (
 )
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
+from dovetail.workloads.service import entries as v
+from dovetail.workloads.service.design import ServiceDesign
+from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.study import entries as s
 from dovetail.workloads.study.design import Design
 from dovetail.workloads.study.kind import studies_of
@@ -116,6 +119,11 @@ def _job(chance: Random, state: State, name: str) -> Job:
     elif what < 0.8:
         study = _any_study(chance, state)
         fields |= {"group": study, "member": _next_member(state, study), "name": study}
+    elif what < 0.9:
+        service = _any_service(chance, state)
+        number = (*[own.next_number for own in [services_of(state).open.get(service)] if own], 0)
+        settings = (("port", chance.randrange(1, 65536)),)
+        fields |= {"group": service, "member": number[0], "settings": settings}
     return Job(JobId(name), gpus, **fields)
 
 
@@ -126,6 +134,10 @@ def _next_member(state: State, study: str) -> int:
 
 def _any_study(chance: Random, state: State) -> str:
     return chance.choice([*studies_of(state).open, "no-study"])
+
+
+def _any_service(chance: Random, state: State) -> str:
+    return chance.choice([*services_of(state).open, "no-service"])
 
 
 def _any_job(chance: Random, state: State) -> JobId:
@@ -216,6 +228,15 @@ def _opened(chance: Random, state: State, at: float) -> Any:
     return s.StudyOpened(at, Design(name, "digits", "loss", 5, 4, user="ann", at_once=at_once))
 
 
+def _declared(chance: Random, state: State, at: float) -> Any:
+    name = _new_name(chance, state)
+    return v.ServiceDeclared(at, ServiceDesign(name, "chat", user="ann", port=80, least=0, most=4))
+
+
+def _scaled(chance: Random, state: State, at: float) -> Any:
+    return v.ServiceScaled(at, _any_service(chance, state), chance.randrange(4), "it is needed")
+
+
 def _branch(chance: Random, state: State, _: float) -> Any:
     return e.Branch(_any_job(chance, state), _any_job(chance, state), (("lr", 0.5),))
 
@@ -267,5 +288,14 @@ MAKERS: Mapping[str, Maker] = {
     "study-stopped": lambda c, st, at: s.StudyStopped(at, _any_study(c, st)),
     "study-resumed": lambda c, st, at: s.StudyResumed(at, _any_study(c, st)),
     "study-cancelled": lambda c, st, at: s.StudyCancelled(at, _any_study(c, st), "enough"),
+    "service-declared": _declared,
+    "service-scaled": _scaled,
+    "service-bounded": lambda c, st, at: v.ServiceBounded(at, _any_service(c, st), 1, 3),
+    "service-loaded": lambda c, st, at: v.ServiceLoaded(
+        at, _any_service(c, st), {"rate": c.random()}
+    ),
+    "service-paused": lambda c, st, at: v.ServicePaused(at, _any_service(c, st)),
+    "service-resumed": lambda c, st, at: v.ServiceResumed(at, _any_service(c, st)),
+    "service-stopped": lambda c, st, at: v.ServiceStopped(at, _any_service(c, st), "enough"),
     "close-study": lambda c, st, at: s.CloseStudy(_any_study(c, st), "it is over"),
 }

@@ -41,10 +41,11 @@ from dovetail.testing import (
     wild_world,
     world_of_options,
 )
+from dovetail.workloads.service import keeping as service_keeping
 from dovetail.workloads.study import keeping
 
 SOURCES = Path(core.__file__).parent
-STUDY = "../workloads/study"
+STUDY, SERVICE = "../workloads/study", "../workloads/service"
 OF_LONG_AGO = ("ended", "shapes", "capacity")  # forgotten in part, or numbered anew
 
 
@@ -70,6 +71,13 @@ def attributes(file: str, name: str) -> set[str]:
     ("file", "name", "decided"),
     [
         ("track.py", "Track", (*kept.TRACK, *kept.TRACK_DERIVED)),
+        (
+            *(f"{SERVICE}/track.py", "ServiceTrack"),
+            (
+                *(*service_keeping.MADE_OF, *service_keeping.KEPT),
+                *(*service_keeping.PARTS, *service_keeping.DERIVED),
+            ),
+        ),
         (f"{STUDY}/track.py", "TrialTrack", (*keeping.TRIAL_MADE_OF, *keeping.TRIAL_KEPT)),
         (
             *(f"{STUDY}/track.py", "StudyTrack"),

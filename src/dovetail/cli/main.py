@@ -75,6 +75,16 @@ _SECTIONS = {
             "List, show, stop, resume, report and replay studies.",
         ),
     },
+    "Services": {
+        "serve": (
+            "dovetail.cli.serving.serve:serve",
+            "Declare an inference service: replicas, one address.",
+        ),
+        "services": (
+            "dovetail.cli.serving.services:services",
+            "List, show, explain, scale, pause and stop services.",
+        ),
+    },
     "Simulation": {
         "simulate": ("dovetail.cli.simulation.simulate:simulate", "Run a trace under one policy."),
         "compare": ("dovetail.cli.simulation.simulate:compare", "Run it under several policies."),

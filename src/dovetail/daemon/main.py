@@ -35,6 +35,7 @@ from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
 from dovetail.daemon.power_limits import AsSet, settable
 from dovetail.daemon.service import Service
+from dovetail.daemon.services.serving import Services
 from dovetail.daemon.settings import DaemonSettings, RememberedSettings
 from dovetail.daemon.snapshots import Snapshots
 from dovetail.daemon.studies.archive import Archive
@@ -47,9 +48,11 @@ from dovetail.daemon.users.limits import Limits
 from dovetail.home import Home, check_own
 from dovetail.models.cost import Costs
 from dovetail.policies.housekeeping import Housekeeping
+from dovetail.policies.services_first import ServicesFirst
 from dovetail.store import JournalReader, Store
 from dovetail.tune.live import Exchanging
 from dovetail.version import version
+from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.world import Ground, World
 
@@ -110,6 +113,7 @@ class Daemon:
         self.service: Final = Service(parts)
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
+        self.services: Final = Services(parts, self.service, home)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self.messages: Final = self._messages()
         self._attendant: Final = self._attend_to_declared()
@@ -119,7 +123,8 @@ class Daemon:
         self._snapshots: Final = Snapshots(
             self.store, self.reader, self.account, self.desk.ask, SNAPSHOT_EVERY
         )
-        self._failures = 0
+
+    _failures = 0
 
     @contextmanager
     def _closed_on_refusal(self) -> Iterator[None]:
@@ -227,7 +232,11 @@ class Daemon:
 
     def run(self) -> None:
         """Until it is told to stop. A policy that breaks is replaced; nothing else is forgiven."""
-        policies: list[Policy] = [Housekeeping(), AsSet(self.exchange, self.world.power)]
+        policies: list[Policy] = [
+            Housekeeping(),
+            ServicesFirst(),
+            AsSet(self.exchange, self.world.power),
+        ]
         self._look(policies)
         self._give_up_the_undescribed()
         for event in self.world.catch_up():
@@ -236,6 +245,7 @@ class Daemon:
             self._record(PolicySet(self.clock(), self.chosen.text))
         self.upkeep.start()
         self.messages.start()
+        self.services.recall(self.state, self.clock())
         if self._attendant is not None:
             self._attendant.start()
         while True:
@@ -245,6 +255,7 @@ class Daemon:
             except (PolicyBroke, IllegalEntry) as error:
                 self._replace_policy(error)
         self.upkeep.stop()
+        self.services.stop_keeping()
         if self._attendant is not None:
             self._attendant.stop()
         self._snapshots.take_the_last()
@@ -276,6 +287,8 @@ class Daemon:
         everybody = caller_of(0, 0)
         for study_id in self.service.look(lambda view, now: list(studies_of(view).open)):
             self.studies.cancel(study_id, everybody)  # else it would name trials in place of theirs
+        for service_id in self.service.look(lambda view, now: list(services_of(view).open)):
+            self.services.stop(service_id, everybody)
         self.service.cancel_all(everybody)
         while self.world.has_processes():
             sleep(0.05)

@@ -32,6 +32,7 @@ from dovetail.jobfiles import jobs
 from dovetail.jobfiles.job_model import JobSpec, dump, read
 from dovetail.jobfiles.launch import argv, scripts, slurm_variables, without_slurm
 from dovetail.store import Store
+from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.images import READ_ONLY
 from dovetail.worlds.world import Order, Shelf, UserAccount, Volume
@@ -51,8 +52,8 @@ class Submission:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyShell:
-    """The shell that a study was opened in, for its later trials. It may hold secrets."""
+class OpeningShell:
+    """The shell that a study or a service was opened in, for later jobs of it. It may hold secrets."""
 
     environment: dict[str, str]
     envs: dict[str, str]
@@ -202,13 +203,13 @@ class Book:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text_of(content))  # ten times as fast as json.dump
 
-    def keep_study(self, study_id: str, shell: StudyShell) -> None:
-        """It is removed when the study is closed."""
-        self._write_private(self._home.environment(study_id), shell)
+    def keep_shell(self, group_id: str, shell: OpeningShell) -> None:
+        """It is removed when the study or service is closed."""
+        self._write_private(self._home.environment(group_id), shell)
 
-    def study(self, study_id: str) -> StudyShell | None:
-        found = self._private(study_id)
-        return None if found is None else read_row(StudyShell, found)
+    def shell(self, group_id: str) -> OpeningShell | None:
+        found = self._private(group_id)
+        return None if found is None else read_row(OpeningShell, found)
 
     def free_number(self, number: int) -> int:
         """The next one of which nothing is left; a journal that was cut may have forgotten some."""
@@ -281,7 +282,7 @@ class Book:
         for job_id in view.tracks:
             if array_of(job_id) != job_id:
                 self._members.setdefault(array_of(job_id), set()).add(job_id)
-        known = {*view.tracks, *studies_of(view).open, *self._members}
+        known = {*view.tracks, *studies_of(view).open, *services_of(view).open, *self._members}
         # At once: a number of which nothing is left in the journal may be given again.
         self._remove([path.stem for path in found if path.stem not in known])
         self._shelf.all_ended_but(known)

@@ -407,7 +407,7 @@ def checked(
         raise BadInput(explain(error, source, lines)) from None
 
 
-def dump(spec: JobSpec) -> dict[str, Any]:
+def dump(spec: FieldTable) -> dict[str, Any]:
     """Plain values for JSON, without what was left to its default; `read` takes them back."""
     found = spec.model_dump(mode="json", exclude_defaults=True)
     if "checkpoint" in spec.model_fields_set:  # that it is there at all says: it saves by itself

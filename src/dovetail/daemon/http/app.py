@@ -18,6 +18,7 @@ from dovetail.daemon.http import job_routes as api_jobs
 from dovetail.daemon.http import limit_routes as api_limits
 from dovetail.daemon.http import machine_routes as api_machine
 from dovetail.daemon.http import plan_routes as api_plan
+from dovetail.daemon.http import service_routes as api_services
 from dovetail.daemon.http import study_routes as api_studies
 from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
@@ -51,7 +52,7 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for part in (api_jobs, api_studies, api_past, api_machine, api_limits, api_plan):
+    for part in (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -185,3 +185,19 @@ class StudyAsked(_Asked):
     )
     workdir: Workdir = Field(description="The folder it was opened in.")
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+
+
+class ServiceAsked(_Asked):
+    spec: dict[str, Any] = Field(description="As docs/services.md describes it.")
+    environment: Environment = Field(
+        default={}, repr=False, description="Kept in a private file, told to nobody."
+    )
+    workdir: Workdir = Field(description="The folder it was declared in.")
+    umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
+
+
+class ScaleAsked(_Asked):
+    """So many replicas at least and at most."""
+
+    least: int = Field(ge=0, le=1000, strict=True)
+    most: int = Field(ge=1, le=1000, strict=True)

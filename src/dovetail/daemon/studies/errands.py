@@ -25,7 +25,7 @@ from dovetail.daemon.asking import Parts
 from dovetail.daemon.refusals import Unavailable
 from dovetail.daemon.service import Service
 from dovetail.daemon.studies.service import Studies, ready_for
-from dovetail.daemon.submissions import StudyShell
+from dovetail.daemon.submissions import OpeningShell
 from dovetail.daemon.users.job_owners import patiently, rights_of
 from dovetail.home import Home
 from dovetail.tune.board import Mirror
@@ -159,7 +159,7 @@ class Errands:
     def _submit_next(self, needs: Needs) -> None:
         from dovetail.daemon.studies.opening import TrialToSubmit, learns, reopened
 
-        shell = self._parts.book.study(needs.design.id)
+        shell = self._parts.book.shell(needs.design.id)
         if shell is None:
             return
         spec, opening, caller = reopened(needs.design, shell)
@@ -195,7 +195,7 @@ class Errands:
         one has saved nothing yet, of its own). Rules know no bounds: the space has the last word."""
         from dovetail.daemon.studies.opening import TrialToSubmit, reopened
 
-        shell = self._parts.book.study(design.id)
+        shell = self._parts.book.shell(design.id)
         if shell is None:
             return
         spec, opening, caller = reopened(design, shell)
@@ -220,7 +220,7 @@ class Errands:
         self._service.change(change)
         shelf.drop_copy(copy)
 
-    def _owner(self, design: Design, shell: StudyShell) -> UserAccount | None:
+    def _owner(self, design: Design, shell: OpeningShell) -> UserAccount | None:
         me, shared = os.geteuid(), self._home.system
         return patiently(
             lambda: rights_of(shell, design.id, design.user, daemon_uid=me, shared=shared)

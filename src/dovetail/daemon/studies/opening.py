@@ -12,7 +12,7 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.studies.service import Opening
-from dovetail.daemon.submissions import Member, StudyShell, shape_of, why_never
+from dovetail.daemon.submissions import Member, OpeningShell, shape_of, why_never
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import PER_JOB, Limits, most_gpus
 from dovetail.jobfiles import jobs as spec_jobs
@@ -222,8 +222,8 @@ def slots_for(spec: StudySpec, caller: Caller, view: View, now: Seconds, clock: 
     return min(most, spec.at_once or most)
 
 
-def shell_of(opening: Opening, spec: StudySpec, caller: Caller) -> StudyShell:
-    return StudyShell(
+def shell_of(opening: Opening, spec: StudySpec, caller: Caller) -> OpeningShell:
+    return OpeningShell(
         environment=dict(opening.environment),
         envs=dict(spec.envs),
         workdir=opening.workdir,
@@ -234,7 +234,7 @@ def shell_of(opening: Opening, spec: StudySpec, caller: Caller) -> StudyShell:
     )
 
 
-def reopened(design: Design, shell: StudyShell) -> tuple[StudySpec, Opening, Caller]:
+def reopened(design: Design, shell: OpeningShell) -> tuple[StudySpec, Opening, Caller]:
     """As it was when the study was opened."""
     given = {**json.loads(design.spec), "envs": shell.envs}
     opening = Opening(given, shell.environment, shell.workdir, shell.umask)

@@ -98,7 +98,7 @@ class Studies:
             design = plan.design_of(allowed, f"s{number}", caller, now, self._parts.clock)
             clock, why_not = self._parts.clock, partial(self._service.why_not, caller)
             plan.check_room(allowed, design, first[0], view, now, clock, why_not)
-            self._parts.book.keep_study(design.id, plan.shell_of(opening, allowed, caller))
+            self._parts.book.keep_shell(design.id, plan.shell_of(opening, allowed, caller))
             submitted = self.submitted(allowed, design, first, opening, caller, view, now)
             self._parts.store.set_meta("next_study", str(number + 1))
             trials = [str(event.job.id) for event in submitted if isinstance(event, Submitted)]

@@ -1,0 +1,79 @@
+"""Whether replicas answer, asked beside the keeper's own thread."""
+
+from __future__ import annotations
+
+import http.client
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from dovetail.daemon.services.gateways import HOST
+
+_WITHIN_S = 5.0
+_SOON_S, _SELDOM_S = 0.1, 5.0
+_PATIENCE = 3  # failures in a row after which a replica that was healthy is not
+
+
+@dataclass
+class _Patient:
+    port: int
+    healthy: bool = False
+    failures: int = 0
+    why: str = "nobody has asked it yet"
+    due: float = 0.0
+    asked: Future[str] | None = None
+
+
+class HealthWatch:
+    """By the number of a replica."""
+
+    def __init__(self, path: str) -> None:
+        self._path: Final = path
+        self._patients: Final[dict[int, _Patient]] = {}
+        self._asking: Final = ThreadPoolExecutor(4, thread_name_prefix="health")
+
+    def look(self, ports: dict[int, int]) -> None:
+        """These run now, by their ports; the others are forgotten: they are asked anew."""
+        for gone in self._patients.keys() - ports.keys():
+            del self._patients[gone]
+        for number, port in ports.items():
+            patient = self._patients.setdefault(number, _Patient(port))
+            if patient.asked is not None and patient.asked.done():
+                self._heed(patient, patient.asked.result())
+            if patient.asked is None and monotonic() >= patient.due:
+                patient.asked = self._asking.submit(asked, port, "GET", self._path)
+
+    def _heed(self, patient: _Patient, why: str) -> None:
+        patient.asked = None
+        patient.why = why
+        patient.failures = patient.failures + 1 if why else 0
+        patient.healthy = not why or (patient.healthy and patient.failures < _PATIENCE)
+        patient.due = monotonic() + (_SOON_S if why else _SELDOM_S)
+
+    def is_healthy(self, number: int) -> bool:
+        return number in self._patients and self._patients[number].healthy
+
+    def why_not(self, number: int) -> str:
+        return self._patients[number].why if number in self._patients else ""
+
+    @property
+    def is_anxious(self) -> bool:
+        """Is somebody asked who is not healthy yet?"""
+        return any(not patient.healthy for patient in self._patients.values())
+
+    def stop(self) -> None:
+        self._asking.shutdown(wait=False, cancel_futures=True)
+
+
+def asked(port: int, method: str, path: str) -> str:
+    """Why its answer is not a good one; "" if it is."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=_WITHIN_S)
+    try:
+        connection.request(method, path)
+        status = connection.getresponse().status
+        return "" if status < 400 else f"{method} {path} is answered with {status}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"{method} {path} on port {port}: {error or type(error).__name__}"
+    finally:
+        connection.close()

@@ -1,0 +1,344 @@
+"""The keeper of one service: a thread that has as many replicas awake as are wanted.
+
+It looks at the state, hears the gateway, asks replicas for their health, and changes the state like
+any user. All that must outlive it is in the journal: whoever takes over goes on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any, Final
+
+from dovetail.api.service_row import ReplicaState
+from dovetail.core.entries import Cancelled, Event, Held
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import JobId, Seconds
+from dovetail.core.view import View
+from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
+from dovetail.daemon.service import Service
+from dovetail.daemon.services.gateways import HOST, GatewayLine, GatewayLost
+from dovetail.daemon.services.health import HealthWatch, asked
+from dovetail.daemon.services.recent_load import RecentLoad, SteadyWish
+from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
+from dovetail.gateway.replicas import ASLEEP as AWAY
+from dovetail.gateway.replicas import DRAINING, READY
+from dovetail.jobfiles.service_model import ServiceSpec
+from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
+from dovetail.workloads.service.scaling import Wish, make_rule
+from dovetail.workloads.service.track import SICK
+from dovetail.worlds.world import UserAccount
+
+_TICK_S, _SOON_S = 0.5, 0.02
+_END_WITHIN_S = 15.0
+_LOAD_EVERY_S = 60.0
+_LONGEST_BACK_OFF_S = 60.0
+_SICK_S = 5.0  # after which one that is not healthy yet is said to be so
+_SCALE_DOWN_S = 60.0  # for services whose replicas do not sleep
+
+log = logging.getLogger("dovetail.daemon")
+
+Submit = Callable[[int, View, Seconds], Sequence[Event]]
+Make = Callable[[View, Seconds], Sequence[Event]]  # the events that a decision comes to
+
+
+class ServiceKeeper:
+    def __init__(
+        self,
+        scene: ServiceScene,
+        spec: ServiceSpec,
+        service: Service,
+        line: GatewayLine,
+        account: Callable[[], UserAccount | None],
+        submit: Submit,
+    ) -> None:
+        self.id: Final = scene.design.id
+        self.scene = scene
+        patience_s = scene.design.idle_s or _SCALE_DOWN_S
+        self.load: Final = RecentLoad(patience_s)
+        self.health: Final = HealthWatch(spec.health)
+        self.busy: dict[str, int] = {}  # requests by the number of a replica
+        self.told = Wish(scene.wanted, scene.reason)
+        self.trouble = ""
+        self._spec: Final = spec
+        self._service: Final = service
+        self._line: Final = line
+        self._account: Final = account
+        self._submit: Final = submit
+        self._draining: Final[dict[int, float]] = {}  # by number: until when
+        self._woken: Final[set[int]] = set()  # asleep by their server's own means
+        self._wish: Final = SteadyWish(make_rule(scene.design.rule), patience_s, self.told)
+        self._load_told_at = monotonic()
+        self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
+        self._over: Final = threading.Event()
+        self._listens: Final = threading.Event()
+        self._thread: Final = threading.Thread(
+            target=self._work, name=f"service {self.id}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """The daemon ends; gateway and replicas go on."""
+        self._over.set()
+
+    def wait_for_address(self) -> None:
+        """So that who was told it finds somebody there."""
+        self._listens.wait(_END_WITHIN_S)
+
+    def wait_for_end(self) -> None:
+        """The service was stopped: its gateway answers what was begun, and ends."""
+        self._thread.join(_END_WITHIN_S)
+
+    def _work(self) -> None:
+        while not self._over.is_set():
+            try:
+                if not self._round():
+                    break
+            except GatewayLost as error:
+                self.trouble = str(error)
+                self._rows = None
+                self._over.wait(1.0)
+            except DovetailError as error:
+                log.warning("service %s: %s", self.id, error)
+                self._over.wait(1.0)
+            except Exception:
+                log.exception("service %s: its keeper stumbled", self.id)
+                self._over.wait(1.0)
+        self.health.stop()
+        self._line.close()
+
+    def _round(self) -> bool:
+        """False: there is no such service any more."""
+        scene = self._service.look(lambda view, now: scene_of(view, now, self.id))
+        if scene is None:
+            self._line.stop()
+            return False
+        self.scene = scene
+        if not self._line.is_open:
+            self._line.open(self._account())
+            self.trouble = ""
+            self._listens.set()
+        self.health.look({own.number: own.port for own in scene.replicas if own.runs})
+        self._decide(scene)
+        self._tell_gateway(scene)
+        for row in self._line.hear(self._pause_s(scene)):
+            self._heed(row)
+        return True
+
+    def _pause_s(self, scene: ServiceScene) -> float:
+        """Somebody drains, is asked for their health, or is waited for: then look again soon."""
+        waited_for = bool(self.load.waiting or self.load.last["queued"])
+        coming = any(not own.rests and not self.is_ready(own) for own in scene.replicas)
+        soon = self._draining or self.health.is_anxious or (coming and waited_for)
+        return _SOON_S if soon else _TICK_S
+
+    def _heed(self, row: dict[str, Any]) -> None:
+        self.busy = {name: int(number) for name, number in row.get("busy", {}).items()}
+        if "waiting" in row:
+            self.load.waiting = max(row["waiting"], 1)
+        if "load" in row:
+            self.load.add(row["load"])
+
+    # ------------------------------------------------------------------------------------- deciding
+
+    def is_ready(self, own: SeenReplica) -> bool:
+        return own.runs and own.number not in self._draining and self.health.is_healthy(own.number)
+
+    def state_of(self, own: SeenReplica) -> ReplicaState:
+        if own.rests:
+            return "asleep"
+        if own.number in self._draining:
+            return "draining"
+        if self.is_ready(own):
+            return "ready"
+        if not own.is_placed:
+            return "waiting"
+        return "sick" if own.runs and own.up_s > _SICK_S else "starting"
+
+    def _decide(self, scene: ServiceScene) -> None:
+        awake = sum(self.is_ready(own) for own in scene.replicas)
+        seen = self.load.seen(awake)
+        self.told = self._wish.now(seen, scene.design, scene.least, scene.most)
+        wanted = Wish(0, "it is paused") if scene.is_paused else self.told
+        events = self._changes(scene, wanted)
+        if events or wanted.replicas != scene.wanted:
+            self._record(scene, wanted, events)
+        if monotonic() - self._load_told_at > _LOAD_EVERY_S:
+            self._load_told_at = monotonic()
+            if load := self.load.untold():
+                self._service.change(lambda view, now: ([ServiceLoaded(now, self.id, load)], None))
+
+    def _record(self, scene: ServiceScene, wanted: Wish, changes: Sequence[Make]) -> None:
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            if scene_of(view, now, self.id) is None:
+                return [], None
+            events: list[Event] = []
+            if wanted.replicas != scene.wanted:
+                events.append(ServiceScaled(now, self.id, wanted.replicas, wanted.reason))
+            for make in changes:
+                events += make(view, now)
+            return events, None
+
+        self._service.change(change)
+
+    def _changes(self, scene: ServiceScene, wanted: Wish) -> list[Make]:
+        found = [*self._end_the_sick(scene), *self._finish_draining(scene)]
+        up = [own for own in scene.replicas if not own.rests and own.number not in self._draining]
+        missing = wanted.replicas - len(up)
+        if missing > 0:
+            found += self._more(scene, missing)
+        elif missing < 0:
+            found += self._fewer(up, -missing)
+        above = len(scene.replicas) - scene.most
+        if above > 0:
+            resting = [own for own in scene.replicas if own.rests]
+            found += [self._ended(own.job, "its service has fewer now") for own in resting[:above]]
+        return found
+
+    def _more(self, scene: ServiceScene, missing: int) -> list[Make]:
+        """Whoever drains goes on; then sleepers are woken; then new ones are started."""
+        for number in list(self._draining)[:missing]:
+            del self._draining[number]
+            missing -= 1
+        resting = [own for own in scene.replicas if own.rests][:missing]
+        if self._spec.sleep is not None:
+            self._woken.update(own.number for own in resting)
+        found = [self._released(own.job) for own in resting]
+        new = min(missing - len(resting), scene.most - len(scene.replicas))
+        if new > 0 and self.back_off_s(scene) <= 0:
+            found += [self._submitted(scene.next_number + own) for own in range(new)]
+        return found
+
+    def back_off_s(self, scene: ServiceScene) -> float:
+        """Until the next one is started, after some that failed one after the other."""
+        if not scene.failures:
+            return 0.0
+        return min(2.0 ** (scene.failures - 1), _LONGEST_BACK_OFF_S) - scene.failed_s
+
+    def _fewer(self, up: list[SeenReplica], above: int) -> list[Make]:
+        """Those first that are not at work yet, then those with the fewest requests."""
+        idle_first = sorted(up, key=lambda own: (own.runs, self.busy.get(str(own.number), 0)))
+        found = []
+        for own in idle_first[:above]:
+            if own.is_placed:
+                self._draining[own.number] = monotonic() + self._spec.drain_s
+            else:
+                found.append(self._ended(own.job, "its service does not need it any more"))
+        return found
+
+    def _finish_draining(self, scene: ServiceScene) -> list[Make]:
+        found, known = [], {own.number: own for own in scene.replicas}
+        for number, until in list(self._draining.items()):
+            own = known.get(number)
+            if own is None or own.rests:
+                del self._draining[number]
+            elif self._has_drained(number) or monotonic() > until:
+                found.append(self._put_away(scene, own))
+        return found
+
+    def _has_drained(self, number: int) -> bool:
+        """The gateway has said so since it was told that it gets no more."""
+        told = [row for row in self._rows or () if row["id"] == str(number)]
+        return bool(told) and told[0]["standing"] == DRAINING and not self.busy.get(str(number))
+
+    def _put_away(self, scene: ServiceScene, own: SeenReplica) -> Make:
+        if scene.design.idle_s is None and not scene.is_paused:
+            return self._ended(own.job, "its service does not need it any more")
+        if self._spec.sleep is not None and (
+            why := asked(own.port, "POST", self._spec.sleep.enter)
+        ):
+            log.warning("service %s: replica %s does not go to sleep: %s", self.id, own.number, why)
+        reason = SERVICE_PAUSED if scene.is_paused else ASLEEP
+        return lambda view, now: [Held(now, own.job, reason)] if own.job in view.tracks else []
+
+    def _end_the_sick(self, scene: ServiceScene) -> list[Make]:
+        found = []
+        for own in scene.replicas:
+            if not own.runs or self.health.is_healthy(own.number):
+                continue
+            if own.up_s > self._spec.start_s:
+                within = f"{self._spec.start_s:g} s"
+                why = f"{SICK} after {within}: {self.health.why_not(own.number)}"
+                found.append(self._ended(own.job, why))
+        return found
+
+    # ------------------------------------------------------------------------------ single changes
+
+    @staticmethod
+    def _ended(job: JobId, why: str) -> Make:
+        return lambda view, now: [Cancelled(now, job, why)] if job in view.tracks else []
+
+    def _released(self, job: JobId) -> Make:
+        def change(view: View, now: Seconds) -> Sequence[Event]:
+            track = view.tracks.get(job)
+            return [] if track is None else [self._service.admission.let_go(track, view, now)]
+
+        return change
+
+    def _submitted(self, number: int) -> Make:
+        return lambda view, now: self._submit(number, view, now)
+
+    # ---------------------------------------------------------------------------------- the gateway
+
+    def _tell_gateway(self, scene: ServiceScene) -> None:
+        self._leave_sleep(scene)
+        rows = [
+            {
+                "id": str(own.number),
+                "host": HOST,
+                "port": own.port,
+                "standing": self._standing(own),
+            }
+            for own in scene.replicas
+        ]
+        if rows != self._rows:
+            self._line.tell(rows, 2.0, self._why_none(scene))
+            self._rows = rows
+
+    def _leave_sleep(self, scene: ServiceScene) -> None:
+        """The server's own way to wake up, once its processes run again."""
+        if self._spec.sleep is None:
+            return
+        for own in scene.replicas:
+            if own.number in self._woken and self.health.is_healthy(own.number):
+                self._woken.discard(own.number)
+                if why := asked(own.port, "POST", self._spec.sleep.leave):
+                    log.warning("service %s: replica %s sleeps on: %s", self.id, own.number, why)
+
+    def _standing(self, own: SeenReplica) -> str:
+        if own.number in self._draining and own.runs:
+            return DRAINING
+        return READY if self.is_ready(own) and own.number not in self._woken else AWAY
+
+    def _why_none(self, scene: ServiceScene) -> str:
+        if scene.is_paused:
+            return "it is paused"
+        return self.trouble_now(scene) or "no replica of it is ready yet"
+
+    # --------------------------------------------------------------------------- what is said of it
+
+    def trouble_now(self, scene: ServiceScene) -> str:
+        if self.trouble:
+            return self.trouble
+        if scene.failures:
+            left = max(self.back_off_s(scene), 0.0)
+            again = f"the next is started in {left:.0f} s" if left else "the next is started now"
+            return f"{scene.failure}; {scene.failures} in a row, {again}"
+        late = [own for own in scene.replicas if own.runs and own.up_s > _SICK_S]
+        for own in late:
+            if why := self.health.why_not(own.number):
+                return f"replica {own.number} (job {own.job}) is not healthy yet: {why}"
+        return self._slo_trouble(scene)
+
+    def _slo_trouble(self, scene: ServiceScene) -> str:
+        slo_s, seen = scene.design.slo_s, self.load.seen(0)
+        if slo_s is None or seen.service_s <= slo_s:
+            return ""
+        return (
+            f"a replica alone takes {seen.service_s * 1e3:.0f} ms for an answer: no number of them "
+            f"keeps {slo_s * 1e3:.0f} ms; fewer at_once, a faster GPU or a larger slo_ms would"
+        )

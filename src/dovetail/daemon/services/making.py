@@ -1,0 +1,97 @@
+"""From the description of a service to what the journal says of it, and to the jobs of its replicas."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from dovetail.core.model import Seconds
+from dovetail.core.view import View
+from dovetail.daemon.clock import Clock
+from dovetail.daemon.refusals import Conflict
+from dovetail.daemon.services.gateways import free_port, is_free
+from dovetail.daemon.submissions import Member, OpeningShell
+from dovetail.daemon.users.callers import Caller
+from dovetail.jobfiles import jobs as spec_jobs
+from dovetail.jobfiles.job_model import dump
+from dovetail.jobfiles.service_model import ServiceSpec, read_service, replica_job
+from dovetail.workloads.service.design import ServiceDesign
+from dovetail.workloads.service.kind import services_of
+
+
+@dataclass(frozen=True, slots=True)
+class Declaring:
+    """A service as its user submits it."""
+
+    spec: object
+    environment: dict[str, str]
+    workdir: str
+    umask: int = 0o022
+
+
+def design_of(spec: ServiceSpec, service_id: str, caller: Caller) -> ServiceDesign:
+    if spec.listen is not None and not is_free(spec.listen):
+        raise Conflict(f"listen: port {spec.listen} is taken; choose another, or leave it out")
+    return ServiceDesign(
+        id=service_id,
+        name=spec.name,
+        user=caller.name,
+        port=spec.listen or free_port(),
+        least=spec.replicas.min,
+        most=spec.replicas.max,
+        at_once=spec.at_once,
+        slo_s=None if spec.slo_ms is None else spec.slo_ms / 1e3,
+        percentile=spec.percentile,
+        rule=spec.scaling,
+        idle_s=spec.idle_s,
+        spec=json.dumps(dump(spec.model_copy(update={"envs": {}}))),
+    )
+
+
+def spec_of(design: ServiceDesign, shell: OpeningShell) -> ServiceSpec:
+    return read_service({**json.loads(design.spec), "envs": shell.envs})
+
+
+def port_for(spec: ServiceSpec, view: View) -> int:
+    """One that no replica has, whether it runs now or not."""
+    if spec.port is not None:
+        return spec.port
+    services = services_of(view).open.values()
+    taken = {own.port for service in services for own in service.replicas.values()}
+    while (port := free_port()) in taken:
+        pass
+    return port
+
+
+def member_of(
+    spec: ServiceSpec,
+    design: ServiceDesign,
+    number: int,
+    job_id: str,
+    port: int,
+    now: Seconds,
+    clock: Clock,
+) -> Member:
+    """The job of one replica."""
+    job = replica_job(spec, number, port)
+    job = job.model_copy(
+        update={
+            "envs": {**job.envs, "DOVETAIL_SERVICE": design.name, "DOVETAIL_REPLICA": str(number)},
+            "group": design.id,
+        }
+    )
+    asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
+    asked = replace(asked, member=number, settings=(("port", port),), alike=(), amount=None)
+    return Member(asked, job, None)
+
+
+def shell_of(declaring: Declaring, spec: ServiceSpec, caller: Caller) -> OpeningShell:
+    return OpeningShell(
+        environment=dict(declaring.environment),
+        envs=dict(spec.envs),
+        workdir=declaring.workdir,
+        umask=declaring.umask,
+        uid=caller.uid,
+        gid=caller.gid,
+        groups=list(caller.groups),
+    )

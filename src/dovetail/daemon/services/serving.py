@@ -1,0 +1,318 @@
+"""What users ask of services: to declare, look at, scale, pause and stop them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from dovetail.api.service_row import (
+    ReplicaRow,
+    ReplicaState,
+    ServiceRow,
+    ServiceState,
+    ServicesTold,
+)
+from dovetail.core.entries import Cancelled, Event
+from dovetail.core.errors import BadInput
+from dovetail.core.model import Seconds
+from dovetail.core.view import View
+from dovetail.daemon.asking import Parts
+from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
+from dovetail.daemon.service import Service
+from dovetail.daemon.services.gateways import HOST, GatewayLine
+from dovetail.daemon.services.keeper import ServiceKeeper
+from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
+from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
+from dovetail.daemon.users.callers import Caller
+from dovetail.daemon.users.job_owners import patiently, rights_of
+from dovetail.gateway.settings import GatewayBounds, GatewaySettings
+from dovetail.home import Home
+from dovetail.workloads.service.entries import (
+    ServiceBounded,
+    ServiceDeclared,
+    ServicePaused,
+    ServiceResumed,
+    ServiceStopped,
+)
+from dovetail.workloads.service.kind import services_of
+from dovetail.workloads.service.track import ServiceTrack
+from dovetail.worlds.world import UserAccount
+
+if TYPE_CHECKING:
+    from dovetail.daemon.services.making import Declaring
+    from dovetail.jobfiles.service_model import ServiceSpec
+
+
+class Services:
+    """Beside the service of the daemon, and by its means."""
+
+    def __init__(self, parts: Parts, service: Service, home: Home) -> None:
+        self._parts: Final = parts
+        self._service: Final = service
+        self._home: Final = home
+        self._keepers: Final[dict[str, ServiceKeeper]] = {}
+
+    def recall(self, view: View, now: Seconds) -> None:
+        """Take up those that an earlier daemon left."""
+        for service_id in services_of(view).open:
+            scene = scene_of(view, now, service_id)
+            if scene is not None:
+                self._look_after(scene)
+
+    def stop_keeping(self) -> None:
+        """The daemon ends: gateways and replicas go on."""
+        for keeper in self._keepers.values():
+            keeper.stop()
+
+    # ------------------------------------------------------------------------------------ declaring
+
+    def declare(self, declaring: Declaring, caller: Caller) -> ServiceRow:
+        # Imported with the first service: most daemons never see one.
+        from dovetail.daemon.services import making
+        from dovetail.jobfiles.service_model import read_service
+
+        spec = read_service(declaring.spec)
+        if not self._parts.world.shelf.is_of_this_machine:
+            raise BadInput("services run on the daemon's own machine; this one runs pods")
+        self._service.check_folder(declaring.workdir, spec.workdir, caller)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], ServiceScene]:
+            other = _called(spec.name, caller, view)
+            if other is not None and other.design.user == caller.name:
+                raise Conflict(f"a service called {spec.name!r} is there already; stop it first")
+            number = int(self._parts.store.meta("next_service") or "1")
+            design = making.design_of(spec, f"v{number}", caller)
+            clock = self._parts.clock
+            member = making.member_of(spec, design, 0, "0", 1, now, clock)
+            (job,) = self._parts.limits.checked([member.job], caller, view)
+            check_it_could_run(job, view, self._service.why_not(caller, member))
+            self._parts.book.keep_shell(design.id, making.shell_of(declaring, spec, caller))
+            self._parts.store.set_meta("next_service", str(number + 1))
+            return [ServiceDeclared(now, design)], _first_scene(ServiceTrack(design, now))
+
+        scene = self._service.change(change)
+        self._look_after(scene)
+        self._keepers[scene.design.id].wait_for_address()
+        return self.one(scene.design.id, caller)
+
+    def _look_after(self, scene: ServiceScene) -> None:
+        from dovetail.daemon.services import making
+
+        design = scene.design
+        shell = self._parts.book.shell(design.id)
+        if shell is None:
+            self._parts.notices.add(
+                f"service {design.name!r}: the shell it was declared in is lost"
+            )
+            return
+        spec = making.spec_of(design, shell)
+        folder = self._home.state / "services" / design.id
+        settings = GatewaySettings(
+            service=design.name,
+            host=HOST,
+            port=design.port,
+            control=str(folder / "line"),
+            slo_s=design.slo_s,
+            bounds=_bounds(spec),
+        )
+        keeper = ServiceKeeper(
+            scene,
+            spec,
+            self._service,
+            GatewayLine(folder, settings),
+            partial(self._account, scene, shell),
+            partial(self._submitted, design.id, spec, shell),
+        )
+        self._keepers[design.id] = keeper
+        keeper.start()
+
+    def _account(self, scene: ServiceScene, shell: OpeningShell) -> UserAccount | None:
+        me, shared = os.geteuid(), self._home.system
+        design = scene.design
+        return patiently(
+            lambda: rights_of(shell, design.id, design.user, daemon_uid=me, shared=shared)
+        )
+
+    def _submitted(
+        self,
+        service_id: str,
+        spec: ServiceSpec,
+        shell: OpeningShell,
+        number: int,
+        view: View,
+        now: Seconds,
+    ) -> Sequence[Event]:
+        """One more replica, its folder and environment made."""
+        from dovetail.daemon.services import making
+
+        design = services_of(view).open[service_id].design
+        caller = Caller(shell.uid, design.user, False, tuple(shell.groups))
+        job_number = self._service.next_number()
+        port = making.port_for(spec, view)
+        clock = self._parts.clock
+        member = making.member_of(spec, design, number, str(job_number), port, now, clock)
+        submission = Submission(member.spec, shell.environment, shell.workdir, shell.umask)
+        events = list(self._service.take_on([member], submission, caller, view, now))
+        self._parts.store.set_meta("next_job", str(job_number + 1))
+        return events
+
+    # -------------------------------------------------------------------------------------- looking
+
+    def all(self, caller: Caller) -> ServicesTold:
+        def look(view: View, now: Seconds) -> list[ServiceScene]:
+            found = [scene_of(view, now, service_id) for service_id in services_of(view).open]
+            return [scene for scene in found if scene is not None]
+
+        return ServicesTold(services=[self._row(own, caller) for own in self._service.look(look)])
+
+    def one(self, name: str, caller: Caller) -> ServiceRow:
+        def look(view: View, now: Seconds) -> ServiceScene | None:
+            return scene_of(view, now, self._found(name, caller, view).id)
+
+        scene = self._service.look(look)
+        assert scene is not None
+        return self._row(scene, caller)
+
+    def _row(self, scene: ServiceScene, caller: Caller) -> ServiceRow:
+        keeper = self._keepers.get(scene.design.id)
+        row = row_of(scene, keeper)
+        if caller.may_read(scene.design.user):
+            return row
+        return replace(row, why="", trouble="")
+
+    # ------------------------------------------------------------------------------------- changing
+
+    def scale(self, name: str, least: int, most: int, caller: Caller) -> ServiceRow:
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            service = self._owned(name, caller, view, "scale")
+            return [ServiceBounded(now, service.id, least, most)], service.id
+
+        return self.one(self._service.change(change), caller)
+
+    def pause(self, name: str, caller: Caller) -> ServiceRow:
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            service = self._owned(name, caller, view, "pause")
+            return [] if service.is_paused else [ServicePaused(now, service.id)], service.id
+
+        return self.one(self._service.change(change), caller)
+
+    def resume(self, name: str, caller: Caller) -> ServiceRow:
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            service = self._owned(name, caller, view, "resume")
+            return [ServiceResumed(now, service.id)] if service.is_paused else [], service.id
+
+        return self.one(self._service.change(change), caller)
+
+    def stop(self, name: str, caller: Caller) -> ServiceRow:
+        """For good: its replicas end, its address is given up."""
+        row = self.one(name, caller)
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], str]:
+            service = self._owned(name, caller, view, "stop")
+            why = f"stopped by {caller.name}"
+            jobs = [own.job for own in service.replicas.values() if own.job in view.tracks]
+            events: list[Event] = [Cancelled(now, job, why) for job in jobs]
+            self._parts.book.forget_environment(service.id)
+            return [*events, ServiceStopped(now, service.id, why)], service.id
+
+        keeper = self._keepers.pop(self._service.change(change), None)
+        if keeper is not None:
+            keeper.wait_for_end()
+        return row
+
+    def _found(self, name: str, caller: Caller, view: View) -> ServiceTrack:
+        found = _called(name, caller, view)
+        if found is None:
+            raise NotFound(f"there is no service {name!r}; `dovetail services` lists them")
+        return found
+
+    def _owned(self, name: str, caller: Caller, view: View, verb: str) -> ServiceTrack:
+        service = self._found(name, caller, view)
+        owner = service.design.user
+        if not caller.may_read(owner):
+            raise NotAllowed(
+                f"service {name!r} is {owner}'s: only {owner} or an administrator may {verb} it"
+            )
+        return service
+
+
+def _called(name: str, caller: Caller, view: View) -> ServiceTrack | None:
+    """By its id or name; of several of that name the caller's own first."""
+    known = services_of(view).open
+    if name in known:
+        return known[name]
+    found = [service for service in known.values() if service.design.name == name]
+    return min(found, key=lambda service: service.design.user != caller.name, default=None)
+
+
+def _first_scene(track: ServiceTrack) -> ServiceScene:
+    return ServiceScene(
+        *(track.design, track.least, track.most, track.wanted, track.reason, False),
+        *(0, 0.0, "", 0, ()),
+    )
+
+
+def _bounds(spec: ServiceSpec) -> GatewayBounds:
+    return GatewayBounds(
+        queue=spec.queue,
+        queue_s=spec.queue_s,
+        at_once=spec.at_once,
+        body_bytes=int(spec.body_mb * 1e6),
+    )
+
+
+def row_of(scene: ServiceScene, keeper: ServiceKeeper | None) -> ServiceRow:
+    design = scene.design
+    rows = [_replica_row(own, keeper) for own in scene.replicas]
+    load = keeper.load if keeper else None
+    total = load.total if load else {}
+    return ServiceRow(
+        id=design.id,
+        name=design.name,
+        user=design.user,
+        address=f"http://{HOST}:{design.port}",
+        state=_state(scene, rows, keeper),
+        least=scene.least,
+        most=scene.most,
+        wanted=scene.wanted,
+        why=keeper.told.reason if keeper and not scene.is_paused else scene.reason,
+        trouble=keeper.trouble_now(scene) if keeper else "nobody looks after it",
+        slo_s=design.slo_s,
+        percentile=design.percentile,
+        rate=load.rate if load else 0.0,
+        p50_s=load.last["p50_s"] if load else 0.0,
+        p99_s=load.last["p99_s"] if load else 0.0,
+        in_flight=load.last["in_flight"] if load else 0,
+        queued=load.last["queued"] if load else 0,
+        answered=total.get("answered", 0),
+        late=total.get("late", 0),
+        refused=total.get("refused", 0),
+        failed=total.get("failed", 0),
+        replicas=rows,
+    )
+
+
+def _replica_row(own: SeenReplica, keeper: ServiceKeeper | None) -> ReplicaRow:
+    return ReplicaRow(
+        number=own.number,
+        job=str(own.job),
+        port=own.port,
+        state=keeper.state_of(own) if keeper else "starting",
+        in_flight=keeper.busy.get(str(own.number), 0) if keeper else 0,
+    )
+
+
+def _state(
+    scene: ServiceScene, rows: Sequence[ReplicaRow], keeper: ServiceKeeper | None
+) -> ServiceState:
+    states: set[ReplicaState] = {own.state for own in rows}
+    if scene.is_paused:
+        return "paused"
+    if "ready" in states:
+        return "serving"
+    if keeper is None or keeper.trouble_now(scene):
+        return "troubled"
+    return "asleep" if rows and states <= {"asleep"} else "starting"

@@ -1,0 +1,82 @@
+"""`python -m dovetail.gateway SETTINGS READY`: the process that answers at the address of a service.
+
+SETTINGS is JSON (`GatewaySettings`); READY is the number of a pipe that is told the port, or why there
+is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+
+from dovetail.gateway.clients import Clients
+from dovetail.gateway.control import Control
+from dovetail.gateway.load import LoadMeter
+from dovetail.gateway.passing import Passing
+from dovetail.gateway.replicas import ReplicaPool
+from dovetail.gateway.settings import GatewaySettings, settings_in
+from dovetail.gateway.upstream import CHUNK
+
+_BACKLOG = 1024
+_END_S = 10.0  # for requests that are being answered when it is told to stop
+
+
+async def serve(settings: GatewaySettings, listener: socket.socket, ready: int) -> None:
+    bounds = settings.bounds
+    meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time())
+    pool = ReplicaPool(settings.service, bounds, meter)
+    passing = Passing(settings.service, pool, meter, bounds)
+    clients = Clients(passing, meter, bounds, settings.service)
+    control = Control(pool, meter)
+    await control.listen(settings.control)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, control.stopped.set)
+    server = await asyncio.start_server(
+        clients.connected, sock=listener, limit=CHUNK, backlog=_BACKLOG
+    )
+    gc.freeze()  # what is there now stays
+    _tell(ready, str(listener.getsockname()[1]))
+    telling = asyncio.create_task(control.tell_load())
+    await control.stopped.wait()
+    server.close()
+    pool.stop()
+    telling.cancel()
+    await _until_answered(meter)
+
+
+async def _until_answered(meter: LoadMeter) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _END_S
+    while (meter.in_flight or meter.queued) and loop.time() < deadline:
+        await asyncio.sleep(0.05)
+
+
+def _listener(settings: GatewaySettings) -> socket.socket:
+    found = socket.create_server((settings.host, settings.port), backlog=_BACKLOG)
+    found.setblocking(False)
+    return found
+
+
+def _tell(ready: int, told: str) -> None:
+    os.write(ready, told.encode())
+    os.close(ready)
+
+
+def main(arguments: list[str]) -> int:
+    settings, ready = settings_in(arguments[0]), int(arguments[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        listener = _listener(settings)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        _tell(ready, f"port {settings.port} of {settings.host} cannot be used: {why}")
+        return 1
+    asyncio.run(serve(settings, listener, ready))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

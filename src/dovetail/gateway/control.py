@@ -1,0 +1,83 @@
+"""The line between daemon and gateway: lines of JSON on a Unix socket.
+
+The daemon says who the replicas are, the gateway says what the load is: every second, and at once when
+somebody waits and nobody is ready. A daemon that is gone is not missed until it comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import asdict
+from typing import Any, Final
+
+from dovetail.gateway.load import LoadMeter
+from dovetail.gateway.replicas import ReplicaPool, ReplicaTold
+
+EVERY_S = 1.0
+_LONGEST_LINE = 4 * 1024 * 1024
+
+
+class Control:
+    def __init__(self, pool: ReplicaPool, meter: LoadMeter) -> None:
+        self.stopped: Final = asyncio.Event()
+        self._pool: Final = pool
+        self._meter: Final = meter
+        self._path = ""
+        self._daemon: asyncio.StreamWriter | None = None
+        pool.on_wait = self._somebody_waits
+
+    async def listen(self, path: str) -> None:
+        self._path = path
+        before = os.umask(0o177)
+        try:
+            await asyncio.start_unix_server(self._connected, path, limit=_LONGEST_LINE)
+        finally:
+            os.umask(before)
+
+    async def tell_load(self) -> None:
+        """While it runs. Whose folder is gone is found by no daemon any more, and ends."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(EVERY_S)
+            if not os.path.exists(self._path):
+                self.stopped.set()
+            if self._daemon is not None:
+                self._tell({"load": asdict(self._meter.summary(loop.time()))})
+
+    def _somebody_waits(self) -> None:
+        if not self._pool.has_ready:
+            self._tell({"waiting": self._meter.queued})
+
+    def _tell(self, row: dict[str, Any]) -> None:
+        if self._daemon is None:
+            return
+        busy = {own.told.id: own.in_flight for own in self._pool.replicas.values()}
+        self._daemon.write(json.dumps({**row, "busy": busy}).encode() + b"\n")
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """The last daemon that came is the one."""
+        if self._daemon is not None:
+            self._daemon.close()
+        self._daemon = writer
+        if self._meter.queued:
+            self._somebody_waits()
+        try:
+            while line := await reader.readline():
+                self._heed(json.loads(line))
+        except (OSError, ValueError):
+            pass
+        finally:
+            writer.close()
+            if self._daemon is writer:
+                self._daemon = None
+
+    def _heed(self, told: dict[str, Any]) -> None:
+        if "replicas" in told:
+            self._pool.wake_s = told["wake_s"]
+            self._pool.why_none = told["why_none"]
+            self._pool.tell([ReplicaTold(**row) for row in told["replicas"]])
+            self._tell({})
+        if told.get("stop"):
+            self.stopped.set()

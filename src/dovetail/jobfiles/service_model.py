@@ -1,0 +1,150 @@
+"""The description of a service, checked field by field and as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from dovetail.core.errors import BadInput
+from dovetail.jobfiles import fields
+from dovetail.jobfiles.complaint import Complaint
+from dovetail.jobfiles.explain import Lines, explain
+from dovetail.jobfiles.job_model import FieldTable, JobSpec, Resources, checked
+from dovetail.workloads.service.scaling import make_rule
+
+PORT = "{port}"
+ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
+_MOST_REPLICAS = 1000
+
+
+def _rule(given: Any) -> str:
+    try:
+        make_rule(str(given))
+    except BadInput as error:
+        raise ValueError(str(error).partition(": ")[2]) from None
+    return str(given)
+
+
+def _path(given: Any) -> str:
+    text = str(given)
+    if not text.startswith("/") or any(own.isspace() for own in text):
+        raise ValueError(f"{text!r} is not a path, such as /health")
+    return text
+
+
+Path = Annotated[str, BeforeValidator(_path)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Positive = Annotated[float, Field(gt=0, le=1e9)]
+
+
+class Replicas(FieldTable):
+    """How many there may be."""
+
+    min: int = Field(default=1, ge=0, le=_MOST_REPLICAS, description="Awake, also if nobody asks.")
+    max: int = Field(ge=1, le=_MOST_REPLICAS, description="However many ask.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _just_a_number(cls, given: Any) -> Any:
+        is_number = isinstance(given, int) or (isinstance(given, str) and given.isdecimal())
+        return {"min": given, "max": given} if is_number else given
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min > self.max:
+            raise Complaint(f"replicas: min {self.min} is more than max {self.max}", "replicas")
+        return self
+
+
+class Sleep(FieldTable):
+    """How the server itself goes to sleep, before its processes are suspended; sent as POST."""
+
+    enter: Path = Field(description="Such as /sleep?level=1 of vLLM.")
+    leave: Path = Field(description="Such as /wake_up of vLLM.")
+
+
+class ServiceSpec(FieldTable):
+    """A service for Dovetail: a server, and how many of it there should be."""
+
+    name: fields.Label = Field(description="What listings call it.")
+    run: fields.Script | None = Field(default=None, description="Shell script that starts it.")
+    command: fields.Words = Field(default=(), description="Program and arguments, with no shell.")
+    setup: fields.Script | None = Field(default=None, description="Must succeed before each start.")
+    workdir: fields.Folder = Field(default="", description="Folder it runs in.")
+    envs: fields.Variables = Field(default={}, repr=False, description="Environment variables.")
+    resources: Resources = Field(default=Resources(), description="What each replica needs.")
+    priority: fields.Priority = Field(
+        default=ABOVE_TRAINING, description="Jobs with less give way to its replicas."
+    )
+    tenant: fields.Label = Field(default="", description="Whose quota it counts against.")
+    port: Port | None = Field(
+        default=None,
+        description="On which the server listens; left out: {port} in run or command, or PORT.",
+    )
+    listen: Port | None = Field(
+        default=None, description="Of the service's own address; left out: any free one."
+    )
+    health: Path = Field(default="/health", description="Answers 2xx once the server is ready.")
+    replicas: Replicas = Field(default=Replicas(max=1), description="How many there may be.")
+    at_once: int = Field(default=8, ge=1, le=100_000, description="Requests that one has at once.")
+    slo_ms: Positive | None = Field(default=None, description="So fast an answer should be.")
+    percentile: float = Field(default=99.0, ge=50, lt=100, description="For so many of a hundred.")
+    scaling: Annotated[str, BeforeValidator(_rule)] = Field(
+        default="reactive", description="How many replicas a load needs: reactive:target=0.7."
+    )
+    idle_s: Positive | None = Field(
+        default=None, description="A replica not needed for so long sleeps; left out: it ends."
+    )
+    sleep: Sleep | None = Field(default=None, description="The server's own way to sleep.")
+    start_s: Positive = Field(default=300.0, description="Within which it is to become healthy.")
+    drain_s: Positive = Field(default=30.0, description="For its last requests before it goes.")
+    queue: int = Field(default=512, ge=1, le=100_000, description="Requests that may wait.")
+    queue_s: Positive = Field(default=30.0, description="How long one may wait.")
+    body_mb: Positive = Field(default=64.0, description="The largest body of a request.")
+
+    @model_validator(mode="after")
+    def _says_what_to_run(self) -> Self:
+        if (self.run is None) == (not self.command):
+            raise Complaint("run and command: give one of them", "run")
+        if not self.name:
+            raise Complaint("name: a service needs one", "name")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_port_for_each(self) -> Self:
+        if self.port is not None and self.replicas.max > 1:
+            raise Complaint(
+                f"port: {self.replicas.max} replicas cannot share one port of a machine; leave it "
+                "out and write {port} in the command",
+                "port",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sleeps_if_it_is_idle(self) -> Self:
+        if self.sleep is not None and self.idle_s is None:
+            raise Complaint("sleep: say after which idle_s a replica sleeps", "sleep")
+        return self
+
+
+def read_service(given: object, source: str = "", lines: Lines | None = None) -> ServiceSpec:
+    """A description from plain values, as JSON brings them; every mistake is a `BadInput`."""
+    return checked(ServiceSpec, given, "command: [python, server.py, '{port}']", source, lines)
+
+
+def replica_job(spec: ServiceSpec, number: int, port: int) -> JobSpec:
+    """The job of one replica, that listens on that port of its machine."""
+    job = {name: getattr(spec, name) for name in spec.model_fields_set & set(JobSpec.model_fields)}
+    job |= {
+        "name": f"{spec.name[:180]}-{number}",
+        "priority": spec.priority,
+        "command": tuple(word.replace(PORT, str(port)) for word in spec.command),
+        "envs": {**spec.envs, "PORT": str(port), "DOVETAIL_PORT": str(port)},
+    }
+    if spec.run is not None:
+        job["run"] = spec.run.replace(PORT, str(port))
+    try:
+        return JobSpec.model_validate(job)
+    except ValidationError as error:
+        raise BadInput(explain(error)) from None

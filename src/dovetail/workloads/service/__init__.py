@@ -1,0 +1,1 @@
+"""Services: replicas of one server, kept as many as the load needs."""

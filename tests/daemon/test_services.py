@@ -1,0 +1,165 @@
+"""Services in a real daemon: replicas are jobs that are kept, healed, scaled and found again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from typing import Any
+
+import pytest
+
+from daemon_process import Refused
+from service_daemon import ask_at, error_of, service_daemon
+from waiting import until
+
+
+def test_a_declared_service_answers_at_its_address_and_its_replicas_are_jobs() -> None:
+    with service_daemon() as made:
+        row = made.serve(replicas=2)
+        assert ask_at(row["address"]).status == 200  # it waits for the first replica
+        until(lambda: made.states() == ["ready", "ready"])
+        jobs = made.daemon.get("/v1/jobs")["jobs"]
+        assert [(job["name"], job["group"], job["phase"]) for job in jobs] == [
+            ("answers-0", row["id"], "running"),
+            ("answers-1", row["id"], "running"),
+        ]
+        made.change("stop")
+        assert made.daemon.get("/v1/services")["services"] == []
+        until(lambda: not made.daemon.live_jobs())
+        assert not listens(row["address"])
+
+
+def test_a_killed_replica_is_replaced_and_the_reason_is_said() -> None:
+    with service_daemon() as made:
+        made.serve()
+        made.wait_for("ready")
+        (pid,) = made.pids()
+        os.kill(pid, signal.SIGKILL)
+        row = made.wait_for_trouble("1 in a row")
+        assert "replica 0 (job 1): " in row["trouble"]
+        until(lambda: made.states() == ["ready"] and made.pids() != [pid])
+        assert made.ask().status == 200
+
+
+def test_a_server_that_crashes_in_a_loop_is_backed_off_and_said() -> None:
+    with service_daemon() as made:
+        made.serve(command=["/bin/sh", "-c", "echo no weights >&2; exit 3"])
+        row = made.wait_for_trouble("3 in a row")
+        assert row["state"] == "troubled"
+        assert "the next is started in" in row["trouble"]
+        assert "exit" in row["trouble"]
+        assert len(made.daemon.get("/v1/history")["jobs"]) == 3
+
+
+def test_a_server_that_never_becomes_healthy_is_said_and_ended() -> None:
+    with service_daemon() as made:
+        made.serve(envs={"REPLICA_UNHEALTHY": "1"}, start_s=1, queue_s=0.2)
+        row = made.wait_for_trouble("not healthy")
+        assert "GET /health is answered with 503" in row["trouble"]
+        answer = ask_at(row["address"])
+        assert answer.status == 503
+        assert "try again in" in error_of(answer)
+
+
+def test_a_port_that_is_taken_is_refused_when_the_service_is_declared() -> None:
+    with service_daemon() as made, socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Refused, match=f"listen: port {port} is taken; choose another"):
+            made.serve(listen=port)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"port": 8000, "replicas": 2}, "2 replicas cannot share one port of a machine"),
+        ({"replicas": {"min": 3, "max": 2}}, "min 3 is more than max 2"),
+        ({"sleep": {"enter": "/s", "leave": "/w"}}, "say after which idle_s a replica sleeps"),
+        ({"scaling": "best"}, "there is no rule 'best'; choose from reactive"),
+        ({"resources": {"gpus": 0, "cpus": 4000}}, "could never run here"),
+        ({"slo": 3}, "slo"),
+    ],
+)
+def test_a_description_that_cannot_be_is_refused_in_one_line(
+    spec: dict[str, Any], told: str
+) -> None:
+    with service_daemon() as made, pytest.raises(Refused, match=told) as refused:
+        made.serve(**spec)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_daemon_that_is_killed_and_started_again_goes_on_with_its_services() -> None:
+    with service_daemon() as made:
+        row = made.serve(replicas=2)
+        made.wait_for("ready", "ready")
+        before = made.pids()
+        made.daemon.kill()
+        assert ask_at(row["address"]).status == 200
+        made.daemon.start()
+        after = made.wait_for("ready", "ready")
+        assert after["address"] == row["address"]
+        assert made.pids() == before
+        assert made.ask().status == 200
+
+
+def test_a_gateway_that_is_killed_is_started_again_at_the_same_address() -> None:
+    with service_daemon() as made:
+        row = made.serve()
+        made.wait_for("ready")
+        os.kill(gateway_pid(row["id"], made.daemon.folder.name), signal.SIGKILL)
+        until(lambda: made.row()["state"] == "serving" and answers(row["address"]))
+
+
+def listens(address: str) -> bool:
+    host, _, port = address.removeprefix("http://").partition(":")
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def answers(address: str) -> bool:
+    try:
+        return ask_at(address).status == 200
+    except OSError:
+        return False
+
+
+def gateway_pid(service_id: str, home: str) -> int:
+    """By its command line, which names its folder."""
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/cmdline") as file:
+                words = file.read()
+        except OSError:
+            continue
+        if "dovetail.gateway" in words and f"{home}/services/{service_id}/" in words:
+            return int(name)
+    raise AssertionError("there is no gateway")
+
+
+def test_a_service_is_scaled_up_and_down_by_its_user() -> None:
+    with service_daemon() as made:
+        made.serve()
+        made.wait_for("ready")
+        made.change("scale", least=3, most=3)
+        row = made.wait_for("ready", "ready", "ready")
+        assert row["wanted"] == 3
+        assert row["why"].startswith("the least it may have is 3")
+        made.change("scale", least=1, most=1)
+        made.wait_for("ready")
+        assert made.ask().status == 200
+
+
+def test_a_paused_service_refuses_requests_and_says_so() -> None:
+    with service_daemon() as made:
+        made.serve(queue_s=0.2)
+        made.wait_for("ready")
+        made.change("pause")
+        row = made.wait_for("asleep")
+        assert row["state"] == "paused"
+        assert "it is paused" in error_of(ask_at(row["address"]))
+        made.change("resume")
+        made.wait_for("ready")
+        assert made.ask().status == 200

@@ -1,0 +1,84 @@
+"""Replicas that sleep and are woken by requests; training that gives way to them and goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from service_daemon import ask_at, service_daemon
+from waiting import LONG_S, until
+
+
+def test_an_idle_replica_sleeps_and_a_request_wakes_the_same_process() -> None:
+    with service_daemon() as made:
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
+        made.wait_for("ready")
+        pid = ask_at(row["address"]).text.split()[0]
+        asleep = made.wait_for("asleep")
+        assert asleep["state"] == "asleep"
+        until(lambda: made.daemon.phase("1") == "suspended")
+        began = time.monotonic()
+        assert ask_at(row["address"]).text.split()[0] == pid
+        assert time.monotonic() - began < 10
+        made.wait_for("asleep")
+
+
+def test_a_sleeping_replica_stays_asleep_over_a_kill_of_the_daemon_and_is_woken_after_it() -> None:
+    with service_daemon() as made:
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
+        made.wait_for("ready")
+        pid = ask_at(row["address"]).text.split()[0]
+        made.wait_for("asleep")
+        made.daemon.kill()
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask_at, row["address"])
+            time.sleep(0.3)
+            made.daemon.start()
+            assert asked.result(LONG_S).text.split()[0] == pid
+
+
+def test_training_gives_way_to_a_woken_replica_and_goes_on_when_it_sleeps() -> None:
+    """One slot: the training job has it while nobody asks, and loses no step."""
+    with service_daemon(slots=1) as made:
+        row = made.serve(replicas={"min": 0, "max": 1}, idle_s=1)
+        made.wait_for("ready")
+        made.wait_for("asleep")
+        steps = made.daemon.folder / "steps"
+        job = made.daemon.submit(f"for i in $(seq 1 60); do echo $i >> {steps}; sleep 0.05; done")
+        until(steps.exists)
+        assert ask_at(row["address"]).status == 200
+        assert made.daemon.wait_for(job)["phase"] == "finished"
+        assert steps.read_text().split() == [str(number) for number in range(1, 61)]
+        given_way = made.daemon.get(f"/v1/jobs/{job}")
+        assert given_way["preemptions"] >= 1
+
+
+def test_load_brings_more_replicas_and_they_sleep_when_it_is_over() -> None:
+    with service_daemon() as made:
+        row = made.serve(replicas={"min": 1, "max": 3}, at_once=1, idle_s=2)
+        made.wait_for("ready")
+        with ThreadPoolExecutor(6) as pool:
+            asked = [pool.submit(ask_at, row["address"], "/slow?s=0.3") for _ in range(60)]
+            until(lambda: made.row()["wanted"] == 3)
+            assert all(own.result(LONG_S).status == 200 for own in asked)
+        why = made.row()["why"]
+        assert "requests a second need" in why or "nobody asks" in why
+        made.wait_for("ready", "asleep", "asleep")
+        until(lambda: made.row()["wanted"] == 1)
+
+
+def test_a_server_that_sleeps_by_itself_is_told_to(tmp_path: os.PathLike[str]) -> None:
+    notes = f"{tmp_path}/notes"
+    with service_daemon() as made:
+        row = made.serve(
+            replicas={"min": 0, "max": 1},
+            idle_s=1,
+            envs={"REPLICA_NOTES": notes},
+            sleep={"enter": "/sleep?id=enter", "leave": "/wake_up?id=leave"},
+        )
+        made.wait_for("ready")
+        made.wait_for("asleep")
+        assert ask_at(row["address"], "/?id=request").status == 200
+        with open(notes) as file:
+            assert file.read().split() == ["enter", "leave", "request"]

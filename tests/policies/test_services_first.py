@@ -1,0 +1,70 @@
+"""Replicas of services have the room that training of lower priority has taken."""
+
+from __future__ import annotations
+
+from dovetail.core.entries import NodeJoined, Preempt, Start, Submitted
+from dovetail.core.model import Job, JobId, Node
+from dovetail.core.state import State
+from dovetail.policies.placement import consolidated
+from dovetail.policies.services_first import ServicesFirst
+from dovetail.workloads.service.design import ServiceDesign
+from dovetail.workloads.service.entries import ServiceDeclared
+
+
+def box(gpus: int, *training: Job) -> State:
+    """A node full of training, and a service."""
+    state = State()
+    state.record(NodeJoined(0.0, Node("box", gpus)))
+    for job in training:
+        state.record(Submitted(0.0, job))
+        placement = consolidated(state.room, state.tracks[job.id].shape)
+        assert placement is not None
+        state.record(Start(job.id, placement))
+    state.record(ServiceDeclared(1.0, ServiceDesign("v1", "chat", most=4)))
+    return state
+
+
+def replica(number: int, gpus: int = 1, priority: float = 10.0) -> Submitted:
+    name = JobId(f"r{number}")
+    return Submitted(2.0, Job(name, gpus, group="v1", member=number, priority=priority))
+
+
+def stopped_and_started(state: State) -> tuple[list[str], list[str]]:
+    actions = list(ServicesFirst().decide(state))
+    for action in actions:
+        state.record(action)
+    away = [str(action.job_id) for action in actions if isinstance(action, Preempt)]
+    return away, [str(action.job_id) for action in actions if isinstance(action, Start)]
+
+
+def test_a_replica_takes_free_room_and_nobody_gives_way() -> None:
+    state = box(2, Job(JobId("a"), 1))
+    state.record(replica(0))
+    assert stopped_and_started(state) == ([], ["r0"])
+
+
+def test_the_least_important_job_gives_way_and_only_as_many_as_needed() -> None:
+    state = box(3, Job(JobId("a"), 1, priority=5.0), Job(JobId("b"), 1), Job(JobId("c"), 1))
+    state.record(replica(0))
+    away, started = stopped_and_started(state)
+    assert started == ["r0"]
+    assert len(away) == 1
+    assert away[0] in ("b", "c")
+
+
+def test_jobs_whose_place_is_not_needed_after_all_go_on() -> None:
+    state = box(4, Job(JobId("small"), 1), Job(JobId("large"), 3))
+    state.record(replica(0, gpus=3))
+    assert stopped_and_started(state) == (["large"], ["r0"])
+
+
+def test_a_job_of_the_same_priority_does_not_give_way() -> None:
+    state = box(1, Job(JobId("a"), 1, priority=10.0))
+    state.record(replica(0))
+    assert stopped_and_started(state) == ([], [])
+
+
+def test_a_job_that_cannot_give_way_is_left_alone() -> None:
+    state = box(1, Job(JobId("a"), 1, preemptible=False))
+    state.record(replica(0))
+    assert stopped_and_started(state) == ([], [])

@@ -1,0 +1,41 @@
+"""How many replicas a load needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dovetail.core.errors import BadInput
+from dovetail.workloads.service.design import ServiceDesign
+from dovetail.workloads.service.scaling import SeenLoad, make_rule
+
+DESIGN = ServiceDesign("v1", "chat", least=0, most=8, at_once=1, slo_s=0.3)
+
+
+def load(rate: float = 0.0, service_s: float = 0.0, **more: float) -> SeenLoad:
+    values = {"in_flight": 0.0, "queued": 0.0, "tail_s": 0.0, **more}
+    return SeenLoad(rate, service_s, awake=int(values.pop("awake", 1)), **values)
+
+
+def test_rate_times_latency_over_the_target_is_what_a_load_needs() -> None:
+    """41 requests a second at 45 ms keep 1.8 busy: at 70 % that is 2.6 replicas, so three."""
+    found = make_rule("reactive").wanted(load(41.0, 0.045), DESIGN)
+    assert found.replicas == 3
+    assert found.reason == "41 requests a second need 2.6 at 45 ms (1 at once, 70% busy)"
+
+
+def test_nobody_needs_no_replica_and_one_who_waits_needs_one() -> None:
+    rule = make_rule("reactive")
+    assert rule.wanted(load(), DESIGN).replicas == 0
+    assert rule.wanted(load(queued=0.5), DESIGN).replicas == 1
+
+
+def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:
+    found = make_rule("reactive:target=1").wanted(load(10.0, 0.1, tail_s=0.4, awake=2), DESIGN)
+    assert found.replicas == 3
+    assert "400 ms instead of 300 ms" in found.reason
+
+
+@pytest.mark.parametrize("text", ["best", "reactive:target=2", "reactive:speed=1", "reactive:x"])
+def test_a_rule_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="scaling: "):
+        make_rule(text)
