@@ -33,6 +33,7 @@ from dovetail.daemon.history.running_costs import PAST
 from dovetail.daemon.messages import Messages
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
+from dovetail.daemon.page_changes import PageChanges
 from dovetail.daemon.power_limits import AsSet, settable
 from dovetail.daemon.service import Service
 from dovetail.daemon.services.serving import Services
@@ -98,6 +99,7 @@ class Daemon:
         self.book: Final = Book(home, self.store, self.world.shelf, self.keep.environments)
         self._compare_folders()
         self.tally: Final = Tally(self.state)
+        self.changes: Final = PageChanges(self.store, self.clock)
         self.costs_file: Final = self.settings.costs_file()
         self.costs: Final = self._costs()
         self.costs_notice: Final = notice_of(self.costs, self.costs_file, self.world.nodes)
@@ -296,6 +298,7 @@ class Daemon:
 
     def _ended(self, track: Track) -> None:
         self.tally.count_end(track)
+        self.changes.ended(track)
         self.service.ended(track, self.state)
 
     def _replace_policy(self, error: Exception) -> None:
@@ -315,6 +318,7 @@ class Daemon:
         for entry, now in zip(cast(Sequence[JournalEntry], entries), times, strict=True):
             self.store.add(encode(entry, now).rstrip("\n"))
             self.tally.count(entry, now)
+            self.changes.note(entry)
 
     def _sync(self) -> None:
         self.store.check_in_place()
@@ -322,6 +326,7 @@ class Daemon:
         self.book.settle()
         self.book.sweep()
         self._snapshots.look()
+        self.changes.look(self.state)
 
 
 def make_folders(home: Home) -> None:

@@ -17,6 +17,7 @@ from dovetail.daemon.http import history_routes as api_past
 from dovetail.daemon.http import job_routes as api_jobs
 from dovetail.daemon.http import limit_routes as api_limits
 from dovetail.daemon.http import machine_routes as api_machine
+from dovetail.daemon.http import page_routes as api_pages
 from dovetail.daemon.http import plan_routes as api_plan
 from dovetail.daemon.http import service_routes as api_services
 from dovetail.daemon.http import study_routes as api_studies
@@ -24,6 +25,8 @@ from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.error_answers import explain_errors
 from dovetail.daemon.http.gate import Gate
+from dovetail.daemon.http.page_headers import PageHeaders
+from dovetail.daemon.http.page_stream import PageStreams
 from dovetail.version import version
 
 if TYPE_CHECKING:
@@ -38,7 +41,9 @@ _ABOUT = (
 def make_app(daemon: Daemon, access: SocketAccess, limits: ConnectionLimits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
+    app.state.page_streams = PageStreams(daemon.changes, daemon.desk)
     app.add_middleware(Gate, access=access, limits=limits)
+    app.add_middleware(PageHeaders)
     return app
 
 
@@ -52,7 +57,8 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for part in (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan):
+    parts = (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan)
+    for part in (*parts, api_pages):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -87,7 +87,7 @@ async def journal(
     Last-Event-ID, or from now on; `after=0` gives all that is kept. It does not end. Entries about
     others' jobs and studies come without what those run, are set to and report."""
     last = daemon.store.last_seq
-    seq = _seq(last_event_id) if _seq(last_event_id) is not None else after
+    seq = seq_in(last_event_id) if seq_in(last_event_id) is not None else after
     return StreamingResponse(
         events.stream(
             daemon.reader,
@@ -100,5 +100,6 @@ async def journal(
     )
 
 
-def _seq(text: str | None) -> int | None:
+def seq_in(text: str | None) -> int | None:
+    """The number of an entry, as a browser that comes back tells it."""
     return int(text) if text and text.isascii() and text.isdigit() else None

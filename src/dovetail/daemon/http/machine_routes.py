@@ -14,21 +14,19 @@ from dovetail.api.machine_row import (
     Counts,
     FindingRow,
     Findings,
-    Gpu,
     Health,
-    NodeRow,
     Nodes,
-    Occupant,
     PolicyTold,
     Stopping,
 )
 from dovetail.api.tenant_row import TenantRow, Tenants
-from dovetail.core.model import WHOLE_GPU, Seconds, Tenant
+from dovetail.core.model import Seconds, Tenant
 from dovetail.core.view import View
 from dovetail.daemon import metrics
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.request_models import PolicyAsked, TenantAsked
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
+from dovetail.daemon.node_rows import node_rows
 from dovetail.daemon.refusals import NotAllowed
 from dovetail.daemon.users import system_accounts as accounts
 
@@ -77,49 +75,7 @@ def set_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Respo
 @routes.get("/v1/nodes", response_model=Nodes, responses=problems(503))
 def nodes(daemon: AskedDaemon) -> Response:
     """Every GPU or slot, who has it, and whether strangers use it."""
-    return JsonAnswer(Nodes(nodes=daemon.service.look(_nodes)))
-
-
-def _nodes(view: View, now: Seconds) -> list[NodeRow]:
-    room = view.room
-    return [_node(view, n) for n in range(len(room.nodes)) if n not in room.gone]
-
-
-def _node(view: View, n: int) -> NodeRow:
-    room, node = view.room, view.room.nodes[n]
-    jobs = _jobs_by_gpu(view, n)
-    return NodeRow(
-        id=node.id,
-        kind=node.kind,
-        gpus=[
-            Gpu(
-                index=i,
-                uuid=node.labels[i][1] if i < len(node.labels) else None,
-                jobs=jobs[i],
-                strangers=bool(room.occupied.get(n, 0) >> i & 1),
-            )
-            for i in range(node.gpus)
-        ],
-        free=room.free[n].bit_count(),
-        up=n not in room.down,
-        open=room.open[n],
-        gpu_memory_gb=node.gpu_memory_gb,
-        gpu_watts=node.gpu_watts,
-        cpus=_finite(node.cpus),
-        memory_gb=_finite(node.memory_gb),
-    )
-
-
-def _jobs_by_gpu(view: View, n: int) -> list[list[Occupant]]:
-    found: list[list[Occupant]] = [[] for _ in range(view.room.nodes[n].gpus)]
-    for track in view.running.values():
-        placement, job = track.placement, track.job
-        for piece in placement.slices if placement is not None else ():
-            own = Occupant(job=job.id, name=job.name, user=job.user, share=job.share / WHOLE_GPU)
-            for i, jobs in enumerate(found):
-                if piece.node == n and piece.mask >> i & 1:
-                    jobs.append(own)
-    return found
+    return JsonAnswer(Nodes(nodes=daemon.service.look(lambda view, now: node_rows(view))))
 
 
 def _finite(value: float) -> float | None:
