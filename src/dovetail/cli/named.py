@@ -21,6 +21,8 @@ KINDS = {
     "readers": ("dovetail.traces.readers.formats:READERS", "--format philly"),
     "study-policies": ("dovetail.tune.rules:CATALOGUE", "policy: asha-promote:eta=3"),
     "samplers": ("dovetail.tune.sampling:SAMPLERS", "sampler: sobol"),
+    "serving-policies": ("dovetail.serving.rules:CATALOGUE", "--policies static:wait_ms=2"),
+    "traffic": ("dovetail.serving.traffic.catalogue:TRAFFIC", "bursty:rate=300:cv=4"),
     "worlds": ("dovetail.worlds.registry:WORLDS", "--world local"),
 }
 

@@ -1,0 +1,87 @@
+"""How long a batch takes: by its size, the kind of GPU and the share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import WHOLE_GPU
+
+ANY_KIND = ""  # of a table: holds for kinds that it does not name
+
+
+class Latency(Protocol):
+    """How long a batch takes on a server, in seconds."""
+
+    def seconds(self, batch: int, kind: str, share: int) -> float: ...
+
+
+def by_batch(latency: Latency, most: int, kind: str, share: int) -> list[float]:
+    """The seconds of every batch from 0 to `most`: rules and servers look them up."""
+    return [0.0, *(latency.seconds(batch, kind, share) for batch in range(1, most + 1))]
+
+
+@dataclass(frozen=True, slots=True)
+class AffineLatency:
+    """So long for any batch, and so long for each request in it; on half a GPU twice as long."""
+
+    fixed_s: float = 0.0
+    per_item_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.fixed_s >= 0 and self.per_item_s >= 0 and self.fixed_s + self.per_item_s > 0):
+            raise BadInput("latency: fixed_ms and per_item_ms are at least 0, and not both 0")
+
+    def seconds(self, batch: int, kind: str, share: int) -> float:
+        return (self.fixed_s + self.per_item_s * batch) * WHOLE_GPU / share
+
+
+class LatencyPoint(NamedTuple):
+    """One measurement."""
+
+    batch: int
+    seconds: float
+    kind: str = ANY_KIND
+    share: int = WHOLE_GPU
+
+
+class LatencyTable:
+    """Measured at some sizes and shares; linear between them, and beyond the largest size."""
+
+    def __init__(self, points: Sequence[LatencyPoint]) -> None:
+        if not points:
+            raise BadInput("latency: the table is empty; give batch and ms in each row")
+        self.points = tuple(points)
+        self._curves: dict[str, dict[int, dict[int, float]]] = {}
+        for point in points:
+            shares = self._curves.setdefault(point.kind, {})
+            shares.setdefault(point.share, {})[point.batch] = point.seconds
+
+    def seconds(self, batch: int, kind: str, share: int) -> float:
+        shares = self._curves.get(kind) or self._curves.get(ANY_KIND)
+        if shares is None:
+            known = ", ".join(sorted(self._curves))
+            raise BadInput(f"latency: nothing is known for GPUs of kind {kind!r}; there is {known}")
+        by_share = {own: _at(sizes, batch) for own, sizes in shares.items()}
+        if share in by_share:
+            return by_share[share]
+        if share < min(by_share):  # in proportion: no better is known
+            return by_share[min(by_share)] * min(by_share) / share
+        if share > max(by_share):
+            return by_share[max(by_share)]
+        return _at(by_share, share)
+
+
+def _at(values: Mapping[int, float], place: int) -> float:
+    """On the line between the neighbours, or through the last two."""
+    if place in values:
+        return values[place]
+    known = sorted(values)
+    if place < known[0]:
+        return values[known[0]]  # a smaller batch takes no longer
+    above = next((one for one in known if one > place), known[-1])
+    below = known[known.index(above) - 1] if len(known) > 1 else 0
+    start = values.get(below, 0.0)
+    return start + (values[above] - start) * (place - below) / (above - below)

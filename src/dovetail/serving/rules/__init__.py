@@ -1,0 +1,30 @@
+"""Rules of serving by name: who is served where and when.
+
+A rule is a frozen dataclass whose fields are its parameters; see `rules.rule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dovetail.catalogue import Catalogue
+from dovetail.serving.rules.rule import ServingRule
+
+_RULES = "dovetail.serving.rules"
+BUILTIN: Mapping[str, tuple[str, str]] = {
+    "static": (f"{_RULES}.routed", "StaticReplicas"),
+    "clipper": (f"{_RULES}.routed", "ClipperReplicas"),
+}
+CATALOGUE = Catalogue(
+    "serving policy",
+    "dovetail catalogue serving-policies",
+    "dovetail.serving_policies",
+    BUILTIN,
+    "controller",
+)
+
+
+def make(text: str) -> ServingRule:
+    """The rule that the text describes: its name, then `field=value` parts joined by colons."""
+    rule: ServingRule = CATALOGUE.build(text, CATALOGUE.values(text, {}))
+    return rule

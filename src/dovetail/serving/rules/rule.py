@@ -1,0 +1,51 @@
+"""The interface of a rule, and of the controller that it makes for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from dovetail.serving.request import Request
+from dovetail.serving.server import Server, ServerGroup
+from dovetail.serving.service import ServedModel
+
+if TYPE_CHECKING:
+    from dovetail.serving.site import ServingSite
+
+
+class GroupBacklog(NamedTuple):
+    """Of a group, now."""
+
+    in_flight: int
+    queued: int
+
+
+class Controller(Protocol):
+    """Decides for one run. It acts through its site: `start`, `drop`, `preempt`, `engine.at`."""
+
+    def arrived(self, request: Request) -> None:
+        """A request has come."""
+
+    def done(self, server: Server) -> None:
+        """Its batch has ended; `server.batch` is still there, and is for the controller to clear."""
+
+    def joined(self, server: Server) -> None:
+        """It is ready, from the beginning or from now on."""
+
+    def left(self, server: Server) -> None:
+        """It gets nothing more: what waits for it alone goes elsewhere. Its batch goes on."""
+
+    def backlog(self, group: str) -> GroupBacklog:
+        """For the scaling of the group."""
+
+
+class ServingRule(Protocol):
+    """A frozen dataclass."""
+
+    def groups(
+        self, services: Mapping[str, ServedModel], gpus: Sequence[str]
+    ) -> Sequence[ServerGroup]:
+        """Which servers there should be on GPUs of these kinds."""
+
+    def controller(self, site: ServingSite) -> Controller:
+        """For one run."""

@@ -1,0 +1,124 @@
+"""One run: services, a cluster, a rule and requests put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dovetail.core.errors import DovetailError
+from dovetail.core.model import Node
+from dovetail.serving.engine import RequestEngine
+from dovetail.serving.fleet import Fleet
+from dovetail.serving.request import Request
+from dovetail.serving.rules import make
+from dovetail.serving.rules.rule import ServingRule
+from dovetail.serving.scaler import Scaler
+from dovetail.serving.service import ServedModel
+from dovetail.serving.site import ServingSite
+from dovetail.serving.tally import ServingTally
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class ServingScene:
+    """All parts of a run except its rule."""
+
+    services: Mapping[str, ServedModel]
+    nodes: Sequence[Node]
+    prices: Mapping[str, float] = field(default_factory=dict)  # of a GPU-hour, by kind
+    usual_price: float = 1.0  # of kinds without one
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The kind of each."""
+        return tuple(node.kind for node in self.nodes for _ in range(node.gpus))
+
+    def price(self, kind: str) -> float:
+        return self.prices.get(kind, self.usual_price)
+
+
+@dataclass(frozen=True)
+class ServingOutcome:
+    """What became of the requests under one rule."""
+
+    policy: str
+    tally: ServingTally
+    fleet: Fleet
+    began: float
+    ended: float
+    cost: float
+
+    @property
+    def gpu_hours(self) -> float:
+        return sum(self.fleet.gpu_seconds.values()) / HOUR_S
+
+    def summary(self) -> dict[str, Any]:
+        """One row of the results."""
+        whole, span = self.tally.whole(), self.ended - self.began
+        times, first = whole.latency, whole.first_token
+        row: dict[str, Any] = {
+            "policy": self.policy,
+            "requests": whole.requests,
+            "served": whole.served,
+            "dropped": whole.dropped,
+            "slo_attainment": whole.good / whole.requests if whole.requests else 0.0,
+            "goodput_per_s": whole.good / span if span else 0.0,
+            "mean_latency_s": times.mean,
+            "p50_latency_s": times.quantile(0.5),
+            "p99_latency_s": times.quantile(0.99),
+            "gpu_hours": self.gpu_hours,
+            "cost": self.cost,
+        }
+        if first.count:
+            row |= {"p50_first_token_s": first.quantile(0.5)}
+            row |= {"p99_first_token_s": first.quantile(0.99)}
+        return row
+
+
+def simulate(
+    scene: ServingScene,
+    policy: str,
+    requests: Iterable[Request],
+    tell: Callable[[float], None] | None = None,
+) -> ServingOutcome:
+    """Run the requests under the rule of that name."""
+    return simulate_rule(scene, make(policy), requests, policy, tell)
+
+
+def simulate_rule(
+    scene: ServingScene,
+    rule: ServingRule,
+    requests: Iterable[Request],
+    name: str = "",
+    tell: Callable[[float], None] | None = None,
+) -> ServingOutcome:
+    """The same with a rule that was made already."""
+    engine, tally = RequestEngine(), ServingTally(scene.services)
+    fleet = Fleet(engine, scene.services, scene.gpus)
+    site = ServingSite(engine, scene.services, fleet, tally)
+    site.controller = controller = rule.controller(site)
+    fleet.joined, fleet.left = controller.joined, controller.left
+    scaler = Scaler(site)
+
+    def begin() -> None:
+        tally.over_time.began = engine.now
+        fleet.open(rule.groups(scene.services, scene.gpus))
+        scaler.begin()
+
+    engine.run(requests, controller.arrived, begin, tell)
+    fleet.close()
+    _check_all_ended(tally, engine)
+    cost = sum(seconds / HOUR_S * scene.price(kind) for kind, seconds in fleet.gpu_seconds.items())
+    return ServingOutcome(name, tally, fleet, engine.began, engine.now, cost)
+
+
+def _check_all_ended(tally: ServingTally, engine: RequestEngine) -> None:
+    """Nothing is lost silently."""
+    ended = sum(own.requests for own in tally.by_service.values())
+    if ended != engine.came:
+        raise DovetailError(
+            f"{engine.came - ended:,} of {engine.came:,} requests were neither answered nor dropped: "
+            "the serving policy forgot them"
+        )

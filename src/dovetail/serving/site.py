@@ -1,0 +1,60 @@
+"""What a controller has at hand: time, services, servers; and what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Any
+
+from dovetail.serving.engine import RequestEngine
+from dovetail.serving.fleet import Fleet
+from dovetail.serving.request import Request
+from dovetail.serving.rules.rule import Controller
+from dovetail.serving.server import Server, ServerStage
+from dovetail.serving.service import ServedModel
+from dovetail.serving.tally import ServingTally
+
+
+class ServingSite:
+    """Of one run."""
+
+    def __init__(
+        self,
+        engine: RequestEngine,
+        services: Mapping[str, ServedModel],
+        fleet: Fleet,
+        tally: ServingTally,
+    ) -> None:
+        self.engine = engine
+        self.services = services
+        self.fleet = fleet
+        self.tally = tally
+        self.controller: Controller  # set before anything happens
+
+    def start(self, server: Server, batch: Any, seconds: float) -> None:
+        """It does the batch for so long; then the controller is told `done`."""
+        server.batch = batch
+        server.ends = ends = self.engine.now + seconds
+        server.busy_s += seconds
+        self.engine.at(ends, self._ended, server)
+
+    def preempt(self, server: Server) -> Any:
+        """It stops at once; what it did is lost. Returns its batch."""
+        batch, server.batch = server.batch, None
+        server.busy_s -= server.ends - self.engine.now
+        server.ends = inf
+        return batch
+
+    def answered(self, service: str, requests: Iterable[Request]) -> None:
+        self.tally.answered(service, requests, self.engine.now)
+
+    def drop(self, service: str, count: int = 1) -> None:
+        """They get no answer: they could not be in time."""
+        self.tally.dropped(service, self.engine.now, count)
+
+    def _ended(self, server: Server) -> None:
+        if server.ends != self.engine.now:  # it was preempted meanwhile
+            return
+        self.controller.done(server)
+        if server.stage is ServerStage.DRAINING and server.batch is None:
+            self.fleet.drained(server)
