@@ -33,6 +33,7 @@ from dovetail.daemon.history.running_costs import PAST
 from dovetail.daemon.messages import Messages
 from dovetail.daemon.metrics import Tally
 from dovetail.daemon.notices import Notices
+from dovetail.daemon.overview.overview import Overview
 from dovetail.daemon.page_changes import PageChanges
 from dovetail.daemon.power_limits import AsSet, settable
 from dovetail.daemon.service import Service
@@ -116,15 +117,14 @@ class Daemon:
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self.services: Final = Services(parts, self.service, home)
+        self.overview: Final = Overview(parts)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self.messages: Final = self._messages()
         self._attendant: Final = self._attend_to_declared()
         self.account: Final = AccountProcess(home.journal, self.reader, self.costs)
         self.retention: Final = Retention(home, parts, self.service, self.keep)
         self.upkeep: Final = self._upkeep()
-        self._snapshots: Final = Snapshots(
-            self.store, self.reader, self.account, self.desk.ask, SNAPSHOT_EVERY
-        )
+        self._snapshots: Final = self._taken_of_the_state()
 
     _failures = 0
 
@@ -206,6 +206,9 @@ class Daemon:
                 *(self._mark_the_hour, self.retention.tend),
             ]
         )
+
+    def _taken_of_the_state(self) -> Snapshots:
+        return Snapshots(self.store, self.reader, self.account, self.desk.ask, SNAPSHOT_EVERY)
 
     def _look_at_the_journal(self) -> None:
         """Is its file still there? The loop finds out before it answers."""

@@ -17,6 +17,8 @@ from dovetail.daemon.http import history_routes as api_past
 from dovetail.daemon.http import job_routes as api_jobs
 from dovetail.daemon.http import limit_routes as api_limits
 from dovetail.daemon.http import machine_routes as api_machine
+from dovetail.daemon.http import page_data_routes as api_page_data
+from dovetail.daemon.http import page_frame_routes as page_frames
 from dovetail.daemon.http import page_routes as api_pages
 from dovetail.daemon.http import plan_routes as api_plan
 from dovetail.daemon.http import service_routes as api_services
@@ -58,7 +60,7 @@ def bare_app() -> FastAPI:
         separate_input_output_schemas=False,
     )
     parts = (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan)
-    for part in (*parts, api_pages):
+    for part in (*parts, api_pages, api_page_data, page_frames):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -1,0 +1,38 @@
+"""The pages for browsers, under `/page/`. What they show they ask of `/v1`, as everybody does."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Query, Response
+
+from dovetail.dashboard import files, shell
+
+routes = APIRouter(include_in_schema=False)
+_FOR_GOOD = "private, max-age=31536000, immutable"
+_ASK_AGAIN = "no-cache"
+
+
+@routes.get("/page")
+@routes.get("/page/")
+async def now() -> Response:
+    return _page("now")
+
+
+@routes.get("/page/static/{name}")
+async def static(
+    name: Annotated[str, Path(max_length=80)], v: Annotated[str, Query(max_length=80)] = ""
+) -> Response:
+    kind = files.served().get(name)
+    if kind is None:
+        raise HTTPException(404)
+    keep = _FOR_GOOD if v else _ASK_AGAIN
+    return Response(files.text_of(name), media_type=kind, headers={"cache-control": keep})
+
+
+def _page(name: str) -> Response:
+    return Response(
+        shell.html(name),
+        media_type="text/html; charset=utf-8",
+        headers={"cache-control": _ASK_AGAIN},
+    )

@@ -1,0 +1,1 @@
+"""The pages that a daemon serves: their frame, scripts and styles. What they show they ask of `/v1`."""

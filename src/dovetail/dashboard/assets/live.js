@@ -1,0 +1,53 @@
+// One stream for each open page says what has changed, at most four times a second: see `PageUpdate`.
+// A page that nobody sees lets its stream go, and is read anew when it is looked at again.
+const STREAM = "/v1/page/stream";
+const AGAIN_MS = 1000;
+const ANEW = { complete: false, jobs: [], nodes: [], studies: [], services: [], settings: true };
+
+const live = { listeners: [], source: null, told: 0 };
+
+function onChange(listener) { live.listeners.push(listener); }
+
+function tell(message) {
+  live.told += 1;
+  for (const listener of live.listeners) Promise.resolve(listener(message)).catch(shown);
+}
+
+function connection(text, state) {
+  const place = $$("#live");
+  if (place.dataset.state === state) return;
+  place.dataset.state = state;
+  place.textContent = text;
+}
+
+function connect() {
+  if (live.source || document.hidden) return;
+  const source = (live.source = new EventSource(STREAM));
+  source.onopen = () => { connection("live", "live"); tell(ANEW); };
+  source.onmessage = (event) => { connection("live", "live"); tell(JSON.parse(event.data)); };
+  source.onerror = () => { disconnect(); connection("no connection; trying again", "away"); setTimeout(connect, AGAIN_MS); };
+}
+
+function disconnect() {
+  live.source?.close();
+  live.source = null;
+}
+
+document.addEventListener("visibilitychange", () => { if (document.hidden) disconnect(); else connect(); });
+addEventListener("pagehide", disconnect);
+
+// At most so often, and always once more after the last call.
+function atMost(everyMs, work) {
+  let [last, timer] = [-Infinity, null];
+  const run = async () => {
+    timer = null;
+    last = performance.now();
+    try { await work(); } catch (error) { shown(error); }
+  };
+  return () => {
+    if (timer !== null) return;
+    timer = setTimeout(run, Math.max(0, last + everyMs - performance.now()));
+  };
+}
+
+addEventListener("DOMContentLoaded", connect);

@@ -1,0 +1,55 @@
+"""The frame of every page: navigation, and the empty places that its scripts fill.
+
+A page holds no data of its own, so it is the same for everybody: what somebody may see is decided where
+the data are asked for, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from string import Template
+
+from dovetail.dashboard.files import address, text_of
+
+_EVERYWHERE = ("dom.js", "page.js", "units.js", "asking.js", "live.js")
+
+
+@dataclass(frozen=True, slots=True)
+class PageFrame:
+    """`place` is its name in the navigation, or that of the page it belongs to."""
+
+    name: str
+    title: str
+    place: str
+    scripts: tuple[str, ...]
+    styles: tuple[str, ...] = ()
+
+
+PAGES = {
+    page.name: page
+    for page in (PageFrame("now", "Now", "now", ("virtual.js", "now.js"), ("now.css",)),)
+}
+_NAVIGATION = (("now", "Now", "/page/"),)
+
+
+@cache
+def html(name: str) -> str:
+    page = PAGES[name]
+    styles = ("style.css", "dashboard.css", *page.styles)
+    return Template(text_of("shell.html")).substitute(
+        title=escape(page.title),
+        name=escape(page.name),
+        styles="".join(f'<link rel="stylesheet" href="{address(own)}">\n' for own in styles),
+        scripts="".join(
+            f'<script defer src="{address(own)}"></script>\n'
+            for own in (*_EVERYWHERE, *page.scripts)
+        ),
+        navigation="".join(_link(page, *entry) for entry in _NAVIGATION),
+        main=text_of(f"{name}.html"),
+    )
+
+
+def _link(page: PageFrame, name: str, title: str, target: str) -> str:
+    current = ' aria-current="page"' if page.place == name else ""
+    return f'<li><a href="{target}"{current}>{title}</a></li>'
