@@ -108,6 +108,7 @@ def simulate_rule(
         scaler.begin()
 
     engine.run(requests, controller.arrived, begin, tell)
+    controller.close()
     fleet.close()
     _check_all_ended(tally, engine)
     cost = sum(seconds / HOUR_S * scene.price(kind) for kind, seconds in fleet.gpu_seconds.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, Protocol, TypeAlias
@@ -32,6 +32,8 @@ class RequestLine(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> WaitingRequest: ...
+
+    def __iter__(self) -> Iterator[WaitingRequest]: ...
 
 
 Durations: TypeAlias = Sequence[float]  # by batch size, from 0 on: the seconds that a batch takes

@@ -6,10 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dovetail.sdk.batching.clipper import Clipper
+from dovetail.sdk.batching.clockwork import Clockwork, Shepherd
 from dovetail.sdk.batching.forming import BadRule, BatchRule
+from dovetail.sdk.batching.nexus import Nexus
 from dovetail.sdk.batching.static import Static
+from dovetail.sdk.batching.symphony import Symphony
 
-RULES: Final[Mapping[str, type[Any]]] = {"static": Static, "clipper": Clipper}
+RULES: Final[Mapping[str, type[Any]]] = {
+    "static": Static,
+    "clipper": Clipper,
+    "nexus": Nexus,
+    "clockwork": Clockwork,
+    "shepherd": Shepherd,
+    "symphony": Symphony,
+}
 
 
 def make(text: str) -> BatchRule:

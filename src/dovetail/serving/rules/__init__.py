@@ -14,6 +14,9 @@ _RULES = "dovetail.serving.rules"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "static": (f"{_RULES}.routed", "StaticReplicas"),
     "clipper": (f"{_RULES}.routed", "ClipperReplicas"),
+    "clockwork": (f"{_RULES}.in_time", "ClockworkPool"),
+    "shepherd": (f"{_RULES}.in_time", "ShepherdPool"),
+    "symphony": (f"{_RULES}.in_time", "SymphonyPool"),
 }
 CATALOGUE = Catalogue(
     "serving policy",

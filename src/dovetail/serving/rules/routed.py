@@ -166,3 +166,9 @@ class Routed:
         in_flight = sum(len(replica.server.batch or ()) for replica in replicas)
         queued = sum(len(replica.line) for replica in replicas) + len(self._waiting[group])
         return GroupBacklog(in_flight, queued)
+
+    def close(self) -> None:
+        for service, waiting in self._waiting.items():
+            if waiting:
+                self._site.drop(service, len(waiting))
+                waiting.clear()

@@ -38,6 +38,9 @@ class Controller(Protocol):
     def backlog(self, group: str) -> GroupBacklog:
         """For the scaling of the group."""
 
+    def close(self) -> None:
+        """No request comes any more and nothing happens: what still waits is dropped."""
+
 
 class ServingRule(Protocol):
     """A frozen dataclass."""
