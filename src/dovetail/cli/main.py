@@ -29,6 +29,7 @@ _SECTIONS = {
         "limit": ("dovetail.cli.daemon.limit:limit", "List what users may have, and set it."),
         "nodes": ("dovetail.cli.daemon.nodes:nodes", "List the GPUs and who has them."),
         "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
+        "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),
     },
     "Jobs": {
         "submit": (

@@ -62,9 +62,7 @@ class Connection:
     @property
     def served_by(self) -> int:
         """The user whose process listens at the other end."""
-        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        uid: int = _CREDENTIALS.unpack(raw)[1]
-        return uid
+        return peer_uid(self._socket)
 
     def close(self) -> None:
         self._file.close()
@@ -115,6 +113,13 @@ class Connection:
             yield from self._counted(length)
             self._line()
         self._line()
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user at the other end of a Unix socket."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    uid: int = _CREDENTIALS.unpack(raw)[1]
+    return uid
 
 
 class Client:
