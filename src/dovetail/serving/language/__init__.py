@@ -1,0 +1,1 @@
+"""Language models: continuous batching with paged KV memory and adapters."""

@@ -1,0 +1,76 @@
+"""Many steps taken as one are equal, to the last bit, to the steps taken one by one.
+
+All times are multiples of 1/1024 s, so that sums of them have no rounding in whatever order.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail.serving.language.adapters import AdapterSize
+from dovetail.serving.language.kv_memory import KvSize
+from dovetail.serving.language.sequence import Sequence
+from dovetail.serving.language.settings import LanguageModel
+from dovetail.serving.language.step_costs import TimesByCount, DecodeCost, PrefillCost, StepCosts
+from language_replaying import replayed
+from language_step_by_step import StepByStep, Told
+
+TICK = 1 / 1024
+
+
+def ticks(least: int, most: int) -> st.SearchStrategy[float]:
+    return st.integers(least, most).map(lambda count: count * TICK)
+
+
+COSTS = st.builds(
+    StepCosts,
+    st.builds(PrefillCost, ticks(1, 20), ticks(0, 4), st.sampled_from([0.0, TICK / 64])),
+    st.one_of(
+        st.builds(DecodeCost, ticks(1, 40), ticks(0, 4), st.sampled_from([0.0, TICK / 64, TICK])),
+        st.just(DecodeCost(0.0, 0.0, TICK, TimesByCount(((1, 8 * TICK), (5, 16 * TICK))))),
+    ),
+    ticks(0, 3),
+)
+MODELS = st.builds(
+    LanguageModel,
+    COSTS,
+    st.builds(
+        KvSize,
+        st.integers(12, 60),
+        st.sampled_from([1, 2, 4, 8]),
+        st.sampled_from([0.0, 0.05, 0.2]),
+    ),
+    st.builds(AdapterSize, st.integers(0, 3), ticks(0, 30)),
+    st.integers(1, 8),
+    st.integers(1, 40),
+    st.sampled_from(["alone", "mixed", "chunked"]),
+    st.sampled_from(["recompute", "swap"]),
+    ticks(0, 4),
+)
+REQUESTS = st.lists(
+    st.tuples(
+        ticks(0, 600),
+        st.integers(1, 24),
+        st.integers(1, 40),
+        st.sampled_from(["", "", "a", "b", "c"]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(model=MODELS, asked=REQUESTS)
+def test_stretches_are_equal_to_single_steps(
+    model: LanguageModel, asked: list[tuple[float, int, int, str]]
+) -> None:
+    asked = sorted(one for one in asked if model.can_serve(one[1], one[2], one[3]))
+    slow = StepByStep(model, [Told(i, *one) for i, one in enumerate(asked)])
+    expected = slow.run()
+    replica, sequences = replayed(model, [Sequence(i, *one) for i, one in enumerate(asked)])
+    assert [(one.first_token_s, one.finished_s) for one in sequences] == [
+        (one.first, one.finished) for one in expected
+    ]
+    assert replica.preemptions == slow.preemptions
+    assert replica.adapter_loads == slow.loads
