@@ -43,12 +43,14 @@ SHORT = {
     "pollux": ["pollux:states=10:generations=5:round_s=10"],
     "sia": ["sia:round_s=10"],
     "powercap": ["powercap:round_s=10"],
+    "lyra": ["lyra:round_s=7", "lyra:policy=srtf:round_s=5", "lyra:policy=afs/round_s=9:round_s=6"],
 }
 TEXTS = [text for name in BUILTIN for text in SHORT.get(name, [name])]
 
 
 def in_rounds(text: str) -> bool:
     """Does it decide at fixed times, and let a job that comes in between wait for the next?"""
-    return text.partition(":")[0] in {
+    within = text.partition("policy=")[2].partition("/")[0]  # the one that it is over
+    return {text.partition(":")[0], within} & {
         *("afs", "allox", "gandiva-fair", "gavel", "optimus", "pollux", "pop", "powercap", "sia")
-    }
+    } != set()

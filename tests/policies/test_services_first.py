@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dovetail.core.entries import NodeJoined, Preempt, Start, Submitted
-from dovetail.core.model import Job, JobId, Node
+from dovetail.core.entries import NodeJoined, Preempt, Start, Started, Submitted
+from dovetail.core.model import Interruption, Job, JobId, Node
 from dovetail.core.state import State
 from dovetail.policies.placement import consolidated
-from dovetail.policies.services_first import ServicesFirst
+from dovetail.policies.services_first import GAVE_WAY, ServicesFirst
 from dovetail.workloads.service.design import ServiceDesign
 from dovetail.workloads.service.entries import ServiceDeclared
 
@@ -68,3 +68,47 @@ def test_a_job_that_cannot_give_way_is_left_alone() -> None:
     state = box(1, Job(JobId("a"), 1, preemptible=False))
     state.record(replica(0))
     assert stopped_and_started(state) == ([], [])
+
+
+def cost(save_s: float, restore_s: float) -> Interruption:
+    return Interruption(save_s, restore_s)
+
+
+def test_of_equally_important_jobs_the_one_gives_way_that_loses_least() -> None:
+    state = box(
+        3,
+        Job(JobId("dear"), 1, interruption=cost(30.0, 60.0)),
+        Job(JobId("cheap"), 1, interruption=cost(1.0, 2.0)),
+        Job(JobId("middle"), 1, interruption=cost(5.0, 5.0)),
+    )
+    state.record(replica(0))
+    assert stopped_and_started(state) == (["cheap"], ["r0"])
+    assert state.tracks[JobId("cheap")].notes[GAVE_WAY] == {
+        "to": "r0",
+        "gpu_s": 3.0,
+        "other": "middle",
+        "other_gpu_s": 10.0,
+    }
+
+
+def test_a_job_that_may_be_killed_has_its_work_to_lose_until_it_has_been_suspended_once() -> None:
+    state = box(
+        2,
+        Job(JobId("untried"), 1, restartable=True),
+        Job(JobId("tried"), 1, restartable=True, interruption=cost(1.0, 1.0)),
+    )
+    for name in ("untried", "tried"):
+        state.record(Started(1.0, JobId(name)))
+    state.tracks[JobId("tried")].saved_in_s = 2.0
+    state.record(Submitted(600.0, replica(0).job))
+    assert stopped_and_started(state) == (["tried"], ["r0"])
+
+
+def test_a_job_on_many_gpus_loses_more_than_one_on_few() -> None:
+    state = box(
+        5,
+        Job(JobId("many"), 4, interruption=cost(10.0, 10.0)),
+        Job(JobId("few"), 1, interruption=cost(20.0, 20.0)),
+    )
+    state.record(replica(0))
+    assert stopped_and_started(state) == (["few"], ["r0"])

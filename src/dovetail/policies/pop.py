@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dovetail.core.entries import Action
 from dovetail.core.loop import Policy
@@ -27,6 +27,7 @@ class InParts:
     `policy` is one that solves a program, such as gavel/objective=makespan.
     """
 
+    usual_policy: ClassVar[str] = "gavel"
     policy: Policy
     k: int = 4
 

@@ -65,6 +65,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "model-similarity": ("dovetail.policies.mixed.similar", "ModelSimilarity"),
     "optimus": ("dovetail.policies.elastic.optimus", "Optimus"),
     "afs": ("dovetail.policies.elastic.afs", "Afs"),
+    "lyra": ("dovetail.policies.lyra.policy", "Lyra"),
 }
 CATALOGUE = Catalogue(
     "policy",
@@ -79,7 +80,7 @@ CATALOGUE = Catalogue(
         "left": "",
         "services": "the distribution of service, which it is given for the whole trace",
         "costs": "",
-        "policy": "another policy that solves a program",
+        "policy": "another policy",
     },
     nested=("place", "policy", "predictor", "speeds", "left"),
 )
@@ -158,7 +159,8 @@ def make(text: str, place: Place, knowledge: Knowledge) -> Policy:
     }
     if knowledge.round_s > 0:
         given["round_s"] = lambda: knowledge.round_s
-    given["policy"] = lambda: make("gavel", place, knowledge)
+    usual = getattr(find(text.partition(":")[0]), "usual_policy", "")
+    given["policy"] = lambda: make(usual, place, knowledge)
     if knowledge.whole_steps:
         given["whole_steps"] = lambda: True
     readers: dict[str, Callable[[str], Any]] = {

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dovetail.core.entries import Action
+from dovetail.core.entries import Action, Note
 from dovetail.core.plan import Place, Plan
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.policies.losses import loss_gpu_s
 from dovetail.policies.placement import consolidated
 from dovetail.workloads.service.kind import services_of
+
+GAVE_WAY = "services-first:gave-way"
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,32 @@ class ServicesFirst:
             return ()
         plan = Plan(view, self.place)
         stopped: set[int] = set()
+        notes: list[Note] = []
         for track in waiting:
-            if not plan.start(track):
-                make_room(plan, track, victims_of(track, view, stopped), stopped)
-        return plan.actions
+            if plan.start(track):
+                continue
+            before, victims = set(stopped), victims_of(track, view, stopped)
+            make_room(plan, track, victims, stopped)
+            gone = [other for other in victims if other.sequence in stopped - before]
+            notes += told_why(track, gone, victims, view)
+        return [*notes, *plan.actions]
+
+
+def told_why(
+    to: Track, gone: Sequence[Track], victims: Sequence[Track], view: View
+) -> Iterable[Note]:
+    """For `dovetail why`: what each loses, and who of those that stay would have lost least."""
+    stay = [
+        (loss_gpu_s(other, view.now), other.sequence, other.job.id)
+        for other in victims
+        if other not in gone
+    ]
+    for other in gone:
+        told: dict[str, Any] = {"to": to.job.id, "gpu_s": loss_gpu_s(other, view.now)}
+        if stay:
+            least, _, name = min(stay)
+            told |= {"other": name, "other_gpu_s": least}
+        yield Note(GAVE_WAY, told, other.job.id)
 
 
 def waiting_replicas(view: View) -> list[Track]:
@@ -42,8 +68,8 @@ def waiting_replicas(view: View) -> list[Track]:
 
 
 def victims_of(track: Track, view: View, stopped: set[int]) -> list[Track]:
-    """The least important first; of those the one that was started last: it has the least to lose if
-    it cannot be suspended after all."""
+    """The least important first; of those the one that loses least by it, as far as is known; of those
+    the one that was started last: it has the least to lose if it cannot be suspended after all."""
     found = [
         other
         for other in view.running.values()
@@ -51,7 +77,10 @@ def victims_of(track: Track, view: View, stopped: set[int]) -> list[Track]:
         and not other.pinned
         and other.sequence not in stopped
     ]
-    return sorted(found, key=lambda other: (other.job.priority, -other.started_at))
+    return sorted(
+        found,
+        key=lambda other: (other.job.priority, loss_gpu_s(other, view.now), -other.started_at),
+    )
 
 
 def make_room(plan: Plan, track: Track, victims: Sequence[Track], stopped: set[int]) -> None:

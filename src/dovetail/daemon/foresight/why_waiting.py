@@ -27,6 +27,7 @@ from dovetail.daemon.foresight.wait_reason import (
 from dovetail.daemon.foresight.wording import folded, labelled, screen, span_text
 from dovetail.daemon.holds import LIMITED
 from dovetail.daemon.users.limits import Allowed
+from dovetail.policies.services_first import GAVE_WAY
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
 from dovetail.text.times import clock_near
@@ -191,6 +192,8 @@ def _preemption_text(case: Case, preemption: Preemption) -> str:
     track = case.track
     is_suspended = preemption.to is not None and track.phase is Phase.SUSPENDED
     parts = [f"to {case.name(preemption.to or '')}"] if is_suspended else []
+    if is_suspended and preemption.to is not None:
+        parts += _least_loss(case, preemption.to)
     if track.rung in _RUNGS:
         parts.append(f"{_RUNGS[track.rung]}, which took {duration_text(track.saved_in_s)}")
     if track.parked_bytes:
@@ -200,3 +203,14 @@ def _preemption_text(case: Case, preemption: Preemption) -> str:
     if track.preemptions > 1:
         return "; ".join([*parts, f"{track.preemptions} times so far"])
     return "; ".join(parts) or "to others"
+
+
+def _least_loss(case: Case, to: str) -> Iterator[str]:
+    """Of one that gave way to a service: what it was expected to lose, and what the next one would."""
+    told = case.track.notes.get(GAVE_WAY)
+    if not told or told["to"] != to:
+        return
+    text = f"it was to lose {told['gpu_s']:.3g} GPU-seconds by it"
+    if "other" in told:
+        text += f", {case.name(told['other'])} {told['other_gpu_s']:.3g}"
+    yield text

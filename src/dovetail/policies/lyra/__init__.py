@@ -1,0 +1,1 @@
+"""Lyra: idle GPUs of services are lent to training and taken back."""
