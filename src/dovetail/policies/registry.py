@@ -193,7 +193,17 @@ def sources(text: str, predictor: str) -> list[str]:
     found = [unwrapped(given.get("predictor", predictor))] if "predictor" in known else []
     if "services" in known and "services" not in given:
         found.append("services")
+    if within := _within(text, known, given):
+        found += [source for source in sources(within, predictor) if source not in found]
     return found
+
+
+def _within(text: str, known: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    """The policy that it is over, if it is over one."""
+    if "policy" not in known:
+        return ""
+    usual: str = getattr(find(text.partition(":")[0]), "usual_policy", "")
+    return unwrapped(given["policy"]) if "policy" in given else usual
 
 
 def speeds_of(text: str, usual: str) -> str | None:

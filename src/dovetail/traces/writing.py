@@ -187,6 +187,7 @@ GET: Mapping[str, Get] = {
     "share": _share,
     "kinds": _kinds,
     "options": _options,
+    "preemptible": lambda arrival: None if arrival.job.preemptible else "no",
     "estimate_s": _from_estimate("seconds"),
     "estimate_low_s": _from_estimate("low"),
     "estimate_high_s": _from_estimate("high"),

@@ -207,6 +207,15 @@ def _no_seconds(value: float) -> ValueError:
     )
 
 
+def yes(text: str) -> bool:
+    plainly = text.strip().lower()
+    if plainly in ("true", "yes", "1"):
+        return True
+    if plainly in ("false", "no", "0"):
+        return False
+    raise ValueError("is neither yes nor no")
+
+
 def whole(text: str) -> int:
     """A count. `8.0` is one, too: tables with gaps often come out of other tools that way."""
     try:

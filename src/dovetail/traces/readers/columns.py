@@ -62,6 +62,7 @@ ASKED: Mapping[str, Callable[[str], Any]] = {
     "retries": cells.whole,
     "time_limit_s": _limit,
     "late_cost_per_s": cells.amount,
+    "preemptible": cells.yes,
     "options": options,
 }
 ESTIMATE = ("estimate_s", "estimate_low_s", "estimate_high_s")
