@@ -34,9 +34,10 @@ class RequestEngine:
         arrived: Callable[[Request], None],
         begin: Callable[[], None] | None = None,
         tell: Callable[[float], None] | None = None,
+        is_over: Callable[[int], bool] = lambda came: False,
     ) -> None:
-        """To the end of the requests, and of what is then still to happen. `begin` is called at the
-        time of the first request, `tell` now and then with the time."""
+        """To the end of the requests, and of what is then still to happen while it `is_over` not.
+        `begin` is called at the time of the first request, `tell` now and then with the time."""
         later, left = self._later, OFTEN
         is_first = True
         for request in requests:
@@ -57,7 +58,7 @@ class RequestEngine:
                     tell(at)
         self.came += OFTEN - left
         self.is_coming = False
-        while later:
+        while later and not is_over(self.came):
             self.now, _, call, about = heappop(later)
             call(about)
 

@@ -107,7 +107,7 @@ def simulate_rule(
         fleet.open(rule.groups(scene.services, scene.gpus))
         scaler.begin()
 
-    engine.run(requests, controller.arrived, begin, tell)
+    engine.run(requests, controller.arrived, begin, tell, lambda came: tally.ended == came)
     controller.close()
     fleet.close()
     _check_all_ended(tally, engine)
@@ -117,9 +117,8 @@ def simulate_rule(
 
 def _check_all_ended(tally: ServingTally, engine: RequestEngine) -> None:
     """Nothing is lost silently."""
-    ended = sum(own.requests for own in tally.by_service.values())
-    if ended != engine.came:
+    if tally.ended != engine.came:
         raise DovetailError(
-            f"{engine.came - ended:,} of {engine.came:,} requests were neither answered nor dropped: "
-            "the serving policy forgot them"
+            f"{engine.came - tally.ended:,} of {engine.came:,} requests were neither answered nor "
+            "dropped: the serving policy forgot them"
         )

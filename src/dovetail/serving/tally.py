@@ -91,6 +91,7 @@ class ServingTally:
     def __init__(self, services: Iterable[str]) -> None:
         self.by_service: Mapping[str, ServiceTally] = {name: ServiceTally() for name in services}
         self.over_time = OverTime()  # ended, of them in time
+        self.ended = 0
 
     def answered(self, service: str, requests: Iterable[Request], now: float) -> None:
         """The hottest lines of a simulation, so they are all here."""
@@ -114,10 +115,12 @@ class ServingTally:
         times.most, times.total = most, total
         times.count += count
         own.good += good
+        self.ended += count
         self.over_time.add(now, count, good)
 
     def dropped(self, service: str, now: float, count: int = 1) -> None:
         self.by_service[service].dropped += count
+        self.ended += count
         self.over_time.add(now, count, 0)
 
     def answered_tokens(self, request: Request, now: float, first_token_at: float) -> None:

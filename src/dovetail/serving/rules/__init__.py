@@ -14,6 +14,7 @@ _RULES = "dovetail.serving.rules"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "static": (f"{_RULES}.routed", "StaticReplicas"),
     "clipper": (f"{_RULES}.routed", "ClipperReplicas"),
+    "nexus": (f"{_RULES}.nexus", "NexusPool"),
     "clockwork": (f"{_RULES}.in_time", "ClockworkPool"),
     "shepherd": (f"{_RULES}.in_time", "ShepherdPool"),
     "symphony": (f"{_RULES}.in_time", "SymphonyPool"),

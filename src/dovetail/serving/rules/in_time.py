@@ -12,7 +12,7 @@ from dovetail.sdk.batching.clockwork import Clockwork, Shepherd
 from dovetail.sdk.batching.forming import SLACK_S
 from dovetail.sdk.batching.in_time import largest_in_time
 from dovetail.sdk.batching.symphony import Symphony, window
-from dovetail.serving.rules.pooled import Choice, Lines, Pool, one_pool
+from dovetail.serving.rules.pooled import Lines, NextBatch, ServerPool, one_pool
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
@@ -33,21 +33,28 @@ class NeverDisplaces:
 @dataclass(frozen=True)
 class ClockworkPool(Clockwork):
     """Clockwork: a free GPU takes, of the batches that are in time, the one that has to begin first; of
-    each service the largest. Requests that cannot be in time are dropped before they take any."""
+    each service the largest. Requests that cannot be in time are dropped before they take any. It is
+    decided ahead_ms before the GPU is free."""
+
+    ahead_ms: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ahead_ms < inf:
+            raise BadInput(f"ahead_ms={self.ahead_ms:g}: it is at least 0")
 
     def groups(
         self, services: Mapping[str, ServedModel], gpus: Sequence[str]
     ) -> Sequence[ServerGroup]:
         return one_pool(services)
 
-    def controller(self, site: ServingSite) -> Pool:
-        return Pool(MostUrgent(site.services), site)
+    def controller(self, site: ServingSite) -> ServerPool:
+        return ServerPool(MostUrgent(site.services), site, self.ahead_ms / 1e3)
 
 
 class MostUrgent(NeverDisplaces):
     """The largest batch of each service; of those the one that must begin first."""
 
-    def choose(self, now: float, server: Server, lines: Lines) -> Choice | float:
+    def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
         best, first = None, inf
         for service, line in lines.items():
             if line:
@@ -56,7 +63,7 @@ class MostUrgent(NeverDisplaces):
                 if size:
                     starts = line[skipped][2] - seconds[size]
                     if best is None or starts < first:
-                        best, first = Choice(service, skipped, size), starts
+                        best, first = NextBatch(service, skipped, size), starts
         return inf if best is None else best
 
 
@@ -76,8 +83,8 @@ class ShepherdPool(Shepherd):
     ) -> Sequence[ServerGroup]:
         return one_pool(services)
 
-    def controller(self, site: ServingSite) -> Pool:
-        return Pool(LargestFirst(self, site.services), site)
+    def controller(self, site: ServingSite) -> ServerPool:
+        return ServerPool(LargestFirst(self, site.services), site)
 
 
 class LargestFirst(NeverDisplaces):
@@ -87,15 +94,15 @@ class LargestFirst(NeverDisplaces):
         super().__init__(services)
         self._gain = rule.gain
 
-    def choose(self, now: float, server: Server, lines: Lines) -> Choice | float:
-        best: Choice | None = None
+    def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
+        best: NextBatch | None = None
         for service, line in lines.items():
             if line and (best is None or len(line) > best.size):
                 skipped, size = largest_in_time(
                     now, line, server.seconds[service], self._most[service]
                 )
                 if size and (best is None or size > best.size):
-                    best = Choice(service, skipped, size)
+                    best = NextBatch(service, skipped, size)
         return inf if best is None else best
 
     def displaced(
@@ -125,15 +132,16 @@ class SymphonyPool(Symphony):
     ) -> Sequence[ServerGroup]:
         return one_pool(services)
 
-    def controller(self, site: ServingSite) -> Pool:
-        return Pool(OpenWindow(site.services), site)
+    def controller(self, site: ServingSite) -> ServerPool:
+        return ServerPool(OpenWindow(site.services), site)
 
 
 class OpenWindow(NeverDisplaces):
-    """Of the batches whose window is open, the one whose window closes first."""
+    """Of the batches whose window is open, the largest; of those the one whose window closes first."""
 
-    def choose(self, now: float, server: Server, lines: Lines) -> Choice | float:
-        best, first, again_at = None, inf, inf
+    def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
+        best: NextBatch | None = None
+        first, again_at = inf, inf
         for service, line in lines.items():
             if not line:
                 continue
@@ -144,6 +152,6 @@ class OpenWindow(NeverDisplaces):
             opens, closes = window(line[skipped][2], size, seconds, most)
             if now < opens - SLACK_S:
                 again_at = min(again_at, opens)
-            elif best is None or closes < first:
-                best, first = Choice(service, skipped, size), closes
+            elif best is None or (best.size, -first) < (size, -closes):
+                best, first = NextBatch(service, skipped, size), closes
         return again_at if best is None else best

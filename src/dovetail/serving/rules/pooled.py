@@ -13,7 +13,7 @@ from dovetail.core.model import WHOLE_GPU
 from dovetail.sdk.batching.in_time import too_late
 from dovetail.serving.request import Request
 from dovetail.serving.rules.rule import GroupBacklog
-from dovetail.serving.server import Server, ServerGroup, ServerSeat
+from dovetail.serving.server import Server, ServerGroup, ServerSeat, ServerStage
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
 
@@ -39,7 +39,7 @@ def one_pool(services: Mapping[str, ServedModel]) -> list[ServerGroup]:
     return [ServerGroup(seat, begin, least, most)]
 
 
-class Choice(NamedTuple):
+class NextBatch(NamedTuple):
     """The next batch of a server: of this service, `size` requests after the first `skipped`."""
 
     service: str
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 class Choosing(Protocol):
     """What differs between rules over a pool."""
 
-    def choose(self, now: float, server: Server, lines: Lines) -> Choice | float:
+    def choose(self, now: float, server: Server, lines: Lines) -> NextBatch | float:
         """The batch that a free server begins now, or the time at which to ask again (infinite: when a
         request comes)."""
 
@@ -67,11 +67,13 @@ class WorkItem(NamedTuple):
     requests: list[Request]
 
 
-class Pool:
-    """The controller: lines in the order of deadlines, and free servers, the lowest number first."""
+class ServerPool:
+    """The controller: lines in the order of deadlines, and free servers, the lowest number first. A
+    server's next batch is decided up to `ahead_s` before it is free."""
 
-    def __init__(self, choosing: Choosing, site: ServingSite) -> None:
+    def __init__(self, choosing: Choosing, site: ServingSite, ahead_s: float = 0.0) -> None:
         self._choosing = choosing
+        self._ahead_s = ahead_s
         self._site = site
         self._engine = site.engine
         self.lines: dict[str, deque[Request]] = {name: deque() for name in site.services}
@@ -104,8 +106,9 @@ class Pool:
         now = self._engine.now
         while self._free:
             server = self._free[0]
-            found = self._choosing.choose(now, server, self.lines)
-            if not isinstance(found, Choice):
+            begins = now if server.batch is None else server.ends
+            found = self._choosing.choose(begins, server, self.lines)
+            if not isinstance(found, NextBatch):
                 if found < self._asked_at:
                     self._asked_at = found
                     self._engine.at(found, self._asked_again)
@@ -118,22 +121,42 @@ class Pool:
             self._asked_at = inf
             self._offer()
 
-    def _begin(self, server: Server, found: Choice) -> None:
+    def _begin(self, server: Server, found: NextBatch) -> None:
         service, skipped, size = found
         line = self.lines[service]
         line.rotate(-skipped)
         requests = [line.popleft() for _ in range(size)]
         line.rotate(skipped)
-        self._site.start(server, WorkItem(service, requests), server.seconds[service][size])
+        item = WorkItem(service, requests)
+        if server.batch is None:
+            self._start(server, item)
+        else:
+            server.notes = item
+
+    def _start(self, server: Server, item: WorkItem) -> None:
+        seconds = server.seconds[item.service][len(item.requests)]
+        self._site.start(server, item, seconds)
+        if self._ahead_s:
+            self._engine.at(
+                self._engine.now + max(seconds - self._ahead_s, 0.0), self._open, server
+            )
+
+    def _open(self, server: Server) -> None:
+        """It may be given its next batch."""
+        if server.stage is ServerStage.READY:
+            insort(self._free, server, key=_NUMBER)
+            self._offer()
 
     def done(self, server: Server) -> None:
         service, requests = server.batch
         server.batch = None
         self._site.answered(service, requests)
-        if server in self._servers:
-            insort(self._free, server, key=_NUMBER)
         self._give_up()
-        self._offer()
+        if server.notes is not None:
+            item, server.notes = server.notes, None
+            self._start(server, item)
+        elif not self._ahead_s:
+            self._open(server)
 
     def _give_up(self) -> None:
         """Requests that no server could answer in time."""
@@ -163,7 +186,8 @@ class Pool:
             self._free.remove(server)
 
     def backlog(self, group: str) -> GroupBacklog:
-        in_flight = sum(len(own.batch.requests) for own in self._servers if own.batch)
+        items = [item for own in self._servers for item in (own.batch, own.notes) if item]
+        in_flight = sum(len(item.requests) for item in items)
         return GroupBacklog(in_flight, sum(map(len, self.lines.values())))
 
     def close(self) -> None:
