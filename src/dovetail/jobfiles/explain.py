@@ -109,7 +109,7 @@ def _hint(path: Path, title: str) -> str:
     from difflib import get_close_matches
 
     name = clipped(str(path[-1])).lower()
-    if name in ELSEWHERE:
+    if name in ELSEWHERE and title != "ServicesFile":
         return _known_elsewhere(name, title)
     tables = _tables(title)
     table = str(path[0]) if len(path) > 1 else ""
@@ -138,6 +138,14 @@ def _tables(title: str) -> dict[str, list[str]]:
         "elastic": Elastic,
     }
     left_out: Collection[str] = ()
+    if title == "ServicesFile":
+        from dovetail.jobfiles.served_models import ServedSpec, ServicesFile
+
+        tables = {"": ServicesFile, "services": ServedSpec}
+    if title == "ServiceSpec":
+        from dovetail.jobfiles.service_model import Replicas, ServiceSpec, Sleep
+
+        tables |= {"": ServiceSpec, "replicas": Replicas, "sleep": Sleep}
     if title == "StudySpec":
         from dovetail.jobfiles.study_model import NOT_OF_A_STUDY, Budget, StudySpec
 

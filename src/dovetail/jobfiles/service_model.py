@@ -36,6 +36,7 @@ def _path(given: Any) -> str:
 Path = Annotated[str, BeforeValidator(_path)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
+ScalingText = Annotated[str, BeforeValidator(_rule)]
 
 
 class Replicas(FieldTable):
@@ -90,7 +91,7 @@ class ServiceSpec(FieldTable):
     at_once: int = Field(default=8, ge=1, le=100_000, description="Requests that one has at once.")
     slo_ms: Positive | None = Field(default=None, description="So fast an answer should be.")
     percentile: float = Field(default=99.0, ge=50, lt=100, description="For so many of a hundred.")
-    scaling: Annotated[str, BeforeValidator(_rule)] = Field(
+    scaling: ScalingText = Field(
         default="reactive", description="How many replicas a load needs: reactive:target=0.7."
     )
     idle_s: Positive | None = Field(

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import WHOLE_GPU
+from dovetail.traces.readers import cells
+from dovetail.traces.readers.rows import each
 
 ANY_KIND = ""  # of a table: holds for kinds that it does not name
 
@@ -53,6 +55,12 @@ class LatencyTable:
     def __init__(self, points: Sequence[LatencyPoint]) -> None:
         if not points:
             raise BadInput("latency: the table is empty; give batch and ms in each row")
+        for point in points:
+            if point.batch < 1 or not point.seconds > 0 or not 1 <= point.share <= WHOLE_GPU:
+                raise BadInput(
+                    f"latency: batch {point.batch} in {point.seconds * 1e3:g} ms on {point.share} "
+                    "thousandths of a GPU cannot be"
+                )
         self.points = tuple(points)
         self._curves: dict[str, dict[int, dict[int, float]]] = {}
         for point in points:
@@ -72,6 +80,27 @@ class LatencyTable:
         if share > max(by_share):
             return by_share[max(by_share)]
         return _at(by_share, share)
+
+
+def read_profile(path: str) -> LatencyTable:
+    """A CSV with the columns batch,ms[,kind,share]."""
+
+    def reader(header: cells.Header) -> cells.Read[LatencyPoint]:
+        batch = cells.column(header, "batch", cells.positive(cells.whole))
+        ms = cells.column(header, "ms", cells.positive(cells.amount))
+        kind = cells.column(header, "kind", cells.label) if "kind" in header else _any_kind
+        share = cells.column(header, "share", cells.whole) if "share" in header else _whole_gpu
+        return lambda row: LatencyPoint(batch(row), ms(row) / 1e3, kind(row), share(row))
+
+    return LatencyTable([point for _, point in each(path, reader)])
+
+
+def _any_kind(row: cells.Row) -> str:
+    return ANY_KIND
+
+
+def _whole_gpu(row: cells.Row) -> int:
+    return WHOLE_GPU
 
 
 def _at(values: Mapping[int, float], place: int) -> float:

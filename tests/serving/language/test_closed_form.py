@@ -12,7 +12,7 @@ from dovetail.serving.language.adapters import AdapterSize
 from dovetail.serving.language.kv_memory import KvSize
 from dovetail.serving.language.sequence import Sequence
 from dovetail.serving.language.settings import LanguageModel
-from dovetail.serving.language.step_costs import TimesByCount, DecodeCost, PrefillCost, StepCosts
+from dovetail.serving.language.step_costs import DecodeCost, PrefillCost, StepCosts, TimesByCount
 from language_replaying import replayed
 from language_step_by_step import StepByStep, Told
 

@@ -9,10 +9,10 @@ from dovetail.serving.language.kv_memory import KvMemory, KvSize
 from dovetail.serving.language.sequence import Sequence
 from dovetail.serving.language.settings import LanguageModel, Prefill, WhenFull
 from dovetail.serving.language.step_costs import (
-    TimesByCount,
     DecodeCost,
     PrefillCost,
     StepCosts,
+    TimesByCount,
     steps_beyond,
     total_s,
 )

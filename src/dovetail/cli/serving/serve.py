@@ -15,7 +15,14 @@ from dovetail.client.shell import as_sent
 from dovetail.core.errors import BadInput
 from dovetail.text.tables import clean
 
-_SECTIONS: dict[str, dict[str, tuple[str, str]]] = {"Commands": {}}
+_SECTIONS = {
+    "Commands": {
+        "simulate": (
+            "dovetail.cli.serving.simulate:simulate",
+            "Requests to services under several policies, in simulation.",
+        )
+    }
+}
 
 
 class FileOrCommand(LazyGroup):

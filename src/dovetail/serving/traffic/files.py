@@ -7,7 +7,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import inf
-from typing import TextIO, TypeAlias
+from typing import Protocol, TypeAlias
 
 from dovetail.core.errors import BadInput
 from dovetail.serving.request import Request
@@ -21,6 +21,17 @@ LONGEST_S = 1e12
 MOST_TOKENS = 10**8
 
 Row: TypeAlias = list[str]
+
+
+class _Rows(Protocol):
+    """What `csv.reader` returns."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
 Make = Callable[[Row], Request]
 
 
@@ -31,8 +42,7 @@ def read_requests(path: str, slos: Mapping[str, float]) -> Iterator[Request]:
         line, skipped = first_line(path, text)
         rows = csv.reader(chain([line], text), strict=True)
         header = [cell.strip() for cell in next(rows)]
-        make = _maker(path, header, slos)
-        yield from _checked(path, rows, skipped, make, text)
+        yield from _checked(path, rows, skipped, _maker(path, header, slos))
 
 
 def _maker(path: str, header: Row, slos: Mapping[str, float]) -> Make:
@@ -47,15 +57,11 @@ def _maker(path: str, header: Row, slos: Mapping[str, float]) -> Make:
     return _ours(header, slos)
 
 
-def _checked(
-    path: str, rows: Iterator[Row], skipped: int, make: Make, text: TextIO
-) -> Iterator[Request]:
-    """Each later than the one before; anything else is one line that names the line."""
-    del text  # kept open by whoever reads
-    before, number = -inf, skipped + 1
+def _checked(path: str, rows: _Rows, skipped: int, make: Make) -> Iterator[Request]:
+    """None earlier than the one before; anything else is one line that names the line."""
+    before = -inf
     try:
         for row in rows:
-            number += 1
             if not row:
                 continue
             request = make(row)
@@ -65,7 +71,9 @@ def _checked(
             yield request
     except (ValueError, IndexError, csv.Error) as error:
         why = "the row has too few cells" if isinstance(error, IndexError) else error
-        raise BadInput(f"{path}:{number}: {why}") from None
+        raise BadInput(f"{path}:{skipped + rows.line_num}: {why}") from None
+    if before == -inf:
+        raise BadInput(f"{path} has no requests below its header")
 
 
 def _out_of_order(at: float, before: float) -> str:

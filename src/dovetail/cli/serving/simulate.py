@@ -1,0 +1,118 @@
+"""`dovetail serve simulate`: requests to services under several rules, in simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dovetail.core.errors import BadInput
+from dovetail.experiments.files import named
+
+
+@click.command()
+@click.argument("requests")
+@click.option("--services", metavar="FILE", required=True, help="YAML: services, SLO, latency.")
+@click.option("--cluster", required=True, help="8x8, 4x8:V100+2x4:T4, or a TOML file.")
+@click.option("--policies", required=True, help="Separated by commas: static:wait_ms=2,nexus.")
+@click.option(
+    "--gpu-price",
+    metavar="[KIND=]X",
+    multiple=True,
+    help="Money for a GPU-hour; 1 unless it is said.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of requests that are made by chance.")
+@click.option("--out", metavar="FOLDER", callback=named, help="For summary.json and report.html.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects and nothing else.")
+def simulate(requests: str, policies: str, out: Path | None, as_json: bool, **more: Any) -> None:
+    """Simulate the REQUESTS to services under several serving policies, one by one.
+
+    \b
+    REQUESTS is a CSV arrival_s,service[,slo_s,prompt_tokens,output_tokens], a trace of Azure's
+    language models as it is, or is made by chance, so many a second to each service:
+      poisson:rate=100:seconds=600    bursty:rate=100:cv=4    daily:rate=100
+    All policies, and all kinds of traffic: dovetail catalogue serving-policies, … traffic
+    """
+    from dovetail.experiments.files import folder
+    from dovetail.serving.summary_table import table
+
+    names = _names(policies)
+    scene, source = _scene(requests, **more)
+    if out:
+        folder(out)
+    outcomes = _run_all(scene, names, source, quiet=as_json)
+    rows = [outcome.summary() for outcome in outcomes]
+    if out:
+        _write(out, outcomes, source.name)
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    click.echo(table(rows))
+    if out:
+        click.echo(f"\nReport: {(out / 'report.html').resolve()}")
+
+
+def _names(policies: str) -> list[str]:
+    """Each is known, and none is named twice."""
+    from dovetail.serving.rules import make
+
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--policies names none; give some, such as static,clockwork")
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"--policies names {name!r} twice")
+        make(name)
+    return names
+
+
+def _scene(
+    requests: str, services: str, cluster: str, gpu_price: tuple[str, ...], seed: int
+) -> Any:
+    from dovetail.jobfiles.served_models import read_services
+    from dovetail.serving.feasible import check_slos
+    from dovetail.serving.simulation import ServingScene
+    from dovetail.serving.source import source_of
+    from dovetail.traces.clusters.cluster_text import read_cluster
+
+    models = read_services(services)
+    nodes = read_cluster(cluster)
+    prices = _prices(gpu_price)
+    scene = ServingScene(models, nodes, prices, prices.pop("", 1.0))
+    check_slos(models, scene.gpus)
+    return scene, source_of(requests, models, seed)
+
+
+def _prices(given: tuple[str, ...]) -> dict[str, float]:
+    prices = {}
+    for text in given:
+        kind, _, price = text.rpartition("=")
+        try:
+            prices[kind] = float(price)
+        except ValueError:
+            raise BadInput(f"--gpu-price {text!r} is not a number, or KIND=number") from None
+        if not 0 <= prices[kind] < 1e9:
+            raise BadInput(f"--gpu-price {text!r}: a price is from 0 to 1e9")
+    return prices
+
+
+def _run_all(scene: Any, names: list[str], source: Any, quiet: bool) -> list[Any]:
+    from dovetail.experiments.progress_bar import ProgressBar
+    from dovetail.serving.simulation import simulate
+
+    outcomes = []
+    with ProgressBar(quiet) as bar:
+        for number, name in enumerate(names):
+
+            def tell(at: float, number: int = number, name: str = name) -> None:
+                bar.show((number + source.part(at)) / len(names), name)
+
+            outcomes.append(simulate(scene, name, source.requests(), tell))
+    return outcomes
+
+
+def _write(out: Path, outcomes: list[Any], title: str) -> None:
+    rows = [outcome.summary() for outcome in outcomes]
+    (out / "summary.json").write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,0 +1,118 @@
+"""The file of services that `dovetail serve simulate` reads: each with its SLO, replicas and latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from os.path import dirname, join
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from dovetail.core.errors import BadInput
+from dovetail.core.model import WHOLE_GPU
+from dovetail.jobfiles import fields
+from dovetail.jobfiles.complaint import Complaint, shown
+from dovetail.jobfiles.job_model import FieldTable, checked
+from dovetail.jobfiles.service_model import Positive, Replicas, ScalingText
+from dovetail.jobfiles.yaml_files import located, text_of
+from dovetail.serving.latency import (
+    AffineLatency,
+    Latency,
+    LatencyPoint,
+    LatencyTable,
+    read_profile,
+)
+from dovetail.serving.service import START_S, WAKE_S, ServedModel
+
+EXAMPLE = "services: [{name: chat, slo_ms: 200, latency: {fixed_ms: 4, per_item_ms: 2}}]"
+_LATENCY = (
+    "write {fixed_ms: 4, per_item_ms: 2}, a list of {batch: 1, ms: 6}, or {profile: FILE.csv}"
+)
+_ROW = ("batch", "ms", "kind", "share")
+
+
+def _latency(given: Any) -> Latency | str:
+    """A profile stays a name: it is looked for beside the file."""
+    if isinstance(given, Mapping) and set(given) == {"profile"}:
+        return str(given["profile"])
+    if isinstance(given, Mapping) and set(given) == {"table"}:
+        given = given["table"]
+    try:
+        if isinstance(given, Mapping) and given and set(given) <= {"fixed_ms", "per_item_ms"}:
+            fixed, each = (float(given.get(own, 0)) / 1e3 for own in ("fixed_ms", "per_item_ms"))
+            return AffineLatency(fixed, each)
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            return LatencyTable([_point(row) for row in given])
+    except BadInput as error:
+        raise Complaint(str(error), "latency") from None
+    except (TypeError, ValueError):
+        raise Complaint(f"latency: there is something that is no number; {_LATENCY}") from None
+    raise Complaint(f"latency: {shown(given)} is not understood; {_LATENCY}", "latency")
+
+
+def _point(row: Any) -> LatencyPoint:
+    if not isinstance(row, Mapping) or not {"batch", "ms"} <= set(row) <= set(_ROW):
+        raise BadInput(f"latency: each row of a table has batch and ms, and may have {_ROW[2:]}")
+    seconds, share = float(row["ms"]) / 1e3, int(row.get("share", WHOLE_GPU))
+    return LatencyPoint(int(row["batch"]), seconds, str(row.get("kind", "")), share)
+
+
+class ServedSpec(FieldTable):
+    """One service of the file."""
+
+    name: fields.Label = Field(description="What requests call it.")
+    slo_ms: Positive | None = Field(default=None, description="So fast an answer should be.")
+    percentile: float = Field(default=99.0, ge=50, lt=100, description="For so many of a hundred.")
+    max_batch: int = Field(default=1, ge=1, le=100_000, description="Requests in one batch.")
+    replicas: Replicas = Field(default=Replicas(min=1, max=1), description="How many there may be.")
+    latency: Annotated[Any, BeforeValidator(_latency)] = Field(description="Of a batch.")
+    share: int = Field(default=WHOLE_GPU, ge=1, le=WHOLE_GPU, description="Thousandths of a GPU.")
+    kind: str = Field(default="", description="Of GPU; left out: any.")
+    scaling: ScalingText = Field(default="reactive", description="How many replicas a load needs.")
+    idle_s: Positive | None = Field(
+        default=None, description="A replica not needed for so long sleeps; left out: it ends."
+    )
+    start_s: float = Field(default=START_S, ge=0, description="A cold start takes so long.")
+    wake_s: float = Field(default=WAKE_S, ge=0, description="Waking a replica that sleeps.")
+
+    def model(self, folder: str) -> ServedModel:
+        latency: Latency = (
+            read_profile(join(folder, self.latency))
+            if isinstance(self.latency, str)
+            else self.latency
+        )
+        return ServedModel(
+            self.name,
+            latency,
+            slo_s=inf if self.slo_ms is None else self.slo_ms / 1e3,
+            max_batch=self.max_batch,
+            least=self.replicas.min,
+            most=self.replicas.max,
+            percentile=self.percentile,
+            **{name: getattr(self, name) for name in _SAME},
+        )
+
+
+_SAME = ("share", "kind", "scaling", "idle_s", "start_s", "wake_s")
+
+
+class ServicesFile(FieldTable):
+    """The file."""
+
+    services: list[ServedSpec] = Field(min_length=1, description="At least one.")
+
+
+def read_services(path: str) -> dict[str, ServedModel]:
+    """By name."""
+    given, lines = located(text_of(path), path)
+    file = checked(ServicesFile, given, EXAMPLE, path, lines)
+    found: dict[str, ServedModel] = {}
+    for spec in file.services:
+        if spec.name in found:
+            raise BadInput(f"{path}: there are two services {spec.name!r}; rename one")
+        try:
+            found[spec.name] = spec.model(dirname(path))
+        except BadInput as error:
+            raise BadInput(f"{path}: {error}") from None
+    return found

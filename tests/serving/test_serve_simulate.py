@@ -1,0 +1,148 @@
+"""`dovetail serve simulate`, typed: the table, the JSON, and what is wrong with the input in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dovetail.cli.main import cli
+from dovetail.core.errors import BadInput
+
+SERVICES = """\
+services:
+  - {name: chat, slo_ms: 20, max_batch: 8, replicas: 2, latency: {fixed_ms: 4, per_item_ms: 2}}
+  - {name: image, slo_ms: 40, latency: [{batch: 1, ms: 6}, {batch: 16, ms: 20}]}
+"""
+KEYS = [
+    *("policy", "requests", "served", "dropped", "slo_attainment", "goodput_per_s"),
+    *("mean_latency_s", "p50_latency_s", "p99_latency_s", "gpu_hours", "cost"),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SERVICES)
+    return tmp_path
+
+
+def typed(*words: str, cluster: str = "1x4", policies: str = "static") -> Result:
+    fixed = ("--services", "s.yaml", "--cluster", cluster, "--policies", policies)
+    return CliRunner().invoke(cli, ["serve", "simulate", *words, *fixed])
+
+
+def complaint(*words: str, **more: str) -> str:
+    found = typed(*words, **more)
+    assert isinstance(found.exception, BadInput), found.output
+    return str(found.exception)
+
+
+def test_every_policy_has_a_row_of_one_table(here: Path) -> None:
+    every = "static,clipper,nexus,clockwork,shepherd,symphony"
+    found = typed("bursty:rate=200:seconds=5", policies=every)
+    lines = found.output.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == every.split(",")
+    assert max(map(len, lines)) <= 100
+
+
+def test_json_is_a_list_with_the_promised_keys(here: Path) -> None:
+    found = typed("poisson:rate=50:seconds=5", "--json", policies="static,clockwork")
+    rows = json.loads(found.stdout)
+    assert [row["policy"] for row in rows] == ["static", "clockwork"]
+    for row in rows:
+        assert list(row)[: len(KEYS)] == KEYS
+        assert row["requests"] == row["served"] + row["dropped"] > 0
+    again = typed("poisson:rate=50:seconds=5", "--json", policies="static,clockwork")
+    assert again.stdout == found.stdout
+    other = typed("poisson:rate=50:seconds=5", "--json", "--seed", "2", policies="static,clockwork")
+    assert other.stdout != found.stdout
+
+
+def test_the_price_of_a_gpu_hour_makes_the_cost(here: Path) -> None:
+    (row,) = json.loads(typed("poisson:rate=9:seconds=9", "--json", "--gpu-price", "2.5").stdout)
+    assert row["cost"] == pytest.approx(2.5 * row["gpu_hours"])
+    (row,) = json.loads(typed("poisson:rate=9:seconds=9", "--json", "--gpu-price", "gpu=3").stdout)
+    assert row["cost"] == pytest.approx(3 * row["gpu_hours"])
+
+
+def test_our_requests_may_have_an_slo_of_their_own(here: Path) -> None:
+    (here / "r.csv").write_text(
+        "arrival_s,service,slo_s,prompt_tokens,output_tokens\n0,chat,,3,4\n1,chat,0.001,,\n"
+    )
+    (row,) = json.loads(typed("r.csv", "--json").stdout)
+    assert (row["requests"], row["slo_attainment"]) == (2, 0.5)
+
+
+def test_a_trace_of_azure_is_read_as_it_is(here: Path) -> None:
+    (here / "s.yaml").write_text("services: [{name: a, latency: {fixed_ms: 10}}]")
+    (here / "azure.csv").write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+        "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+    )
+    (row,) = json.loads(typed("azure.csv", "--json").stdout)
+    assert row["requests"] == 2
+    assert row["gpu_hours"] * 3600 == pytest.approx(4.314579 + 0.01, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("0,chat\n1,talk\n", "r.csv:3: there is no service 'talk' in the services file; it has ch"),
+        ("0,chat\nsoon,chat\n", "r.csv:3: column 'arrival_s': 'soon' is not a number"),
+        ("3,chat\n1,chat\n", "r.csv:3: the request comes at 1 s, before the one above it; sort"),
+        ("nan,chat\n", "r.csv:2: the request comes at nan s, which is no time"),
+        ("0\n", "r.csv:2: the row has too few cells"),
+        ("", "r.csv has no requests below its header"),
+        ('0,"chat\n', "r.csv:2: unexpected end of data"),
+    ],
+)
+def test_a_bad_row_is_one_line_that_names_it(here: Path, rows: str, told: str) -> None:
+    (here / "r.csv").write_text(f"arrival_s,service\n{rows}")
+    assert complaint("r.csv").startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("service", "told"),
+    [
+        (
+            "{name: a, slo_ms: 5, latency: {fixed_ms: 4, per_item_ms: 2}}",
+            "service 'a': no configuration keeps its SLO of 5 ms: one request alone takes 6 ms on a "
+            "GPU; what would: an SLO of 6 ms",
+        ),
+        (
+            "{name: a, slo_ms: 8, share: 500, latency: {fixed_ms: 4, per_item_ms: 2}}",
+            "service 'a': no configuration keeps its SLO of 8 ms: one request alone takes 12 ms on "
+            "50% of a GPU; what would: an SLO of 12 ms or the whole of a GPU (6 ms)",
+        ),
+        (
+            "{name: a, kind: A100, latency: {fixed_ms: 4}}",
+            "service 'a' needs GPUs of kind 'A100'; the cluster has gpu",
+        ),
+        (
+            "{name: a, latency: [{batch: 1, ms: 1, kind: A100}]}",
+            "service 'a': latency: nothing is known for GPUs of kind 'gpu'; there is A100",
+        ),
+        (
+            "{name: a, replicas: 5, latency: {fixed_ms: 4}}",
+            "the replicas of the services need 5 GPUs, the cluster has 4 GPUs; give fewer replicas "
+            "or a larger --cluster",
+        ),
+        (
+            "{name: a, max_batches: 2, latency: {fixed_ms: 4}}",
+            "s.yaml, line 1: services[0].max_batches: there is no such field; did you mean "
+            "'services.max_batch'?",
+        ),
+    ],
+)
+def test_a_service_that_cannot_be_is_told_at_once(here: Path, service: str, told: str) -> None:
+    (here / "s.yaml").write_text(f"services: [{service}]")
+    assert complaint("poisson:rate=9:seconds=9") == told
+
+
+def test_what_is_unknown_is_told_with_what_there_is(here: Path) -> None:
+    assert "did you mean 'static'?" in complaint("poisson:rate=9", policies="statik")
+    assert "has no parameter 'rat'; it has rate" in complaint("poisson:rat=9")
+    assert complaint("gone.csv") == "cannot read 'gone.csv': there is no such file"
