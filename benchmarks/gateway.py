@@ -143,7 +143,7 @@ def running() -> Iterator[tuple[int, int, int]]:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "control")
         settings = GatewaySettings(
-            "bench", "127.0.0.1", ports[2], path, None, GatewayBounds(at_once=32)
+            "bench", "127.0.0.1", ports[2], path, bounds=GatewayBounds(at_once=32)
         )
         listening, telling = os.pipe()
         words = [sys.executable, "-m", "dovetail.gateway", settings.text(), str(telling)]

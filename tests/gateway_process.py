@@ -58,11 +58,19 @@ class ReplicaProcess:
 
 
 class GatewayProcess:
-    def __init__(self, folder: Path, slo_s: float | None = None, **bounds: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        slo_s: float | None = None,
+        account: tuple[int, int, tuple[int, ...]] | None = None,
+        **bounds: Any,
+    ) -> None:
         self.port = free_port()
         self._path = str(folder / "gateway.sock")
         settings = GatewaySettings(
-            "answers", "127.0.0.1", self.port, self._path, slo_s, GatewayBounds(**bounds)
+            *("answers", "127.0.0.1", self.port, self._path, slo_s),
+            bounds=GatewayBounds(**bounds),
+            account=account,
         )
         listening, telling = os.pipe()
         words = [sys.executable, "-m", "dovetail.gateway", settings.text(), str(telling)]

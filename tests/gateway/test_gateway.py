@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from dovetail.gateway.settings import GatewaySettings
 from gateway_process import Answer, GatewayProcess, gateway
+from two_users import NOBODY, as_root
 from waiting import LONG_S, until
 
 
@@ -246,10 +248,48 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 
 def test_a_gateway_whose_folder_is_removed_ends(tmp_path: Path) -> None:
     with gateway(tmp_path) as (made, _):
-        (tmp_path / "gateway.sock").unlink()
+        shutil.rmtree(tmp_path)
         assert made.process.wait(LONG_S) == 0
 
 
 def test_errors_are_lines_of_json(tmp_path: Path) -> None:
     with gateway(tmp_path, replicas=0, queue_s=0.1) as (made, _):
         assert json.loads(made.ask("/").text).keys() == {"error"}
+
+
+@as_root
+def test_with_the_rights_of_another_user_it_passes_on_requests(
+    tmp_path: Path,
+) -> None:
+    account = (NOBODY, NOBODY, ())
+    with gateway(tmp_path, account=account) as (made, _):
+        status = Path(f"/proc/{made.process.pid}/status").read_text()
+        assert f"Uid:\t{NOBODY}\t{NOBODY}\t{NOBODY}" in status
+        assert made.ask("/", "POST", b"x" * 300_000).text.split()[1] == "300000"
+
+
+def test_a_replica_that_does_not_read_a_body_keeps_its_place_for_a_bounded_time(
+    tmp_path: Path,
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as deaf,
+        gateway(tmp_path, answer_s=0.5) as (made, _),
+    ):
+        port = deaf.getsockname()[1]
+        made.tell({"id": "deaf", "host": "127.0.0.1", "port": port, "standing": "ready"})
+        answer = made.ask("/", "POST", b"x" * 30_000_000)
+        assert answer.status == 504
+        assert "gave no answer within 0.5 s" in answer.text
+
+
+def test_who_has_gone_while_waiting_is_not_sent_to_a_replica(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    with gateway(tmp_path, at_once=1, notes=notes) as (made, _), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(made.ask, "/slow?s=1&id=first")
+        until(lambda: notes.exists() and "first" in notes.read_text())
+        with socket.create_connection(("127.0.0.1", made.port)) as gone:
+            gone.sendall(b"GET /?id=gone HTTP/1.1\r\nHost: x\r\n\r\n")
+            until(lambda: made.load()["queued"] == 1)
+        assert first.result().status == 200
+        assert made.ask("/?id=last").status == 200
+    assert notes.read_text().split() == ["first", "last"]

@@ -1,7 +1,8 @@
 """`python -m dovetail.gateway SETTINGS READY`: the process that answers at the address of a service.
 
 SETTINGS is JSON (`GatewaySettings`); READY is the number of a pipe that is told the port, or why there
-is none.
+is none. The line to the daemon is opened with the daemon's rights, so that nobody else can; requests are
+read with the rights of the service's user.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import socket
 import sys
 
 from dovetail.gateway.clients import Clients
-from dovetail.gateway.control import Control
+from dovetail.gateway.control import Control, ControlDoor
 from dovetail.gateway.load import LoadMeter
 from dovetail.gateway.passing import Passing
 from dovetail.gateway.replicas import ReplicaPool
@@ -25,14 +26,16 @@ _BACKLOG = 1024
 _END_S = 10.0  # for requests that are being answered when it is told to stop
 
 
-async def serve(settings: GatewaySettings, listener: socket.socket, ready: int) -> None:
+async def serve(
+    settings: GatewaySettings, door: ControlDoor, listener: socket.socket, ready: int
+) -> None:
     bounds = settings.bounds
     meter = LoadMeter(settings.slo_s, asyncio.get_running_loop().time())
     pool = ReplicaPool(settings.service, bounds, meter)
     passing = Passing(settings.service, pool, meter, bounds)
     clients = Clients(passing, meter, bounds, settings.service)
     control = Control(pool, meter)
-    await control.listen(settings.control)
+    await control.listen(door)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, control.stopped.set)
     server = await asyncio.start_server(
         clients.connected, sock=listener, limit=CHUNK, backlog=_BACKLOG
@@ -60,6 +63,16 @@ def _listener(settings: GatewaySettings) -> socket.socket:
     return found
 
 
+def _become(settings: GatewaySettings) -> None:
+    """For good, and before the address is opened: a port below 1024 is not for every user."""
+    if settings.account is None:
+        return
+    user, group, groups = settings.account
+    os.setgroups(groups)
+    os.setgid(group)
+    os.setuid(user)
+
+
 def _tell(ready: int, told: str) -> None:
     os.write(ready, told.encode())
     os.close(ready)
@@ -68,13 +81,15 @@ def _tell(ready: int, told: str) -> None:
 def main(arguments: list[str]) -> int:
     settings, ready = settings_in(arguments[0]), int(arguments[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    door = ControlDoor(settings.control)
+    _become(settings)
     try:
         listener = _listener(settings)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         _tell(ready, f"port {settings.port} of {settings.host} cannot be used: {why}")
         return 1
-    asyncio.run(serve(settings, listener, ready))
+    asyncio.run(serve(settings, door, listener, ready))
     return 0
 
 

@@ -136,7 +136,7 @@ class ClientConnection:
         self._check(head)
         body = self._body(came_at)
         held, rest = await self._held(body)
-        request = Passed(head, came_at, held, rest, self._peer)
+        request = Passed(head, came_at, held, rest, self._peer, self._reader.at_eof)
         try:
             await self._all.passing.pass_on(request, self._tell)
         finally:

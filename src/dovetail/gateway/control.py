@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -19,29 +20,43 @@ EVERY_S = 1.0
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
+class ControlDoor:
+    """The listening socket, in a folder that is the daemon's alone."""
+
+    def __init__(self, path: str) -> None:
+        self.socket: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            self.socket.bind(path)
+        finally:
+            os.umask(before)
+        self._folder: Final = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+
+    @property
+    def is_gone(self) -> bool:
+        """Is its folder removed, so that no daemon finds it any more?"""
+        return os.fstat(self._folder).st_nlink == 0
+
+
 class Control:
     def __init__(self, pool: ReplicaPool, meter: LoadMeter) -> None:
         self.stopped: Final = asyncio.Event()
         self._pool: Final = pool
         self._meter: Final = meter
-        self._path = ""
+        self._door: ControlDoor | None = None
         self._daemon: asyncio.StreamWriter | None = None
         pool.on_wait = self._somebody_waits
 
-    async def listen(self, path: str) -> None:
-        self._path = path
-        before = os.umask(0o177)
-        try:
-            await asyncio.start_unix_server(self._connected, path, limit=_LONGEST_LINE)
-        finally:
-            os.umask(before)
+    async def listen(self, door: ControlDoor) -> None:
+        self._door = door
+        await asyncio.start_unix_server(self._connected, sock=door.socket, limit=_LONGEST_LINE)
 
     async def tell_load(self) -> None:
-        """While it runs. Whose folder is gone is found by no daemon any more, and ends."""
+        """While it runs, and somebody may come back."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(EVERY_S)
-            if not os.path.exists(self._path):
+            if self._door is not None and self._door.is_gone:
                 self.stopped.set()
             if self._daemon is not None:
                 self._tell({"load": asdict(self._meter.summary(loop.time()))})

@@ -21,6 +21,7 @@ from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import Came, Lost, Upstream
 
 SAFE_TWICE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"))
+_HALF_CLOSED_S: Final = 0.5  # after that, who has closed for sending does not wait for an answer
 _OF_ONE_HOP: Final = frozenset(
     (
         *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
@@ -38,6 +39,7 @@ class Passed:
     held: list[h11.Data]
     rest: AsyncIterator[h11.Data] | None  # None: the whole body is held
     peer: str
+    has_gone: Callable[[], bool]  # its client
 
     @property
     def is_whole(self) -> bool:
@@ -74,6 +76,8 @@ class Passing:
             replica = await self._pool.take(deadline)
             began = loop.time()
             try:
+                if began - request.came_at > _HALF_CLOSED_S and request.has_gone():
+                    raise ConnectionAbortedError("the client has gone")
                 if await self._try(request, replica, tell):
                     now = loop.time()
                     self._meter.answer(now - request.came_at, now - began)
@@ -119,14 +123,15 @@ class Passing:
 
     async def _asked(self, request: Passed, upstream: Upstream) -> list[Came]:
         """The beginning of the answer. A replica that does not want the body may say so and hang up."""
+        within_s = self._bounds.answer_s
         with suppress(Lost):
             if request.rest is None:
-                await upstream.send(request.onward(), *request.held, h11.EndOfMessage())
+                await upstream.send(within_s, request.onward(), *request.held, h11.EndOfMessage())
             else:
-                await upstream.send(request.onward(), *request.held)
+                await upstream.send(within_s, request.onward(), *request.held)
                 async for part in request.rest:
-                    await upstream.send(part)
-                await upstream.send(h11.EndOfMessage())
+                    await upstream.send(within_s, part)
+                await upstream.send(within_s, h11.EndOfMessage())
         return await upstream.next_events(self._bounds.answer_s)
 
     async def _relay(

@@ -29,7 +29,8 @@ class GatewayBounds:
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
-    """`control` is the path of the Unix socket by which the daemon speaks to it."""
+    """`control` is the path of the Unix socket by which the daemon speaks to it. `account`: the user,
+    the group and the further groups whose rights it has while it answers; None: it keeps its own."""
 
     service: str
     host: str
@@ -37,6 +38,7 @@ class GatewaySettings:
     control: str
     slo_s: float | None = None
     bounds: GatewayBounds = field(default_factory=GatewayBounds)
+    account: tuple[int, int, tuple[int, ...]] | None = None
 
     def text(self) -> str:
         return json.dumps(asdict(self))

@@ -37,11 +37,14 @@ class Upstream:
         """Has the replica left it open, as far as is known here?"""
         return not self._reader.at_eof() and not self._writer.is_closing()
 
-    async def send(self, *events: Sent) -> None:
+    async def send(self, within_s: float, *events: Sent) -> None:
         try:
             self._writer.write(b"".join([self._http.send(event) or b"" for event in events]))
-            await self._writer.drain()
+            async with asyncio.timeout(within_s):
+                await self._writer.drain()
         except (OSError, h11.LocalProtocolError) as error:
+            if isinstance(error, TimeoutError):
+                raise
             raise Lost(str(error), not self._came) from None
 
     async def next_events(self, within_s: float) -> list[Came]:

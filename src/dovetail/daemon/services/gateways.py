@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +18,9 @@ from dovetail.core.errors import DovetailError
 from dovetail.gateway.settings import GatewaySettings
 from dovetail.worlds.world import UserAccount
 
-HOST: Final = "127.0.0.1"
 _START_WITHIN_S = 20.0
 _MOST_BYTES = 1 << 20
+_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")  # what Python needs, no secrets
 
 
 class GatewayLost(DovetailError):
@@ -63,22 +64,21 @@ class GatewayLine:
             self._process.poll()  # so that it does not stay a zombie
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         Path(self._settings.control).unlink(missing_ok=True)
-        rights: dict[str, Any] = {}
+        settings = self._settings
         if account is not None:
-            os.chown(self._folder, account.uid, account.gid)
-            rights = {"user": account.uid, "group": account.gid, "extra_groups": account.groups}
+            settings = replace(settings, account=(account.uid, account.gid, account.groups))
         listening, telling = os.pipe()
         try:
             with (self._folder / "log").open("ab") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "dovetail.gateway", self._settings.text(), str(telling)],
+                    [sys.executable, "-P", "-m", "dovetail.gateway", settings.text(), str(telling)],
+                    env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                     pass_fds=[telling],
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     cwd="/",
-                    **rights,
                 )
         finally:
             os.close(telling)
@@ -121,6 +121,9 @@ class GatewayLine:
             self.close()
             raise GatewayLost("its gateway is gone")
         *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _MOST_BYTES:
+            self.close()
+            raise GatewayLost("its gateway says too much at once")
         yield from map(json.loads, lines)
 
     def close(self) -> None:
@@ -134,16 +137,3 @@ def _heard(listening: int) -> str:
     with open(listening, "rb", buffering=0) as pipe:
         ready, _, _ = select.select([pipe], [], [], _START_WITHIN_S)
         return pipe.read(4096).decode(errors="replace") if ready else ""
-
-
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as found:
-        return int(found.getsockname()[1])
-
-
-def is_free(port: int) -> bool:
-    try:
-        socket.create_server((HOST, port)).close()
-    except OSError:
-        return False
-    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from dovetail.daemon.services.gateways import HOST
+from dovetail.daemon.services.ports import HOST, stranger_at
 
 _WITHIN_S = 5.0
 _SOON_S, _SELDOM_S = 0.1, 5.0
@@ -28,8 +28,9 @@ class _Patient:
 class HealthWatch:
     """By the number of a replica."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, uid: int | None) -> None:
         self._path: Final = path
+        self._uid: Final = uid  # of the service's user: nobody else's process is asked
         self._patients: Final[dict[int, _Patient]] = {}
         self._asking: Final = ThreadPoolExecutor(4, thread_name_prefix="health")
 
@@ -42,7 +43,12 @@ class HealthWatch:
             if patient.asked is not None and patient.asked.done():
                 self._heed(patient, patient.asked.result())
             if patient.asked is None and monotonic() >= patient.due:
-                patient.asked = self._asking.submit(asked, port, "GET", self._path)
+                patient.asked = self._asking.submit(self._ask, port)
+
+    def _ask(self, port: int) -> str:
+        if other := stranger_at(port, self._uid):
+            return f"port {port} is held by a process of {other}"
+        return asked(port, "GET", self._path)
 
     def _heed(self, patient: _Patient, why: str) -> None:
         patient.asked = None
@@ -66,14 +72,14 @@ class HealthWatch:
         self._asking.shutdown(wait=False, cancel_futures=True)
 
 
-def asked(port: int, method: str, path: str) -> str:
+def asked(port: int, method: str, path: str, within_s: float = _WITHIN_S) -> str:
     """Why its answer is not a good one; "" if it is."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=_WITHIN_S)
+    connection = http.client.HTTPConnection(HOST, port, timeout=within_s)
     try:
         connection.request(method, path)
         status = connection.getresponse().status
-        return "" if status < 400 else f"{method} {path} is answered with {status}"
-    except (OSError, http.client.HTTPException) as error:
+        return "" if 200 <= status < 300 else f"{method} {path} is answered with {status}"
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return f"{method} {path} on port {port}: {error or type(error).__name__}"
     finally:
         connection.close()

@@ -19,8 +19,9 @@ from dovetail.core.model import JobId, Seconds
 from dovetail.core.view import View
 from dovetail.daemon.holds import ASLEEP, SERVICE_PAUSED
 from dovetail.daemon.service import Service
-from dovetail.daemon.services.gateways import HOST, GatewayLine, GatewayLost
+from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
 from dovetail.daemon.services.health import HealthWatch, asked
+from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.recent_load import RecentLoad, SteadyWish
 from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
 from dovetail.gateway.replicas import ASLEEP as AWAY
@@ -51,6 +52,7 @@ class ServiceKeeper:
         spec: ServiceSpec,
         service: Service,
         line: GatewayLine,
+        uid: int | None,
         account: Callable[[], UserAccount | None],
         submit: Submit,
     ) -> None:
@@ -58,7 +60,7 @@ class ServiceKeeper:
         self.scene = scene
         patience_s = scene.design.idle_s or _SCALE_DOWN_S
         self.load: Final = RecentLoad(patience_s)
-        self.health: Final = HealthWatch(spec.health)
+        self.health: Final = HealthWatch(spec.health, uid)
         self.busy: dict[str, int] = {}  # requests by the number of a replica
         self.told = Wish(scene.wanted, scene.reason)
         self.trouble = ""

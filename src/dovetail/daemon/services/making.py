@@ -9,7 +9,7 @@ from dovetail.core.model import Seconds
 from dovetail.core.view import View
 from dovetail.daemon.clock import Clock
 from dovetail.daemon.refusals import Conflict
-from dovetail.daemon.services.gateways import free_port, is_free
+from dovetail.daemon.services.ports import free_port, is_free
 from dovetail.daemon.submissions import Member, OpeningShell
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles import jobs as spec_jobs
@@ -32,6 +32,11 @@ class Declaring:
 def design_of(spec: ServiceSpec, service_id: str, caller: Caller) -> ServiceDesign:
     if spec.listen is not None and not is_free(spec.listen):
         raise Conflict(f"listen: port {spec.listen} is taken; choose another, or leave it out")
+    if spec.port is not None and not is_free(spec.port):
+        raise Conflict(
+            f"port: {spec.port} is taken by another process; choose another, or leave it out and write "
+            "{port} in the command"
+        )
     return ServiceDesign(
         id=service_id,
         name=spec.name,

@@ -22,8 +22,9 @@ from dovetail.core.view import View
 from dovetail.daemon.asking import Parts
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.service import Service
-from dovetail.daemon.services.gateways import HOST, GatewayLine
+from dovetail.daemon.services.gateways import GatewayLine
 from dovetail.daemon.services.keeper import ServiceKeeper
+from dovetail.daemon.services.ports import HOST
 from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
 from dovetail.daemon.submissions import OpeningShell, Submission, check_it_could_run
 from dovetail.daemon.users.callers import Caller
@@ -44,6 +45,9 @@ from dovetail.worlds.world import UserAccount
 if TYPE_CHECKING:
     from dovetail.daemon.services.making import Declaring
     from dovetail.jobfiles.service_model import ServiceSpec
+
+
+_MOST_OF_A_USER = 50  # each is a process and a thread
 
 
 class Services:
@@ -83,6 +87,8 @@ class Services:
             other = _called(spec.name, caller, view)
             if other is not None and other.design.user == caller.name:
                 raise Conflict(f"a service called {spec.name!r} is there already; stop it first")
+            self._check_number(caller, view)
+            self._check_priority(spec, caller, view)
             number = int(self._parts.store.meta("next_service") or "1")
             design = making.design_of(spec, f"v{number}", caller)
             clock = self._parts.clock
@@ -97,6 +103,26 @@ class Services:
         self._look_after(scene)
         self._keepers[scene.design.id].wait_for_address()
         return self.one(scene.design.id, caller)
+
+    def _check_number(self, caller: Caller, view: View) -> None:
+        own = [own for own in services_of(view).open.values() if own.design.user == caller.name]
+        if len(own) >= _MOST_OF_A_USER:
+            raise NotAllowed(
+                f"{caller.name} has {len(own)} services, the most one may have: stop one first"
+            )
+
+    def _check_priority(self, spec: ServiceSpec, caller: Caller, view: View) -> None:
+        if not self._parts.limits.shared:
+            return
+        try:
+            self._parts.limits.check_priority(spec.priority, caller, view)
+        except NotAllowed as error:
+            if "priority" in spec.model_fields_set:
+                raise
+            raise NotAllowed(
+                f"{error}. Replicas have priority {spec.priority:g} unless the file says otherwise; "
+                "with priority: 0 they take what is free, and no job gives way to them"
+            ) from None
 
     def _look_after(self, scene: ServiceScene) -> None:
         from dovetail.daemon.services import making
@@ -123,6 +149,7 @@ class Services:
             spec,
             self._service,
             GatewayLine(folder, settings),
+            shell.uid,
             partial(self._account, scene, shell),
             partial(self._submitted, design.id, spec, shell),
         )

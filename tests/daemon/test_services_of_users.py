@@ -1,0 +1,127 @@
+"""Services in a daemon of several users: gateways and replicas have their owners' rights, no more."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon_process import killable_daemon
+from service_daemon import ServiceDaemon, error_of
+from two_users import NOBODY, as_nobody, as_root, open_folder
+from waiting import until
+
+__all__ = ["open_folder"]
+pytestmark = as_root
+LISTEN = """
+import encodings.idna, os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+os.setgid(65534)
+os.setuid(65534)
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("there", flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def shared(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceDaemon]:
+    monkeypatch.setenv("PRIVATE_TO_THE_DAEMON", "hunter2")
+    with killable_daemon(open_folder / "home", slots=2, system=True, group="nogroup") as daemon:
+        daemon.start()
+        made = ServiceDaemon(daemon)
+        yield made
+        for row in daemon.get("/v1/services")["services"]:
+            made.change("stop", row["id"])
+        daemon.close()
+
+
+def serve_as_nobody(made: ServiceDaemon, **spec: Any) -> Any:
+    """With a priority that every user may have."""
+    asked = {
+        "spec": {"name": "answers", "command": ["/bin/sleep", "600"], "priority": 0, **spec},
+        "workdir": "/",
+        "environment": {"PATH": os.environ["PATH"]},
+    }
+    status, row = as_nobody(made.daemon.socket, "POST", "/v1/services", asked)
+    assert status == 201, row
+    return row
+
+
+def test_a_gateway_has_its_owners_rights_and_nothing_of_the_daemons_environment(
+    shared: ServiceDaemon,
+) -> None:
+    row = serve_as_nobody(shared, queue_s=0.5)
+    assert shared.ask().status == 503  # the gateway's own answer: nobody listens behind it
+    (gateway,) = gateways(row["name"])
+    assert owner_of(gateway) == (NOBODY, NOBODY)
+    assert b"hunter2" not in (gateway / "environ").read_bytes()
+    (pid,) = shared.pids()
+    assert owner_of(Path(f"/proc/{pid}"))[0] == NOBODY
+
+
+def test_a_user_who_may_not_go_before_training_is_told_what_else_there_is(
+    shared: ServiceDaemon,
+) -> None:
+    asked = {"spec": {"name": "a", "command": ["x"]}, "workdir": "/", "environment": {}}
+    status, told = as_nobody(shared.daemon.socket, "POST", "/v1/services", asked)
+    assert status == 403
+    assert "with priority: 0 they take what is free" in told["error"]
+
+
+def test_nobody_but_the_daemon_speaks_to_a_gateway_or_changes_its_log(
+    shared: ServiceDaemon,
+) -> None:
+    row = serve_as_nobody(shared)
+    folder = shared.daemon.folder / "services" / row["id"]
+    found = folder.stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (os.geteuid(), 0o700)
+
+
+def test_a_port_held_by_another_user_is_not_taken_for_the_replica(shared: ServiceDaemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    row = shared.serve(port=port, command=["/bin/sleep", "600"], queue_s=0.5)
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTEN, str(port)], stdout=subprocess.PIPE
+    ) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"there\n"
+            until(lambda: shared.states() == ["sick"])
+            assert f"port {port} is held by a process of nobody" in shared.row()["trouble"]
+            answer = shared.ask()
+            assert (answer.status, "too busy" in error_of(answer)) == (503, True)
+        finally:
+            other.kill()
+    shared.change("stop", row["id"])
+
+
+def gateways(service: str) -> list[Path]:
+    """Their folders in /proc."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"dovetail.gateway" in words and any(b"/home/services/" in w for w in words):
+            found.append(folder)
+    return found
+
+
+def owner_of(process: Path) -> tuple[int, int]:
+    rows = (process / "status").read_text().splitlines()
+    ids = {row.split()[0]: row.split()[1] for row in rows if row.startswith(("Uid:", "Gid:"))}
+    return int(ids["Uid:"]), int(ids["Gid:"])
