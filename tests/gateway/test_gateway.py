@@ -285,7 +285,7 @@ def test_a_replica_that_does_not_read_a_body_keeps_its_place_for_a_bounded_time(
 def test_who_has_gone_while_waiting_is_not_sent_to_a_replica(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     with gateway(tmp_path, at_once=1, notes=notes) as (made, _), ThreadPoolExecutor(1) as pool:
-        first = pool.submit(made.ask, "/slow?s=1&id=first")
+        first = pool.submit(made.ask, "/slow?s=3&id=first")
         until(lambda: notes.exists() and "first" in notes.read_text())
         with socket.create_connection(("127.0.0.1", made.port)) as gone:
             gone.sendall(b"GET /?id=gone HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -21,6 +21,7 @@ from dovetail.gateway.settings import GatewayBounds
 from dovetail.gateway.upstream import Came, Lost, Upstream
 
 SAFE_TWICE: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"))
+AGE: Final = b"x-dovetail-age"  # seconds since the request came: its deadline counts from then
 _HALF_CLOSED_S: Final = 0.5  # after that, who has closed for sending does not wait for an answer
 _OF_ONE_HOP: Final = frozenset(
     (
@@ -45,9 +46,13 @@ class Passed:
     def is_whole(self) -> bool:
         return self.rest is None
 
-    def onward(self) -> h11.Request:
+    def onward(self, age_s: float) -> h11.Request:
         head = self.head
-        headers = [*end_to_end(head.headers), (b"x-forwarded-for", self.peer.encode())]
+        headers = [
+            *[own for own in end_to_end(head.headers) if own[0] != AGE],
+            (b"x-forwarded-for", self.peer.encode()),
+            (AGE, f"{age_s:.6f}".encode()),
+        ]
         if any([name == b"transfer-encoding" for name, _ in head.headers]):
             headers = [own for own in headers if own[0] != b"content-length"]  # it does not count
             headers.append((b"transfer-encoding", b"chunked"))
@@ -124,11 +129,12 @@ class Passing:
     async def _asked(self, request: Passed, upstream: Upstream) -> list[Came]:
         """The beginning of the answer. A replica that does not want the body may say so and hang up."""
         within_s = self._bounds.answer_s
+        head = request.onward(asyncio.get_running_loop().time() - request.came_at)
         with suppress(Lost):
             if request.rest is None:
-                await upstream.send(within_s, request.onward(), *request.held, h11.EndOfMessage())
+                await upstream.send(within_s, head, *request.held, h11.EndOfMessage())
             else:
-                await upstream.send(within_s, request.onward(), *request.held)
+                await upstream.send(within_s, head, *request.held)
                 async for part in request.rest:
                     await upstream.send(within_s, part)
                 await upstream.send(within_s, h11.EndOfMessage())

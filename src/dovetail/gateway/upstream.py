@@ -8,6 +8,7 @@ from typing import TypeAlias
 import h11
 
 CHUNK = 64 * 1024
+_MOST_REST_S = 1.0
 Sent: TypeAlias = h11.Request | h11.Data | h11.EndOfMessage
 Came: TypeAlias = h11.Response | h11.Data | h11.EndOfMessage
 
@@ -26,6 +27,7 @@ class Upstream:
         self._writer = writer
         self._http = h11.Connection(h11.CLIENT)
         self._came = False  # a byte of the present answer
+        self._rests_since = 0.0
 
     @classmethod
     async def open(cls, host: str, port: int, within_s: float) -> Upstream:
@@ -34,7 +36,11 @@ class Upstream:
 
     @property
     def is_usable(self) -> bool:
-        """Has the replica left it open, as far as is known here?"""
+        """Has the replica left it open, as far as is known here? Servers close what rests, some after
+        2 s: a request must not meet that."""
+        rested_s = asyncio.get_running_loop().time() - self._rests_since
+        if self._rests_since and rested_s > _MOST_REST_S:
+            return False
         return not self._reader.at_eof() and not self._writer.is_closing()
 
     async def send(self, within_s: float, *events: Sent) -> None:
@@ -83,6 +89,7 @@ class Upstream:
             return False
         self._http.start_next_cycle()
         self._came = False
+        self._rests_since = asyncio.get_running_loop().time()
         return True
 
     def close(self) -> None:

@@ -9,12 +9,13 @@
 
 `dovetail.sdk.pytorch`, `.lightning`, `.huggingface` and `.keras` do the saving for you. They import
 their framework, this package does not. `dovetail.sdk.elastic` and `.elastic_pytorch` are for jobs that
-run on a number of GPUs that changes.
+run on a number of GPUs that changes. `serve` makes a Python function a model server.
 """
 
 from dovetail.sdk.checkpoints import checkpoint_dir, resumed
 from dovetail.sdk.chosen import settings
 from dovetail.sdk.reports import report
+from dovetail.sdk.serving import serve
 from dovetail.sdk.stopping import EXIT_REQUEUE, should_stop, stop_if_asked
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "checkpoint_dir",
     "report",
     "resumed",
+    "serve",
     "settings",
     "should_stop",
     "stop_if_asked",

@@ -79,15 +79,16 @@ def member_of(
 ) -> Member:
     """The job of one replica."""
     job = replica_job(spec, number, port)
-    job = job.model_copy(
-        update={
-            "envs": {**job.envs, "DOVETAIL_SERVICE": design.name, "DOVETAIL_REPLICA": str(number)},
-            "group": design.id,
-        }
-    )
+    job = job.model_copy(update={"envs": {**job.envs, **_told(design, number)}, "group": design.id})
     asked = spec_jobs.to_job(job, job_id, design.user, clock.unix(now))
     asked = replace(asked, member=number, settings=(("port", port),), alike=(), amount=None)
     return Member(asked, job, None)
+
+
+def _told(design: ServiceDesign, number: int) -> dict[str, str]:
+    """What a server may know of its service."""
+    told = {"DOVETAIL_SERVICE": design.name, "DOVETAIL_REPLICA": str(number)}
+    return told if design.slo_s is None else {**told, "DOVETAIL_SLO_MS": f"{design.slo_s * 1e3:g}"}
 
 
 def shell_of(declaring: Declaring, spec: ServiceSpec, caller: Caller) -> OpeningShell:
