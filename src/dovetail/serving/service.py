@@ -30,6 +30,10 @@ class ServedModel:
     start_s: float = START_S  # of a replica, cold
     wake_s: float = WAKE_S  # of one that sleeps
     percentile: float = 99.0  # of the answers that should keep the SLO
+    rate_per_s: float | None = None  # of requests, as far as it is known before any came
+    memory_gb: float = 0.0  # of its weights
+    pressure: float = 0.0  # what it takes of caches and bandwidth that others on its GPU use too
+    sensitivity: float = 0.0  # how much longer it takes, as a part, for each unit of such pressure
 
     def __post_init__(self) -> None:
         own = f"service {self.name!r}"

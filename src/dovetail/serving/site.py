@@ -30,13 +30,26 @@ class ServingSite:
         self.fleet = fleet
         self.tally = tally
         self.controller: Controller  # set before anything happens
+        self._is_slowed = any(own.sensitivity for own in services.values())
 
     def start(self, server: Server, batch: Any, seconds: float) -> None:
         """It does the batch for so long; then the controller is told `done`."""
         server.batch = batch
+        if self._is_slowed:
+            seconds *= self._slowdown(server)
         server.ends = ends = self.engine.now + seconds
         server.busy_s += seconds
         self.engine.at(ends, self._ended, server)
+
+    def _slowdown(self, server: Server) -> float:
+        """By what others do on the same GPU as the batch begins."""
+        pressure = sum(
+            self.services[doing(other)].pressure
+            for servers in self.fleet.servers.values()
+            for other in servers
+            if other.gpu == server.gpu and other is not server and other.batch is not None
+        )
+        return 1.0 + self.services[doing(server)].sensitivity * pressure
 
     def preempt(self, server: Server) -> Any:
         """It stops at once; what it did is lost. Returns its batch."""
@@ -58,3 +71,9 @@ class ServingSite:
         self.controller.done(server)
         if server.stage is ServerStage.DRAINING and server.batch is None:
             self.fleet.drained(server)
+
+
+def doing(server: Server) -> str:
+    """The service whose batch it does."""
+    service: str = getattr(server.batch, "service", server.seat.services[0])
+    return service

@@ -18,6 +18,8 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "clockwork": (f"{_RULES}.in_time", "ClockworkPool"),
     "shepherd": (f"{_RULES}.in_time", "ShepherdPool"),
     "symphony": (f"{_RULES}.in_time", "SymphonyPool"),
+    "gpulet": (f"{_RULES}.spatial", "GpuletParts"),
+    "igniter": (f"{_RULES}.spatial", "IgniterParts"),
 }
 CATALOGUE = Catalogue(
     "serving policy",
