@@ -129,12 +129,12 @@ def placed(question: PlacementQuestion) -> tuple[list[GpuGroup], Rehearsed]:
 
 def filled(question: PlacementQuestion, cut: Cut) -> tuple[list[GpuGroup], Rehearsed]:
     """Again and again: rehearse; the model with most requests missed goes to the group that worked
-    least of those with memory for it. The best on the way counts."""
+    least of those with memory for it; until none is missed. The best on the way counts."""
     models = {model.name: model for model in question.models}
     groups = [GpuGroup(cut)] * (question.gpus // cut.gpus)
     best = now = (list(groups), rehearse(groups, models, question.requests))
     while True:
-        home = _next_home(question, models, *now)
+        home = _next_home(question, models, *now) if any(now[1].missed.values()) else None
         if home is None:
             return best
         i, name = home

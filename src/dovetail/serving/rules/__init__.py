@@ -20,6 +20,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "symphony": (f"{_RULES}.in_time", "SymphonyPool"),
     "gpulet": (f"{_RULES}.spatial", "GpuletParts"),
     "igniter": (f"{_RULES}.spatial", "IgniterParts"),
+    "alpaserve": (f"{_RULES}.pipelined", "AlpaServeGroups"),
 }
 CATALOGUE = Catalogue(
     "serving policy",
