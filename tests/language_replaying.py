@@ -6,20 +6,23 @@ from math import inf
 
 from dovetail.serving.language.replica import LanguageReplica
 from dovetail.serving.language.sequence import Sequence
-from dovetail.serving.language.settings import LanguageModel
+from dovetail.serving.language.settings import LanguageModel, StepRule
+from dovetail.serving.request import Request
 
 
 def replayed(
-    model: LanguageModel, sequences: list[Sequence]
+    model: LanguageModel, rule: StepRule, requests: list[Request]
 ) -> tuple[LanguageReplica, list[Sequence]]:
     """The replica afterwards, and the sequences with their times filled in."""
-    replica = LanguageReplica(model)
+    replica = LanguageReplica(model, rule)
+    sequences = [Sequence(number, request) for number, request in enumerate(requests)]
     for sequence in sequences:
-        while replica.ends_s <= sequence.arrived_s:
+        now = sequence.request.at
+        while replica.ends_s <= now:
             replica.turn(replica.ends_s)
-        replica.arrive(sequence.arrived_s, sequence)
-        if replica.ends_s == sequence.arrived_s:
-            replica.turn(sequence.arrived_s)
+        replica.arrive(now, sequence)
+        if replica.ends_s == now:
+            replica.turn(now)
     while replica.ends_s < inf:
         replica.turn(replica.ends_s)
     return replica, sequences

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.serving.language.settings import LanguageModel
+from dovetail.serving.language.settings import LanguageModel, StepRule
 
 
 @dataclass
@@ -30,8 +30,8 @@ class Told:
 class StepByStep:
     """One replica."""
 
-    def __init__(self, model: LanguageModel, requests: list[Told]) -> None:
-        self.model, self.requests = model, requests
+    def __init__(self, model: LanguageModel, rule: StepRule, requests: list[Told]) -> None:
+        self.model, self.rule, self.requests = model, rule, requests
         self.idle_adapters: list[str] = []  # loaded, unused, least recently used first
         self.delay = 0.0
         self.preemptions = self.loads = self.steps = 0
@@ -60,13 +60,13 @@ class StepByStep:
     def step(self, queue: list[Told]) -> float:
         self.delay = 0.0
         self.chunks = []
-        if self.model.prefill == "alone":
-            self.admit(queue, self.model.step_tokens, 0)
+        if self.rule.prefill == "alone":
+            self.admit(queue, self.rule.step_tokens, 0)
             if not self.chunks:
                 self.decoders_get_room(queue)
         else:
             preempted = self.decoders_get_room(queue)
-            left = self.model.step_tokens - len(self.in_state("decoding"))
+            left = self.rule.step_tokens - len(self.in_state("decoding"))
             for one in list(self.order):
                 if one.state == "prefilling" and left > 0:
                     part = min(one.prompt + one.made - one.tokens, left)
@@ -74,7 +74,7 @@ class StepByStep:
                     left -= part
             if not preempted:
                 self.admit(queue, left, self.wanted())
-        alone = self.model.prefill == "alone" and bool(self.chunks)
+        alone = self.rule.prefill == "alone" and bool(self.chunks)
         self.decoded = [] if alone else self.in_state("decoding")
         seconds = self.seconds()
         for one in self.decoded:
@@ -101,7 +101,7 @@ class StepByStep:
         held = sum(one.tokens for one in self.decoded)
         tokens = sum(part for _, part in self.chunks)
         pairs = sum(costs.prefill.attention(part, one.tokens) for one, part in self.chunks)
-        if self.chunks and self.model.prefill == "alone":
+        if self.chunks and self.rule.prefill == "alone":
             seconds = costs.prefill.of(tokens) + pairs
             used = {one.adapter for one, _ in self.chunks if one.adapter}
         elif self.chunks:
@@ -168,10 +168,10 @@ class StepByStep:
     def admit(self, queue: list[Told], left: int, soon: int) -> None:
         if self.in_state("swapped"):
             return
-        while queue and len(self.order) < self.model.max_batch:
+        while queue and len(self.order) < self.rule.max_batch:
             one = queue[0]
             tokens = one.prompt + one.made
-            part = min(tokens, left) if self.model.prefill == "chunked" else tokens
+            part = min(tokens, left) if self.rule.prefill == "chunked" else tokens
             if part <= 0 or (part > left and self.chunks) or not self.has_room(one, tokens, soon):
                 return
             self.enter(queue.pop(0), tokens, "prefilling")
@@ -189,7 +189,7 @@ class StepByStep:
 
     def preempt(self, one: Told, queue: list[Told]) -> None:
         self.preemptions += 1
-        if self.model.when_full == "swap" and one.state == "decoding":
+        if self.rule.when_full == "swap" and one.state == "decoding":
             self.delay += self.model.swap_block_s * self.blocks(one.tokens)
             one.state = "swapped"
         else:
@@ -199,7 +199,7 @@ class StepByStep:
 
     def swap_in(self) -> None:
         for one in sorted(self.in_state("swapped"), key=lambda one: (one.arrived, one.number)):
-            full = len(self.order) >= self.model.max_batch
+            full = len(self.order) >= self.rule.max_batch
             if full or not self.has_room(one, one.tokens + 1, self.wanted()):
                 return
             self.delay += self.model.swap_block_s * self.blocks(one.tokens)

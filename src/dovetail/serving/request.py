@@ -17,6 +17,7 @@ class Request(NamedTuple):
     deadline: float = inf
     prompt_tokens: int = 0
     output_tokens: int = 0
+    adapter: str = ""  # of a language model
 
 
 def merged(streams: Iterable[Iterable[Request]]) -> Iterator[Request]:

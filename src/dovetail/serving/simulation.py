@@ -12,7 +12,7 @@ from dovetail.serving.engine import RequestEngine
 from dovetail.serving.fleet import Fleet
 from dovetail.serving.request import Request
 from dovetail.serving.rules import make
-from dovetail.serving.rules.rule import ServingRule
+from dovetail.serving.rules.rule import ServingRule, check_suits
 from dovetail.serving.scaler import Scaler
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
@@ -74,6 +74,9 @@ class ServingOutcome:
         if first.count:
             row |= {"p50_first_token_s": first.quantile(0.5)}
             row |= {"p99_first_token_s": first.quantile(0.99)}
+            row |= {"p50_between_tokens_s": whole.between_tokens.quantile(0.5)}
+            row |= {"p99_between_tokens_s": whole.between_tokens.quantile(0.99)}
+            row |= {"tokens_per_s": whole.tokens / span if span else 0.0}
         return row
 
 
@@ -95,6 +98,7 @@ def simulate_rule(
     tell: Callable[[float], None] | None = None,
 ) -> ServingOutcome:
     """The same with a rule that was made already."""
+    check_suits(rule, scene.services)
     engine, tally = RequestEngine(), ServingTally(scene.services)
     fleet = Fleet(engine, scene.services, scene.gpus)
     site = ServingSite(engine, scene.services, fleet, tally)

@@ -60,13 +60,14 @@ class TimeHistogram:
 class ServiceTally:
     """Of one service."""
 
-    __slots__ = ("dropped", "first_token", "good", "latency", "tokens")
+    __slots__ = ("between_tokens", "dropped", "first_token", "good", "latency", "tokens")
 
     def __init__(self) -> None:
         self.good = 0  # answered in time
         self.dropped = 0
         self.latency = TimeHistogram()
         self.first_token = TimeHistogram()  # of language models only
+        self.between_tokens = TimeHistogram()  # the mean of each answer of more than one
         self.tokens = 0
 
     @property
@@ -83,6 +84,7 @@ class ServiceTally:
         self.tokens += other.tokens
         self.latency.merge(other.latency)
         self.first_token.merge(other.first_token)
+        self.between_tokens.merge(other.between_tokens)
 
 
 class ServingTally:
@@ -99,7 +101,7 @@ class ServingTally:
         times = own.latency
         bins, most, total, count, good = times.bins, times.most, times.total, 0, 0
         limit = now - SLACK_S
-        for at, _, deadline, _, _ in requests:
+        for at, _, deadline, _, _, _ in requests:
             seconds = now - at
             total += seconds
             count += 1
@@ -127,7 +129,10 @@ class ServingTally:
         """One answer of a language model."""
         own = self.by_service[request.service]
         own.first_token.add(first_token_at - request.at)
-        own.tokens += request.output_tokens
+        tokens = request.output_tokens
+        own.tokens += tokens
+        if tokens > 1:
+            own.between_tokens.add((now - first_token_at) / (tokens - 1))
         self.answered(request.service, (request,), now)
 
     def whole(self) -> ServiceTally:

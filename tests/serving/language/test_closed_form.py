@@ -5,14 +5,16 @@ All times are multiples of 1/1024 s, so that sums of them have no rounding in wh
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.serving.language.adapters import AdapterSize
 from dovetail.serving.language.kv_memory import KvSize
-from dovetail.serving.language.sequence import Sequence
-from dovetail.serving.language.settings import LanguageModel
+from dovetail.serving.language.settings import PREFILL, WHEN_FULL, LanguageModel, StepRule
 from dovetail.serving.language.step_costs import DecodeCost, PrefillCost, StepCosts, TimesByCount
+from dovetail.serving.request import Request
 from language_replaying import replayed
 from language_step_by_step import StepByStep, Told
 
@@ -42,11 +44,14 @@ MODELS = st.builds(
         st.sampled_from([0.0, 0.05, 0.2]),
     ),
     st.builds(AdapterSize, st.integers(0, 3), ticks(0, 30)),
-    st.integers(1, 8),
-    st.integers(1, 40),
-    st.sampled_from(["alone", "mixed", "chunked"]),
-    st.sampled_from(["recompute", "swap"]),
     ticks(0, 4),
+)
+RULES = st.builds(
+    StepRule,
+    st.integers(1, 8),
+    st.sampled_from(PREFILL),
+    st.integers(1, 40),
+    st.sampled_from(WHEN_FULL),
 )
 REQUESTS = st.lists(
     st.tuples(
@@ -61,14 +66,15 @@ REQUESTS = st.lists(
 
 
 @settings(max_examples=400, deadline=None)
-@given(model=MODELS, asked=REQUESTS)
+@given(model=MODELS, rule=RULES, asked=REQUESTS)
 def test_stretches_are_equal_to_single_steps(
-    model: LanguageModel, asked: list[tuple[float, int, int, str]]
+    model: LanguageModel, rule: StepRule, asked: list[tuple[float, int, int, str]]
 ) -> None:
     asked = sorted(one for one in asked if model.can_serve(one[1], one[2], one[3]))
-    slow = StepByStep(model, [Told(i, *one) for i, one in enumerate(asked)])
+    slow = StepByStep(model, rule, [Told(i, *one) for i, one in enumerate(asked)])
     expected = slow.run()
-    replica, sequences = replayed(model, [Sequence(i, *one) for i, one in enumerate(asked)])
+    requests = [Request(one[0], "s", inf, one[1], one[2], one[3]) for one in asked]
+    replica, sequences = replayed(model, rule, requests)
     assert [(one.first_token_s, one.finished_s) for one in sequences] == [
         (one.first, one.finished) for one in expected
     ]

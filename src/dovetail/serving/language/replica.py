@@ -13,7 +13,7 @@ from math import inf
 from dovetail.core.model import Seconds
 from dovetail.serving.language.batch import Batch
 from dovetail.serving.language.sequence import Sequence
-from dovetail.serving.language.settings import LanguageModel
+from dovetail.serving.language.settings import LanguageModel, StepRule
 from dovetail.serving.language.step_costs import DecodeCost, steps_beyond, total_s
 
 
@@ -29,14 +29,24 @@ class LanguageReplica:
     """
 
     __slots__ = (
-        "_batch", "_began_s", "_chunks", "_decode_s", "_delay_s", "_first_s", "_model", "_more_s",
-        "_steps", "_swapped", "_waiting", "ends_s", "preemptions",
-    )  # fmt: skip
+        *(
+            "_batch",
+            "_began_s",
+            "_chunks",
+            "_decode_s",
+            "_delay_s",
+            "_first_s",
+            "_model",
+            "_more_s",
+        ),
+        *("_rule", "_steps", "_swapped", "_waiting", "ends_s", "preemptions"),
+    )
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, rule: StepRule) -> None:
         self._model = model
+        self._rule = rule
         self._batch = Batch(model)
-        self._decode_s = _decode_seconds(model.costs.decode, model.max_batch)
+        self._decode_s = _decode_seconds(model.costs.decode, rule.max_batch)
         self._waiting: deque[Sequence] = deque()
         self._swapped: deque[Sequence] = deque()
         self._chunks: list[tuple[Sequence, int]] = []  # prompts, or parts of them, in this stretch
@@ -75,7 +85,7 @@ class LanguageReplica:
         """The stretch is over: who has finished leaves, and the next one is planned."""
         finished = self._close(now)
         self._chunks, self._steps, self._delay_s = [], 0, 0.0
-        if self._model.prefill == "alone":
+        if self._rule.prefill == "alone":
             self._plan_apart()
         else:
             self._plan_together()
@@ -97,7 +107,7 @@ class LanguageReplica:
 
     def _may_have_room(self, sequence: Sequence) -> bool:
         """False only if there is surely none before this stretch is over."""
-        if self._swapped or len(self._batch.running) >= self._model.max_batch:
+        if self._swapped or len(self._batch.running) >= self._rule.max_batch:
             return False
         return self._batch.has_room(sequence, sequence.to_fill)
 
@@ -136,7 +146,7 @@ class LanguageReplica:
 
     def _plan_apart(self) -> None:
         """Prompts go before decoding, in a step of their own."""
-        self._admit(self._model.step_tokens, 0)
+        self._admit(self._rule.step_tokens, 0)
         if self._chunks:
             costs = self._model.costs
             adapters = {one.adapter for one, _ in self._chunks if one.adapter}
@@ -154,7 +164,7 @@ class LanguageReplica:
         short = self._make_room()
         if not short:
             self._swap_in()
-        left = self._model.step_tokens - batch.kv.decoding
+        left = self._rule.step_tokens - batch.kv.decoding
         left = self._go_on(left)
         if not short:
             self._admit(left, batch.kv.taken_by(1, batch.step))
@@ -204,13 +214,13 @@ class LanguageReplica:
 
     def _admit(self, left: int, soon: int) -> None:
         """In the order of arrival, until one does not fit. `soon`: blocks that the others take."""
-        batch, model, waiting = self._batch, self._model, self._waiting
+        batch, rule, waiting = self._batch, self._rule, self._waiting
         if self._swapped:
             return
-        while waiting and len(batch.running) < model.max_batch:
+        while waiting and len(batch.running) < rule.max_batch:
             sequence = waiting[0]
             tokens = sequence.to_fill
-            part = min(tokens, left) if model.prefill == "chunked" else tokens
+            part = min(tokens, left) if rule.prefill == "chunked" else tokens
             if part <= 0 or (part > left and self._chunks):
                 return
             if not batch.has_room(sequence, tokens, soon):
@@ -231,7 +241,7 @@ class LanguageReplica:
     def _preempt(self) -> None:
         sequence = self._batch.preempt_last()
         self.preemptions += 1
-        if self._model.when_full == "swap" and sequence.held:
+        if self._rule.when_full == "swap" and sequence.held:
             self._delay_s += self._swap_s(sequence)
             self._swapped.appendleft(sequence)
         else:
@@ -241,7 +251,7 @@ class LanguageReplica:
     def _swap_in(self) -> bool:
         """Those whose memory lies on the host come back before anybody new; whether one did."""
         batch, swapped, came_back = self._batch, self._swapped, False
-        while swapped and len(batch.running) < self._model.max_batch:
+        while swapped and len(batch.running) < self._rule.max_batch:
             sequence = swapped[0]
             soon = batch.kv.taken_by(1, batch.step)
             if not batch.has_room(sequence, sequence.held + 1, soon):

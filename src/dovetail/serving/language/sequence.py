@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dovetail.core.model import Seconds
+from dovetail.serving.request import Request
 
 
 class Sequence:
-    """What was asked, how far it is, and when it got there."""
+    """What was asked, how far it is, and when it had its first token."""
 
     __slots__ = (
-        "adapter", "arrived_s", "decoding", "ends", "filled", "finished_s", "first_token_s", "held",
-        "joined", "made", "number", "output", "preemptions", "prompt",
-    )  # fmt: skip
+        *("adapter", "decoding", "ends", "filled", "finished_s", "first_token_s", "held", "joined"),
+        *("made", "number", "output", "preemptions", "prompt", "request"),
+    )
 
-    def __init__(
-        self, number: int, arrived_s: Seconds, prompt: int, output: int, adapter: str = ""
-    ) -> None:
+    def __init__(self, number: int, request: Request) -> None:
         self.number = number
-        self.arrived_s = arrived_s
-        self.prompt = prompt
-        self.output = output
-        self.adapter = adapter
+        self.request = request
+        self.prompt = request.prompt_tokens or 1
+        self.output = request.output_tokens or 1
+        self.adapter = request.adapter
         self.made = 0  # output tokens when it last began to decode, or lost its place
         self.filled = 0  # tokens of which the KV memory is computed, while it prefills
         self.held = 0  # tokens in KV memory when it began to decode
@@ -35,8 +33,3 @@ class Sequence:
     def to_fill(self) -> int:
         """Tokens to prefill: the prompt, and what was made before its memory was taken away."""
         return self.prompt + self.made
-
-    @property
-    def most_held(self) -> int:
-        """Tokens in KV memory at its end; the last one made is never read."""
-        return self.prompt + self.output - 1

@@ -1,42 +1,57 @@
-"""How a replica of a language model batches: the settings of the rule `continuous`."""
+"""What a replica of a language model is, and how it forms its steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-from dovetail.core.model import Seconds
+from dovetail.core.errors import BadInput
+from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.serving.language.adapters import AdapterSize
 from dovetail.serving.language.kv_memory import KvSize
 from dovetail.serving.language.step_costs import StepCosts
 
-Prefill = Literal["alone", "mixed", "chunked"]
-WhenFull = Literal["recompute", "swap"]
+PREFILL = ("alone", "mixed", "chunked")
+WHEN_FULL = ("recompute", "swap")
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """One model on one kind of GPU, and how its server forms batches.
-
-    `prefill`: prompts in steps of their own (vLLM's first scheduler), in one step with decoding
-    (Orca), or cut into pieces that fill a step (Sarathi, vLLM's second scheduler).
-    """
+    """One model on one kind of GPU: what a step costs, what fits into its memory."""
 
     costs: StepCosts
     kv: KvSize
     adapters: AdapterSize = field(default_factory=AdapterSize)
-    max_batch: int = 256  # sequences that a replica works on
-    step_tokens: int = 8192  # in one step; in a step of their own, a longer prompt goes alone
-    prefill: Prefill = "alone"
-    when_full: WhenFull = "recompute"
     swap_block_s: Seconds = 0.0  # to move one block between GPU and host memory
 
-    def __post_init__(self) -> None:
-        if self.max_batch < 1 or self.step_tokens < 1:
-            raise ValueError("a batch needs at least one sequence, a step at least one token")
+    def seconds(self, batch: int, kind: str, share: int) -> float:
+        """A step in which so many sequences decode; on half a GPU twice as long."""
+        del kind
+        return self.costs.decode.of(batch) * WHOLE_GPU / share
 
     def can_serve(self, prompt: int, output: int, adapter: str = "") -> bool:
         """Whether such a request fits into the memory of an empty replica."""
         own = self.adapters.blocks if adapter else 0
         reserve = int(self.kv.watermark * self.kv.blocks)
         return self.kv.blocks_of(prompt + output - 1) + own + reserve <= self.kv.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """How steps are formed.
+
+    `prefill`: prompts in steps of their own (`alone`, vLLM's first scheduler), in one step with
+    decoding (`mixed`, Orca), or also cut to fill a step (`chunked`, Sarathi and vLLM today).
+    """
+
+    max_batch: int = 256  # sequences that a replica works on
+    prefill: str = "chunked"
+    step_tokens: int = 2048  # of prompts, and of decoding where both share a step
+    when_full: str = "recompute"  # what is done with who gives its blocks: `recompute`, or `swap`
+
+    def __post_init__(self) -> None:
+        if self.max_batch < 1 or self.step_tokens < 1:
+            raise BadInput("max_batch and step_tokens are at least 1")
+        if self.prefill not in PREFILL:
+            raise BadInput(f"prefill={self.prefill}: it is one of {', '.join(PREFILL)}")
+        if self.when_full not in WHEN_FULL:
+            raise BadInput(f"when_full={self.when_full}: it is one of {', '.join(WHEN_FULL)}")

@@ -17,6 +17,7 @@ BUILTIN: Mapping[str, tuple[str, str]] = {
     "nexus": (f"{_RULES}.nexus", "NexusPool"),
     "clockwork": (f"{_RULES}.in_time", "ClockworkPool"),
     "shepherd": (f"{_RULES}.in_time", "ShepherdPool"),
+    "continuous": (f"{_RULES}.continuous", "ContinuousReplicas"),
     "symphony": (f"{_RULES}.in_time", "SymphonyPool"),
     "gpulet": (f"{_RULES}.spatial", "GpuletParts"),
     "igniter": (f"{_RULES}.spatial", "IgniterParts"),

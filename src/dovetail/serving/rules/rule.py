@@ -5,12 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dovetail.core.errors import BadInput
+from dovetail.serving.language.settings import LanguageModel
 from dovetail.serving.request import Request
 from dovetail.serving.server import Server, ServerGroup
 from dovetail.serving.service import ServedModel
 
 if TYPE_CHECKING:
     from dovetail.serving.site import ServingSite
+
+
+def check_suits(rule: object, services: Mapping[str, ServedModel]) -> None:
+    """Language models are served step by step, by a rule that does that (`in_steps`), other models in
+    whole batches."""
+    in_steps = getattr(rule, "in_steps", False)
+    for one in services.values():
+        is_language_model = isinstance(one.latency, LanguageModel)
+        if is_language_model and not in_steps:
+            raise BadInput(
+                f"service {one.name!r} is a language model, whose requests come and go at every step; "
+                "take the policy continuous"
+            )
+        if in_steps and not is_language_model:
+            raise BadInput(
+                f"service {one.name!r} is no language model: this policy needs its latency as "
+                "{prefill: …, decode: …, kv: …}; give that, or take another policy"
+            )
 
 
 class GroupBacklog(NamedTuple):
