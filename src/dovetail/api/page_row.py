@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from dovetail.api.forecast_row import Span
 from dovetail.api.job_row import GpusHeld, JobRow, Phase
 from dovetail.api.machine_row import Counts, NodeRow
 from dovetail.api.wire import about, row
@@ -137,3 +138,26 @@ class PastHour:
     seq: int
     begin: float
     stints: list[PastStint]
+
+
+@row
+class FutureStint:
+    """A stay on GPUs that is foreseen."""
+
+    id: str
+    name: str
+    user: str
+    since: float
+    until: float | None = field(metadata=about("null: it cannot be told."))
+    share: float
+    on: list[GpusHeld]
+
+
+@row
+class HourAhead:
+    """The hour to come, if all goes as expected, and when the jobs asked for are expected to start."""
+
+    made_at: float
+    limited: str = field(metadata=about("What it does not take into account."))
+    stints: list[FutureStint]
+    starts: dict[str, Span | None] = field(metadata=about("null: unknown."))

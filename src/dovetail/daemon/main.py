@@ -117,7 +117,7 @@ class Daemon:
         foresight.remember(self.service, Record(Promises(self.service)))
         self.studies: Final = Studies(parts, self.service, self.exchange)
         self.services: Final = Services(parts, self.service, home)
-        self.overview: Final = Overview(parts)
+        self.overview: Final = Overview(parts, self.service, self.state)
         self._begin_studies(Errands(parts, self.service, self.studies, home))
         self.messages: Final = self._messages()
         self._attendant: Final = self._attend_to_declared()

@@ -26,9 +26,11 @@ class PageFrame:
     styles: tuple[str, ...] = ()
 
 
+_CHARTS = ("colours.js", "axes.js")
+_LANES = ("stints.js", "virtual.js", "lanes.js")
 PAGES = {
     page.name: page
-    for page in (PageFrame("now", "Now", "now", ("virtual.js", "now.js"), ("now.css",)),)
+    for page in (PageFrame("now", "Now", "now", (*_CHARTS, *_LANES, "now.js"), ("now.css",)),)
 }
 _NAVIGATION = (("now", "Now", "/page/"),)
 

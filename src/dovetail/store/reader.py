@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -79,6 +80,27 @@ class JournalReader:
             keys = [str(row[0]) for row in found.fetchall()]
             texts = {key: keyed_text(self._db, "meta", key) for key in keys}
         return {key: text for key, text in texts.items() if text is not None}
+
+    def seq_before(self, at: float) -> int:
+        """The last entry before that time of the journal; 0: all that are kept are later."""
+        low, high = self.first_seq(), self.last_seq() + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = self.some_lines_after(middle - 1, 1)
+            if found and json.loads(found[0][1])["at"] < at:
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, 0)
+
+    def lines_with(self, text: str, after: int, upto: int) -> list[str]:
+        """Of these entries those that contain the text."""
+        with self._lock, noticing_damage(self._path):
+            rows = self._db.execute(
+                "SELECT line FROM entries WHERE seq > ? AND seq <= ? AND instr(line, ?) ORDER BY seq",
+                (after, upto, text),
+            )
+            return [line for (line,) in rows.fetchall()]
 
     def first_seq(self) -> int:
         """The number of the first entry that is kept; 0 if there is none."""

@@ -7,7 +7,7 @@ which gives the interval. Draws are the same whenever they are made, so that ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from threading import Lock
@@ -23,7 +23,7 @@ from dovetail.core.track import Track
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
 from dovetail.daemon.foresight.forecast_record import END, START
-from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, run_ahead
+from dovetail.daemon.foresight.lookahead import Release, StartsAndEnds, Stay, run_ahead
 from dovetail.daemon.foresight.lookahead_studies import steps_ahead
 from dovetail.daemon.foresight.scenarios import Drawn, drawn, scenarios_for, spread
 from dovetail.daemon.holds import ARRAY_FULL
@@ -67,6 +67,7 @@ class QueueForecast:
     uncosted: str = ""  # why that cannot be told
     seen: frozenset[JobId] = frozenset()  # all jobs there were
     partial: bool = False  # were some left out?
+    stays: Sequence[Stay] = ()  # who is expected to have which GPUs, if all goes as in the middle
 
     def start(self, job_id: str) -> Span | None:
         """When it starts or goes on; None: it cannot be told."""
@@ -196,6 +197,12 @@ def made_of(
         uncosted=middle.uncosted or middle.cut_short or (_UNKNOWN_COST if unknown else ""),
         seen=frozenset(state.tracks),
         partial=likeness.left_out > 0,
+        stays=[
+            stay._replace(
+                since=unix(stay.since), until=None if stay.until is None else unix(stay.until)
+            )
+            for stay in middle.stays(looked.horizon)
+        ],
     )
 
 
@@ -234,6 +241,7 @@ class _Looked:
         self._beliefs: Final = beliefs
         self._unknown: Final = unknown
         self._steps: Final = steps_ahead(state)
+        self.horizon: Seconds = inf  # beyond it nothing is told
         self._jobs: Final = {job_id: as_measured(track) for job_id, track in state.tracks.items()}
 
     def _run(
@@ -248,6 +256,7 @@ class _Looked:
             return run_ahead(self._likeness, times, self._jobs, charges)
         now = self._likeness.now
         horizon = now + (1 + len(self._unknown)) * (sum(times.values()) + _HOUR_S)
+        self.horizon = horizon
         if unknown_s is None:
             unknown_s = _FAR_BEYOND * (horizon - now)
         times = {**times, **dict.fromkeys(self._unknown, unknown_s)}

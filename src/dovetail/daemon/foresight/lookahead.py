@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from time import thread_time
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from dovetail.core.entries import Action, Event, Released, Wake
 from dovetail.core.loop import run
@@ -27,6 +27,7 @@ from dovetail.workloads.study.kind import studies_of
 from dovetail.worlds.simulated import SimulatedCluster
 
 _MOST_ROUNDS = 10_000  # of the loop; policies that let jobs take turns have many
+_MOST_STAYS = 5_000  # that are told; the first ones
 _MOST_SECONDS = 1.0  # of processor time, likewise
 
 
@@ -37,6 +38,19 @@ class Release:
     job_id: JobId
     ended: bool
     at: float
+
+
+class Stay(NamedTuple):
+    """Some time on some GPUs, as it is foreseen. `until` None: for longer than can be told."""
+
+    job_id: JobId
+    on: Placement
+    since: Seconds
+    until: Seconds | None
+
+
+def _within(stay: Stay, horizon: Seconds) -> Stay:
+    return stay if stay.until is None or stay.until <= horizon else stay._replace(until=None)
 
 
 @final
@@ -56,12 +70,15 @@ class StartsAndEnds:
         self.rounds = 0
         self._now: Callable[[], Seconds] = lambda: 0.0
         self._on: Final[dict[JobId, Placement]] = {}
+        self._since: Final[dict[JobId, Seconds]] = {}
+        self._stays: Final[list[Stay]] = []
         self._freed: Final[dict[tuple[int, int], Release]] = {}
         self._last: Release | None = None
 
     def build(self, view: View) -> StartsAndEnds:
         self._now = lambda: view.now
         self._on.update({k: t.placement for k, t in view.running.items() if t.placement})
+        self._since.update(dict.fromkeys(self._on, view.now))
         return self
 
     def runs(self, track: Track) -> None:
@@ -75,7 +92,20 @@ class StartsAndEnds:
                 self.releases[job_id] = release
                 if self.gives_way.get(release.job_id) == (now, None):
                     self.gives_way[release.job_id] = (now, job_id)
-        self._on[job_id] = placement
+        self._note_stay(job_id)  # of one that goes on elsewhere
+        self._on[job_id], self._since[job_id] = placement, self._now()
+
+    def _note_stay(self, job_id: JobId) -> None:
+        before = self._on.get(job_id)
+        if before is not None and len(self._stays) < _MOST_STAYS:
+            self._stays.append(Stay(job_id, before, self._since[job_id], self._now()))
+
+    def stays(self, horizon: Seconds) -> list[Stay]:
+        """Who has which GPUs from now on, the ends beyond the horizon left open."""
+        open_ones = [Stay(k, on, self._since[k], None) for k, on in self._on.items()]
+        return [
+            _within(stay, horizon) for stay in (*self._stays, *open_ones) if stay.since <= horizon
+        ]
 
     def _release_for(self, placement: Placement, now: Seconds) -> Release | None:
         """Who made the start possible: who had these GPUs until now, else who left others just now."""
@@ -106,6 +136,7 @@ class StartsAndEnds:
 
     def _leave(self, job_id: JobId, ended: bool) -> Seconds:
         self._last = release = Release(job_id, ended, self._now())
+        self._note_stay(job_id)
         for gpu in gpus_of(self._on.pop(job_id)):
             self._freed[gpu] = release
         return release.at

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Header, Query, Response
 
-from dovetail.api.page_row import Me, NowTold, QueueLine
+from dovetail.api.page_row import HourAhead, Me, NowTold, PastHour, QueueLine
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
 from dovetail.daemon.http.job_routes import Text
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
@@ -52,3 +52,18 @@ def line(
 ) -> Response:
     """Those that wait, in the order in which the policy would start them."""
     return JsonAnswer(daemon.overview.line(first, most, user, caller))
+
+
+@routes.get("/v1/page/past", response_model=PastHour, responses=problems(503))
+def past_hour(daemon: AskedDaemon) -> Response:
+    """The stints that ended within the last hour."""
+    return JsonAnswer(daemon.overview.past.told())
+
+
+@routes.get("/v1/page/ahead", response_model=HourAhead, responses=problems(503))
+def hour_ahead(
+    daemon: AskedDaemon, ids: Annotated[str, Query(max_length=8000, examples=["12,13"])] = ""
+) -> Response:
+    """The hour to come, as it is foreseen, and when these jobs are expected to start."""
+    wanted = [own for own in ids.split(",") if own]
+    return JsonAnswer(daemon.overview.ahead.told(wanted, daemon.overview.seq))

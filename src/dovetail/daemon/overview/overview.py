@@ -12,14 +12,18 @@ from typing import Final, final
 
 from dovetail.api.page_row import QueuedRow, QueueLine
 from dovetail.api.wire import text_of
-from dovetail.core.model import WHOLE_GPU
+from dovetail.core.model import WHOLE_GPU, JobId
 from dovetail.core.track import Track
+from dovetail.core.view import View
 from dovetail.daemon.asking import Parts
 from dovetail.daemon.desk import Request
 from dovetail.daemon.history.job_rows import phase_of, reason_of
 from dovetail.daemon.holds import PUBLIC
+from dovetail.daemon.overview.hour_ahead import Outlook
+from dovetail.daemon.overview.past_hour import RecentStints, Titles
 from dovetail.daemon.overview.scene import LiveScene, Watts, look_at
 from dovetail.daemon.refusals import Unavailable
+from dovetail.daemon.service import Service
 from dovetail.daemon.users.callers import Caller
 
 _APART_S = 0.2  # between two looks
@@ -38,7 +42,10 @@ class LastLook:
 
 @final
 class Overview:
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, service: Service, view: View) -> None:
+        self._view: Final = view
+        self.past: Final = RecentStints(parts.reader, parts.clock, self.titles)
+        self.ahead: Final = Outlook(service)
         self._world: Final = parts.world
         self._desk: Final = parts.desk
         self._store: Final = parts.store
@@ -107,6 +114,11 @@ class Overview:
                 for labels, value in gauge.values
             }
         return self._watts
+
+    def titles(self, job_id: JobId) -> Titles | None:
+        """Of a job that has not ended. Read as it stands: a name never changes."""
+        track = self._view.tracks.get(job_id)
+        return None if track is None else Titles(track.job.name, track.job.user)
 
     # ------------------------------------------------------------------------------------- the queue
 

@@ -46,3 +46,13 @@ const isAway = (error) => error instanceof TypeError || error.name === "AbortErr
 function shown(error) {
   if (!isAway(error)) report(error.message);
 }
+
+// 0-3,6
+function spans(numbers) {
+  const found = [];
+  for (const number of numbers) {
+    const last = found.at(-1);
+    if (last && last[1] === number - 1) last[1] = number; else found.push([number, number]);
+  }
+  return found.map(([from, to]) => (from === to ? from : `${from}-${to}`)).join(",");
+}

@@ -1,9 +1,9 @@
 // The page Now: figures, a lane for each GPU, who runs and who waits.
-const now = { told: null, tag: "", past: [], ahead: null, ahead_s: 0, nodes: new Map() };
+const now = { told: null, running: new Map(), past: [], ahead: null, starts: {}, ahead_s: 0, nodes: new Map(), cost: null };
 const clockNow = () => Date.now() / 1000 + now.ahead_s;
 
 const figure = (name, value, unit = "") => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit ? el("small", {}, ` ${unit}`) : null));
-const gpuText = (row) => (row.share === 1 ? String(row.gpus) : short(row.share * row.gpus));
+const gpuText = (row) => (row.share === 1 || !row.gpus ? String(row.gpus) : short(row.share * row.gpus));
 
 function places(on) {
   return on.filter((piece) => piece.gpus.length).map((piece) => {
@@ -12,75 +12,193 @@ function places(on) {
   }).join(", ") || "no GPU";
 }
 
-// 0-3,6
-function spans(numbers) {
-  const found = [];
-  for (const number of numbers) {
-    const last = found.at(-1);
-    if (last && last[1] === number - 1) last[1] = number; else found.push([number, number]);
-  }
-  return found.map(([from, to]) => (from === to ? from : `${from}-${to}`)).join(",");
-}
+// ------------------------------------------------------------------------------------------ figures
 
 function showFigures() {
-  const told = now.told;
+  const { told } = now;
+  const rows = [...now.running.values()];
   const all = told.nodes.reduce((sum, node) => sum + (node.up ? node.gpus : 0), 0);
-  const used = told.running.reduce((sum, row) => sum + row.share * row.gpus, 0);
+  const used = rows.reduce((sum, row) => sum + row.share * row.gpus, 0);
   const drawn = told.nodes.flatMap((node) => node.watts).filter((own) => own !== null);
-  const watts = drawn.length ? [`${plain(drawn.reduce((sum, own) => sum + own, 0))}`, "W"] : ["–", "not measured"];
+  const watts = drawn.length ? [plain(drawn.reduce((sum, own) => sum + own, 0)), "W"] : ["–", "not measured"];
   $$("#figures").replaceChildren(
-    figure("GPUs in use", short(used), `of ${plain(all)}`), figure("Running", plain(told.running.length)),
+    figure("GPUs in use", short(used), `of ${plain(all)}`), figure("Running", plain(rows.length)),
     figure("Waiting", plain(told.waiting)), figure("Power", ...watts),
-    figure("Cost of this hour", ...(now.cost ?? ["–", ""])), figure("Policy", told.policy),
+    figure("Cost of this hour", ...(now.cost ?? ["–"])), figure("Policy", told.policy),
   );
   $$("#trouble").hidden = !told.trouble;
   $$("#trouble").textContent = told.trouble;
 }
 
-const renew = latest(async () => {
-  const answer = await ask("/v1/page/now", { headers: now.tag ? { "if-none-match": now.tag } : {} });
-  if (answer.status === 304) return null;
-  now.tag = answer.headers.get("etag");
-  return answer.json();
-});
-
-async function refresh() {
-  const told = await renew();
-  if (!told) return;
-  now.told = told;
-  now.ahead_s = told.at - Date.now() / 1000;
-  now.nodes = new Map(told.nodes.map((node) => [node.number, node]));
+async function renewCost() {
+  const told = await get(`/v1/costs?since=${Math.floor(clockNow() / 3600) * 3600}`);
+  now.cost = told.file ? [short(told.total_cost), `${short(told.energy_kwh)} kWh`] : told.energy_kwh ? [`${short(told.energy_kwh)}`, "kWh, no prices given"] : ["–", "no prices given"];
   showFigures();
-  running.renew();
 }
+
+// ------------------------------------------------------------------------------------------- lanes
+
+function lanesPlan() {
+  if (!now.told) return null;
+  const rows = [];
+  const rowOf = new Map();
+  for (const node of now.told.nodes) {
+    for (let gpu = 0; gpu < node.gpus; gpu++) {
+      rowOf.set(`${node.number}/${gpu}`, rows.length);
+      const text = now.told.nodes.length > 1 ? (gpu ? `  ${gpu}` : `${node.id} 0`) : `GPU ${gpu}`;
+      rows.push({ text, first: gpu === 0, strange: node.strangers.includes(gpu) });
+    }
+  }
+  const at = clockNow();
+  const boxes = boxesOf(laneStints(at), rowOf);
+  const colour = $$("#colour").value === "user" ? (box) => hashColour(box.user) : (box) => hashColour(box.id);
+  return { at, rows, boxes, colour, label: `Lanes of ${count(rows.length, "GPU")}: the past hour and the hour expected. The lists below say the same.` };
+}
+
+function laneStints(at) {
+  const end = at + LANES.span;
+  const here = [...now.running.values()].map((row) => ({ ...row, from: row.since, to: at }));
+  const before = now.past.map((stint) => ({ ...stint, from: stint.since, to: stint.until }));
+  const later = (now.ahead?.stints ?? []).map((stint) => ({
+    ...stint, from: Math.max(stint.since, at), to: Math.min(stint.until ?? end, end), open: stint.until === null, future: true,
+  }));
+  return [...before, ...here, ...later.filter((stint) => stint.to > at)];
+}
+
+const lanes = new Lanes($$("#lanes"), lanesPlan);
+
+// -------------------------------------------------------------------------------------- the lists
+
+const jobLink = (row) => el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}` }, row.id));
 
 const running = new VirtualList($$("#running"), {
   label: "Running jobs", columns: 5, most: 330,
-  load: async (first, most) => ({ total: now.told.running.length, rows: now.told.running.slice(first, first + most) }),
+  load: async (first, most) => { const rows = [...now.running.values()]; return { total: rows.length, rows: rows.slice(first, first + most) }; },
   draw: (row, place, element) => {
-    element.replaceChildren(
-      el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}` }, row.id)), cell(row.name), cell(row.user),
-      cell(places(row.on)), cell(duration(Math.max(0, clockNow() - row.since))),
-    );
+    element.replaceChildren(jobLink(row), cell(row.name), cell(row.user), cell(places(row.on)), cell(duration(Math.max(0, clockNow() - row.since))));
   },
 });
 
 const queue = new VirtualList($$("#queue"), {
-  label: "Queue", columns: 8, most: 460,
+  label: "Queue", columns: 8,
   load: async (first, most) => {
     const user = $$("#mine").checked ? `&user=${encodeURIComponent((await me()).user)}` : "";
-    return get(`/v1/page/line?first=${first}&most=${most}${user}`);
+    const told = await get(`/v1/page/line?first=${first}&most=${most}${user}`);
+    $$("#queue-note").textContent = told.total ? (told.exact ? "" : "The policy does not tell its order: these are in the order of submission.") : "Nothing waits.";
+    askStarts(told.rows.map((row) => row.id));
+    return told;
   },
   draw: (row, place, element) => {
+    const waits = duration(Math.max(0, clockNow() - row.submitted_at));
+    element.classList.toggle("chosen", row.id === chosen);
     element.replaceChildren(
-      cell(String(place + 1), "number"), el("span", { role: "cell" }, el("a", { href: `/page/job/${row.id}` }, row.id)),
-      cell(row.name), cell(row.user), cell(gpuText(row), "number"), cell(duration(Math.max(0, clockNow() - row.submitted_at))),
-      cell(""), cell(row.note),
+      cell(String(place + 1), "number"), jobLink(row), cell(row.name), cell(row.user), cell(gpuText(row), "number"), cell(waits),
+      el("span", { role: "cell" }, el("button", { type: "button", class: "link", "aria-label": `Why job ${row.id} waits`, onclick: () => showWhy(row.id) }, startText(row))),
+      cell(row.note),
     );
   },
 });
 
-const refreshNow = atMost(200, refresh);
+function startText(row) {
+  const span = now.starts[row.id];
+  if (row.held) return "held";
+  if (!span) return row.id in now.starts ? "unknown" : "why?";
+  const away = span.expected - clockNow();
+  return away < 1 ? "any moment" : `in ${duration(away)}`;
+}
+
+let chosen = "";
+async function showWhy(id) {
+  chosen = id;
+  const place = $$("#why");
+  let told;
+  try { told = await get(`/v1/jobs/${id}/why`); } catch (error) { told = { text: error.message, would_start: [] }; }
+  place.replaceChildren(
+    el("h3", {}, `Why job ${id} waits`), el("pre", {}, told.text || told.because),
+    ...(told.would_start?.length ? [el("p", {}, "It would start at once:"), el("ul", {}, ...told.would_start.map((change) => el("li", {}, change.change)))] : []),
+    el("p", {}, el("a", { href: `/page/job/${id}` }, `All about job ${id}`)),
+  );
+  place.hidden = false;
+  place.scrollIntoView({ block: "nearest" });
+  queue.redraw();
+}
+
+// ------------------------------------------------------------------------------- what is new
+
+function take(row, at) {
+  const before = now.running.get(row.id);
+  const runs = row.placement.length > 0 && row.ended_at === null;
+  const stays = before && runs && JSON.stringify(before.on) === JSON.stringify(row.placement);
+  if (before && !stays) {
+    now.running.delete(row.id);
+    now.past.push({ ...before, until: at, end: runs ? "moved" : row.phase === "suspended" || row.phase === "queued" ? "preempted" : row.phase });
+  }
+  if (!runs) return;
+  const gpus = row.placement.reduce((sum, piece) => sum + piece.gpus.length, 0);
+  now.running.set(row.id, { ...row, gpus, on: row.placement, since: stays ? before.since : at });
+}
+
+function takeNode(told) {
+  const node = now.told.nodes.find((own) => own.id === told.id);
+  if (!node) return refreshAll();
+  node.strangers = told.gpus.filter((gpu) => gpu.strangers).map((gpu) => gpu.index);
+  Object.assign(node, { up: told.up, open: told.open });
+}
+
+const readAnew = latest(() => Promise.all([get("/v1/page/now"), get("/v1/page/past")]));
+
+async function anew() {
+  const found = await readAnew();
+  if (!found) return;
+  const [told, past] = found;
+  now.told = told;
+  now.past = past.stints;
+  now.ahead_s = told.at - Date.now() / 1000;
+  now.nodes = new Map(told.nodes.map((node) => [node.number, node]));
+  now.running = new Map(told.running.map((row) => [row.id, row]));
+  $$("#lanes-note").textContent = told.nodes.some((node) => node.strangers.length) ? "A grey mark: processes use the GPU that are not ours." : "Lighter, to the right of now: what is expected.";
+  show();
+}
+
+function show() {
+  const { at } = { at: clockNow() };
+  now.past = now.past.filter((stint) => stint.until > at - LANES.span);
+  showFigures();
+  lanes.draw();
+  running.renew();
+  $$("#no-running").hidden = now.running.size > 0;
+}
+
+let wanted = [];
+const askAhead = latest(() => get(`/v1/page/ahead?ids=${wanted.join(",")}`));
+const renewAhead = atMost(3000, async () => {
+  const found = await askAhead();
+  if (!found) return;
+  now.ahead = found;
+  now.starts = found.starts;
+  lanes.draw();
+  queue.redraw();
+});
+function askStarts(ids) {
+  wanted = ids.slice(0, 500);
+  if (ids.some((id) => !(id in now.starts))) renewAhead();
+}
+
+const refreshAll = atMost(250, anew);
 const refreshQueue = atMost(500, () => queue.renew());
-onChange(() => { refreshNow(); refreshQueue(); });
-refresh().then(() => queue.renew()).catch(shown);
+const refreshCost = atMost(10000, renewCost);
+onChange((message) => {
+  if (!message.complete || !now.told) refreshAll();
+  else {
+    for (const row of message.jobs) take(row, message.at);
+    for (const node of message.nodes) takeNode(node);
+    Object.assign(now.told, { waiting: message.counts.waiting, at: message.at });
+    show();
+  }
+  if (message.settings && message.seq) refreshAll();
+  refreshQueue();
+  renewAhead();
+  refreshCost();
+});
+for (const name of ["#colour", "#mine"]) $$(name).addEventListener("change", () => { lanes.draw(); queue.renew(); });
+setInterval(() => { if (now.told && !document.hidden) { lanes.draw(); running.redraw(); queue.redraw(); } }, 5000);

@@ -73,6 +73,11 @@ class VirtualList {
     if (row) this.draw(row, place, element); else element.replaceChildren();
   }
 
+  // The same rows, drawn anew: times have passed.
+  redraw() {
+    for (const [place, element] of this.elements) if (element.row) this.draw(element.row, place, element);
+  }
+
   async fetch(part) {
     if (this.asked.has(part)) return;
     this.asked.add(part);
