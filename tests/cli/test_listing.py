@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from dovetail.api.forecast_row import Span
+from dovetail.api.forecast_row import Expected, Span
 from dovetail.cli.jobs.job_columns import expected
 from dovetail.cli.jobs.logs import start_of_lines
-from dovetail.cli.reach import Expected, ListedJob
+from dovetail.cli.reach import ListedJob
 from dovetail.client.connection import query_text
 from dovetail.client.shell import environment
 from dovetail.jobfiles.merging import merged

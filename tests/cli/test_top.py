@@ -7,11 +7,11 @@ import signal
 import time
 from typing import Any
 
-from dovetail.api.forecast_row import Span
+from dovetail.api.forecast_row import Expected, Span
 from dovetail.api.job_row import JobRow, Jobs
 from dovetail.api.machine_row import Gpu, NodeRow, Occupant
 from dovetail.cli.daemon.top_screen import TopScene, frame
-from dovetail.cli.reach import Expected, ListedJob
+from dovetail.cli.reach import ListedJob
 from dovetail.text.tables import columns_of
 from job_samples import a_job
 from typed_box import Box

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from dovetail.catalogue import settable
-from dovetail.cli.jobs.job_details import _preemptions
 from dovetail.cli.studies.study_follow import ending
+from dovetail.client.job_facts import _preemptions
 from dovetail.policies import registry
 from job_samples import a_job
 from study_samples import a_study, a_trial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dovetail.api.wire import about, row
 
@@ -28,6 +28,13 @@ class Span:
         if self.high is None or start.high is None:
             return Span(expected, low, None)
         return Span(expected, low, max(self.high, start.high))
+
+
+class Expected(NamedTuple):
+    """When a job is expected to start and to end; null where that is unknown."""
+
+    expected_start: Span | None
+    expected_end: Span | None
 
 
 @row

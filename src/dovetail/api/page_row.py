@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Any
 
 from dovetail.api.forecast_row import Span
 from dovetail.api.job_row import GpusHeld, JobRow, Phase
 from dovetail.api.machine_row import Counts, NodeRow
+from dovetail.api.study_row import BestTrial, State
 from dovetail.api.wire import about, row
 
 
@@ -161,3 +163,71 @@ class HourAhead:
     limited: str = field(metadata=about("What it does not take into account."))
     stints: list[FutureStint]
     starts: dict[str, Span | None] = field(metadata=about("null: unknown."))
+
+
+@row
+class LogPlace:
+    """A line of a log."""
+
+    at: int = field(metadata=about("Bytes before it."))
+    line: str
+
+
+@row
+class LogFound:
+    """Lines that contain a text."""
+
+    found: list[LogPlace]
+    upto: int = field(metadata=about("How far it has looked; go on from there."))
+    end: int = field(metadata=about("Of the log, for now."))
+
+
+@row
+class StintCost:
+    """One stay of a job on its GPUs, and what giving way took at its end."""
+
+    since: float
+    until: float | None = field(metadata=about("null: it goes on."))
+    on: list[GpusHeld]
+    share: float
+    end: str
+    rung: str = field(metadata=about("How it gave way."))
+    save_s: float | None
+    restore_s: float | None = field(metadata=about("To come back, at its beginning."))
+    lost_s: float = field(metadata=about("Work that had to be done again."))
+
+
+@row
+class MetricCurve:
+    """The values of a metric, thinned if there are many."""
+
+    name: str
+    at: list[float]
+    steps: list[float | None]
+    values: list[float]
+
+
+@row
+class LiveStudy:
+    """A study, as its page draws it."""
+
+    id: str
+    name: str
+    user: str
+    state: State
+    owned: bool = field(metadata=about("May the caller change it?"))
+    found: str = field(metadata=about("The best value, in words."))
+    best: BestTrial | None
+    facts: list[str]
+    data: dict[str, Any] = field(metadata=about("What its charts are drawn from."))
+
+
+@row
+class JobStory:
+    """A job from its submission on, as the journal tells it."""
+
+    seq: int
+    facts: list[tuple[str, str]] = field(metadata=about("As `dovetail show` tells them."))
+    stints: list[StintCost]
+    metrics: list[MetricCurve]
+    owned: bool = field(metadata=about("May the caller change it?"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from dovetail.api.forecast_row import Forecast, Span
+from dovetail.api.forecast_row import Expected, Forecast
 from dovetail.api.job_row import JobDetails, JobRow, Jobs, Past
 from dovetail.api.wire import read
 from dovetail.client.command_name import typed_command
@@ -179,13 +179,6 @@ def ended(client: Client, limit: int, **only: object) -> list[JobRow]:
 
 
 # --------------------------------------------------------------------------------------- forecasts
-
-
-class Expected(NamedTuple):
-    """The start and end that the daemon expects of a job; None: unknown."""
-
-    expected_start: Span | None
-    expected_end: Span | None
 
 
 class ListedJob(NamedTuple):

@@ -70,6 +70,16 @@ async def unbroken(log: JobLog, start: int, is_over: Callable[[], bool]) -> Asyn
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
+def part(log: JobLog, start: int, most: int) -> bytes:
+    """At most so many bytes from there on, as far as none is gone between them."""
+    reading, found = Reading(log, start), b""
+    while len(found) < most and (piece := reading.next())[1]:
+        if piece[0]:
+            break
+        found += piece[1]
+    return found[:most]
+
+
 def first_after(log: JobLog, start: int) -> int:
     """The first byte from `start` on that is still there; below zero `start` counts from the end."""
     upto = begin(log, -start) if start < 0 else min(start, log.end())

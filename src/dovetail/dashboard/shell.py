@@ -12,12 +12,11 @@ from string import Template
 
 from dovetail.dashboard.files import address, text_of
 
-_EVERYWHERE = ("dom.js", "page.js", "units.js", "asking.js", "live.js")
-
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """`place` is its name in the navigation, or that of the page it belongs to."""
+    """`place` is its name in the navigation, or that of the page it belongs to. Its own script comes
+    after those it shares."""
 
     name: str
     title: str
@@ -26,13 +25,19 @@ class PageFrame:
     styles: tuple[str, ...] = ()
 
 
+_EVERYWHERE = ("dom.js", "page.js", "units.js", "asking.js", "live.js")
 _CHARTS = ("colours.js", "axes.js")
 _LANES = ("stints.js", "virtual.js", "lanes.js")
-PAGES = {
-    page.name: page
-    for page in (PageFrame("now", "Now", "now", (*_CHARTS, *_LANES, "now.js"), ("now.css",)),)
-}
-_NAVIGATION = (("now", "Now", "/page/"),)
+_TABLES = ("tables.js", "sorting.js")
+_STUDY = ("axes.js", "study_chart.js", "study_curves.js", "study_parts.js", "study_parallel.js")
+_LIST = (
+    PageFrame("now", "Now", "now", (*_CHARTS, *_LANES), ("now.css",)),
+    PageFrame("job", "Job", "now", (*_CHARTS, "ansi.js", "log.js"), ("study.css", "job.css")),
+    PageFrame("studies", "Studies", "studies", _TABLES),
+    PageFrame("live_study", "Study", "studies", (*_TABLES, *_STUDY), ("study.css", "job.css")),
+)
+PAGES = {page.name: page for page in _LIST}
+_NAVIGATION = (("now", "Now", "/page/"), ("studies", "Studies", "/page/studies"))
 
 
 @cache
@@ -45,7 +50,7 @@ def html(name: str) -> str:
         styles="".join(f'<link rel="stylesheet" href="{address(own)}">\n' for own in styles),
         scripts="".join(
             f'<script defer src="{address(own)}"></script>\n'
-            for own in (*_EVERYWHERE, *page.scripts)
+            for own in (*_EVERYWHERE, *page.scripts, f"{page.name}.js")
         ),
         navigation="".join(_link(page, *entry) for entry in _NAVIGATION),
         main=text_of(f"{name}.html"),

@@ -48,7 +48,7 @@ def render(
     return framed(
         asset("study.html"),
         title=f"Study {study.name}",
-        facts=_facts(study),
+        facts=facts_of(study),
         data=data_of(study, last_lines),
         styles=("study.css",),
         scripts=SCRIPTS,
@@ -58,7 +58,7 @@ def render(
     )
 
 
-def _facts(study: StudyPage) -> Iterator[str]:
+def facts_of(study: StudyPage) -> Iterator[str]:
     yield state_text(study)
     yield counts_text(study)
     yield f"{study.metric}, {'lower' if is_minimised(study) else 'higher'} is better"
@@ -71,10 +71,7 @@ def _facts(study: StudyPage) -> Iterator[str]:
 def _found(study: StudyPage) -> str:
     best = study.best
     if not best:
-        metric = escape(study.metric)
-        is_over = study.state == CLOSED
-        told = f"No trial reported {metric}." if is_over else f"No trial has reported {metric} yet."
-        return f'<p class="found">{told}</p>'
+        return f'<p class="found">{escape(found_text(study))}</p>'
     told = f'<p class="found"><b>{escape(study.metric)} {escape(best_text(study))}</b>'
     if study.target is not None:
         told += f" · target {escape(target_text(study))}"
@@ -83,6 +80,16 @@ def _found(study: StudyPage) -> str:
         for name, value in best.settings.items()
     )
     return f'{told}</p><dl class="settings">{settings}</dl>'
+
+
+def found_text(study: StudyPage) -> str:
+    """The best value so far."""
+    if study.best is None:
+        if study.state == CLOSED:
+            return f"No trial reported {study.metric}."
+        return f"No trial has reported {study.metric} yet."
+    target = "" if study.target is None else f" · target {target_text(study)}"
+    return f"{study.metric} {best_text(study)}{target}"
 
 
 def _exact(value: object) -> str:

@@ -9,7 +9,6 @@ import click
 from dovetail.api.machine_row import PolicyTold
 from dovetail.api.tenant_row import TenantRow, Tenants
 from dovetail.api.wire import read
-from dovetail.cli.jobs.job_columns import number
 from dovetail.cli.reach import (
     print_json,
     print_lines,
@@ -18,6 +17,7 @@ from dovetail.cli.reach import (
     with_client,
 )
 from dovetail.client.connection import Client
+from dovetail.client.job_words import number
 from dovetail.text.tables import Column, table
 
 predictor = click.option(

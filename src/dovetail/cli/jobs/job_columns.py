@@ -10,6 +10,7 @@ import click
 
 from dovetail.api.job_row import ENDED, JobRow
 from dovetail.cli.reach import ListedJob
+from dovetail.client.job_words import gpus_text, number
 from dovetail.text.counting import counted, numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.tables import PHASE_STYLES, Column
@@ -26,15 +27,6 @@ def chosen(text: str | None, default: tuple[str, ...]) -> list[Column[ListedJob]
         if name not in COLUMNS:
             raise click.BadParameter(f"{name!r} is not a column; there are {', '.join(COLUMNS)}")
     return [COLUMNS[name] for name in names]
-
-
-def number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
-
-
-def gpus_text(row: JobRow) -> str:
-    """How many, or which part of one."""
-    return f"{row.share:.3g}" if row.share != 1.0 and row.gpus else str(row.gpus)
 
 
 def where(row: JobRow) -> str:

@@ -128,9 +128,9 @@ def show(client: Client, job_id: str, as_json: bool) -> None:
         told = [row.to_json() for row in listed]
         print_json(told[0] if is_one else told)
     elif is_one:
-        from dovetail.cli.jobs.job_details import details
+        from dovetail.client.job_facts import details
 
-        print_lines(details(listed[0], time.time()))
+        print_lines(details(*listed[0], time.time()))
     else:
         print_lines(table(chosen(None, DEFAULT), listed, colours=has_colours()))
 

@@ -40,6 +40,7 @@ from dovetail.daemon.stdin import take
 from dovetail.daemon.submissions import Submission
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles.jobs import still_due
+from dovetail.worlds.world import JobLog
 
 MOST_ROWS = 10_000
 
@@ -195,19 +196,14 @@ def read_log(
             le=1 << 53,
             description="From that byte on, counted from the first that it ever printed (below 0: "
             "from the end), and not beyond where some are gone; the header Dovetail-Start says where "
-            "it begins.",
+            "it begins, Dovetail-End where the log ends for now.",
         ),
     ] = None,
+    most: Annotated[int | None, Query(ge=0, le=1 << 24, description="With start: bytes.")] = None,
 ) -> Response:
     """Its output and errors. When followed, the answer ends with the job. Of a long log the beginning
     and the end are kept; a line says how much is gone between them."""
-    row = daemon.service.job(job_id)
-    caller.check_owns(row.user, job_id, "read the log of")
-    if _is_removed(daemon, row):
-        raise NotFound(f"the log of job {job_id} is not kept any more")
-    if stream is not None:
-        _check_apart(daemon, job_id)
-    log, own = daemon.world.shelf.log(job_id, stream or ""), JobId(job_id)
+    log, own = readable_log(job_id, daemon, caller, stream), JobId(job_id)
 
     def is_over() -> bool:
         if not follow:
@@ -216,13 +212,27 @@ def read_log(
 
     if start is not None:
         begins = logs.first_after(log, start)
+        places = {"Dovetail-Start": str(begins), "Dovetail-End": str(log.end())}
+        if most is not None:
+            return Response(logs.part(log, begins, most), media_type="text/plain", headers=places)
         return StreamingResponse(
-            logs.unbroken(log, begins, is_over),
-            media_type="text/plain",
-            headers={"Dovetail-Start": str(begins)},
+            logs.unbroken(log, begins, is_over), media_type="text/plain", headers=places
         )
     told = logs.follow(log, tail, is_over) if follow else logs.whole(log, tail)
     return StreamingResponse(told, media_type="text/plain")
+
+
+def readable_log(
+    job_id: str, daemon: AskedDaemon, caller: Caller, stream: str | None = None
+) -> JobLog:
+    """Checked: is it the caller's, and kept?"""
+    row = daemon.service.job(job_id)
+    caller.check_owns(row.user, job_id, "read the log of")
+    if _is_removed(daemon, row):
+        raise NotFound(f"the log of job {job_id} is not kept any more")
+    if stream is not None:
+        _check_apart(daemon, job_id)
+    return daemon.world.shelf.log(job_id, stream or "")
 
 
 @routes.post(

@@ -7,10 +7,23 @@ from typing import Annotated
 
 from fastapi import Header, Query, Response
 
-from dovetail.api.page_row import HourAhead, Me, NowTold, PastHour, QueueLine
+from dovetail.api.forecast_row import Expected
+from dovetail.api.page_row import (
+    HourAhead,
+    JobStory,
+    LiveStudy,
+    LogFound,
+    Me,
+    NowTold,
+    PastHour,
+    QueueLine,
+)
+from dovetail.client.job_facts import facts
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.job_routes import Text
+from dovetail.daemon.http.job_routes import Id, Text, readable_log
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
+from dovetail.daemon.http.study_routes import Name
+from dovetail.daemon.http.visibility import row_for, study_for
 
 routes = router("page")
 _MOST_AT_ONCE = 500
@@ -67,3 +80,63 @@ def hour_ahead(
     """The hour to come, as it is foreseen, and when these jobs are expected to start."""
     wanted = [own for own in ids.split(",") if own]
     return JsonAnswer(daemon.overview.ahead.told(wanted, daemon.overview.seq))
+
+
+@routes.get("/v1/page/jobs/{job_id}/story", response_model=JobStory, responses=problems(404, 503))
+def job_story(job_id: Id, daemon: AskedDaemon, caller: Asking) -> Response:
+    """What is told of a job beyond its row. What it reports is told to its owner alone."""
+    row = row_for(caller, daemon.service.job(job_id))
+    story, owned = daemon.overview.stories.of(row), caller.may_read(row.user)
+    expected = None
+    if row.ended_at is None:
+        ahead = daemon.overview.ahead.expected(job_id, daemon.overview.seq)
+        expected = Expected(*ahead)
+    return JsonAnswer(
+        JobStory(
+            seq=story.seq,
+            facts=[fact for fact in facts(row, expected, time.time()) if fact[1]],
+            stints=story.stints(),
+            metrics=story.metrics() if owned else [],
+            owned=owned,
+        )
+    )
+
+
+@routes.get(
+    "/v1/page/jobs/{job_id}/log", response_model=LogFound, responses=problems(403, 404, 503)
+)
+def find_in_log(
+    job_id: Id,
+    daemon: AskedDaemon,
+    caller: Asking,
+    text: Annotated[str, Query(min_length=1, max_length=200)],
+    start: Annotated[int, Query(ge=0, le=1 << 53)] = 0,
+    most: Annotated[int, Query(ge=1, le=_MOST_AT_ONCE)] = 100,
+) -> Response:
+    """The lines of a log that contain a text, small and capital letters alike: as many as are found
+    within a moment, and how far that came."""
+    from dovetail.daemon.log_search import find
+
+    return JsonAnswer(find(readable_log(job_id, daemon, caller), text, start, most))
+
+
+@routes.get("/v1/page/studies/{name}", response_model=LiveStudy, responses=problems(404, 503))
+def live_study(name: Name, daemon: AskedDaemon, caller: Asking) -> Response:
+    """A study as its page draws it: the curves thinned to what can be seen."""
+    from dovetail.reports.study_data import data_of
+    from dovetail.reports.study_page import facts_of, found_text
+
+    page = study_for(caller, daemon.studies.one(name, caller))
+    return JsonAnswer(
+        LiveStudy(
+            id=page.id,
+            name=page.name,
+            user=page.user,
+            state=page.state,
+            owned=caller.may_read(page.user),
+            found=found_text(page),
+            best=page.best,
+            facts=list(facts_of(page)),
+            data=data_of(page, {}),
+        )
+    )

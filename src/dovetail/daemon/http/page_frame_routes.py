@@ -19,6 +19,21 @@ async def now() -> Response:
     return _page("now")
 
 
+@routes.get("/page/job/{job_id}")
+async def job(job_id: str) -> Response:
+    return _page("job")
+
+
+@routes.get("/page/study/{name}")
+async def study(name: str) -> Response:
+    return _page("live_study")
+
+
+@routes.get("/page/studies")
+async def studies() -> Response:
+    return _page("studies")
+
+
 @routes.get("/page/static/{name}")
 async def static(
     name: Annotated[str, Path(max_length=80)], v: Annotated[str, Query(max_length=80)] = ""

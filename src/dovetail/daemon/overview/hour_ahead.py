@@ -8,6 +8,7 @@ from threading import Lock
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, final
 
+from dovetail.api.forecast_row import Span
 from dovetail.api.page_row import FutureStint, HourAhead
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.view import View
@@ -50,6 +51,12 @@ class Outlook:
             stints=made.stints,
             starts={job_id: found.start(job_id) for job_id in ids},
         )
+
+    def expected(self, job_id: str, seq: int) -> tuple[Span | None, Span | None]:
+        """Of one job: its start and its end."""
+        self.told((), seq)
+        assert self._found is not None
+        return self._found.start(job_id), self._found.end(job_id)
 
     def _will_do(self, seq: int) -> bool:
         age = monotonic() - self._at

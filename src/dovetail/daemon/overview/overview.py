@@ -20,6 +20,7 @@ from dovetail.daemon.desk import Request
 from dovetail.daemon.history.job_rows import phase_of, reason_of
 from dovetail.daemon.holds import PUBLIC
 from dovetail.daemon.overview.hour_ahead import Outlook
+from dovetail.daemon.overview.job_story import Stories
 from dovetail.daemon.overview.past_hour import RecentStints, Titles
 from dovetail.daemon.overview.scene import LiveScene, Watts, look_at
 from dovetail.daemon.refusals import Unavailable
@@ -45,6 +46,7 @@ class Overview:
     def __init__(self, parts: Parts, service: Service, view: View) -> None:
         self._view: Final = view
         self.past: Final = RecentStints(parts.reader, parts.clock, self.titles)
+        self.stories: Final = Stories(parts.reader, parts.clock)
         self.ahead: Final = Outlook(service)
         self._world: Final = parts.world
         self._desk: Final = parts.desk

@@ -44,7 +44,7 @@ class Lanes {
   axis(plan, height) {
     const { pen } = this;
     const bottom = height - LANES.bottom;
-    const step = this.width < 520 ? 1800 : 600;
+    const step = this.width < 520 ? 3600 : 600;
     pen.textAlign = "center";
     for (let off = -LANES.span; off <= LANES.span; off += step) {
       const x = Math.round(this.x(plan.at + off)) + 0.5;

@@ -171,7 +171,7 @@ function show() {
 
 let wanted = [];
 const askAhead = latest(() => get(`/v1/page/ahead?ids=${wanted.join(",")}`));
-const renewAhead = atMost(3000, async () => {
+const renewAhead = atMost(1000, async () => {
   const found = await askAhead();
   if (!found) return;
   now.ahead = found;

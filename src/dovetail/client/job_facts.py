@@ -1,4 +1,4 @@
-"""All facts about one job, a line each."""
+"""All facts about one job, as `dovetail show` and its page tell them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from shlex import join
 from typing import Any
 
-from dovetail.api.forecast_row import Span
+from dovetail.api.forecast_row import Expected, Span
 from dovetail.api.job_row import ENDED, GpusHeld, JobDetails, JobRow, Report
-from dovetail.cli.jobs.job_columns import gpus_text, number
-from dovetail.cli.reach import ListedJob
+from dovetail.client.job_words import gpus_text, number
 from dovetail.text.counting import numbers_text
 from dovetail.text.durations import duration_text
 from dovetail.text.promises import promise_text
@@ -20,19 +19,18 @@ from dovetail.text.times import about, ago, clock, moment
 _LONGEST = 400
 
 
-def details(row: ListedJob, now: float) -> list[str]:
-    return facts_table(_facts(row, now))
+def details(row: JobRow, expected: Expected | None, now: float) -> list[str]:
+    return facts_table(facts(row, expected, now))
 
 
-def _facts(listed: ListedJob, now: float) -> Iterator[tuple[str, str]]:
-    row = listed.job
+def facts(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple[str, str]]:
     yield "job", f"{row.id} ({row.name})"
     yield "phase", _phase(row)
     yield "user", f"{row.user}, tenant {row.tenant}" if row.tenant else row.user
     yield "group", row.group
     yield "model", row.model
     yield from _asked(row, now)
-    yield from _times(listed, now)
+    yield from _times(row, expected, now)
     yield "attempts", f"{row.attempts}"
     yield "preemptions", _preemptions(row)
     yield "progress", _progress(row.last_report, now)
@@ -75,8 +73,7 @@ def _limit(piece: GpusHeld) -> str:
     return "" if watts is None else f" at {watts} W at most"
 
 
-def _times(listed: ListedJob, now: float) -> Iterator[tuple[str, str]]:
-    row, expected = listed.job, listed.expected
+def _times(row: JobRow, expected: Expected | None, now: float) -> Iterator[tuple[str, str]]:
     times = {"submitted": row.submitted_at, "started": row.started_at, "ended": row.ended_at}
     yield from ((what, moment(at, now)) for what, at in times.items() if at is not None)
     yield "ran", duration_text(row.run_s) if row.run_s else ""

@@ -1,0 +1,137 @@
+"""What became of one job: its stints with the cost of each interruption, and the metrics it reported.
+
+Read from the journal, and read on from there when it is asked for again."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from threading import Lock
+from typing import Any, Final, final
+
+from dovetail.api.job_row import JobRow
+from dovetail.api.page_row import MetricCurve, StintCost
+from dovetail.core.model import JobId, Seconds
+from dovetail.daemon.clock import Clock
+from dovetail.daemon.overview.stints import Stint, StintBook
+from dovetail.store import JournalReader
+
+_AT_ONCE = 50_000  # entries
+_KEPT = 16  # stories
+_MOST_POINTS = 2_000  # of a metric; then every second goes
+_MOST_METRICS = 40
+_BEFORE_S = 60.0  # the wall clock may have been set since
+
+
+@dataclass(slots=True)
+class _Curve:
+    at: list[float] = field(default_factory=list)
+    steps: list[float | None] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    stride: int = 1
+    count: int = 0
+
+    def add(self, at: float, step: float | None, value: float) -> None:
+        self.count += 1
+        if self.count % self.stride:
+            return
+        self.at.append(at)
+        self.steps.append(step)
+        self.values.append(value)
+        if len(self.values) >= _MOST_POINTS:
+            self.at, self.steps, self.values = self.at[1::2], self.steps[1::2], self.values[1::2]
+            self.stride *= 2
+
+
+class Story:
+    """One job's, as far as the journal was read."""
+
+    def __init__(self, job_id: JobId, seq: int, unix: Any) -> None:
+        self.job_id: Final = job_id
+        self.seq = seq
+        self.curves: Final[dict[str, _Curve]] = {}
+        self._unix: Final = unix
+        self._book: Final = StintBook()
+        self._costs: Final[list[tuple[Seconds, dict[str, Any]]]] = []
+
+    def read(self, lines: list[str]) -> None:
+        self._book.read(line for line in lines if self._is_mine(line))
+        for line in lines:
+            entry = json.loads(line)
+            if entry.get("reported") == self.job_id:
+                self._report(entry)
+            elif self.job_id in (entry.get("saved"), entry.get("restored"), entry.get("failed")):
+                self._costs.append((entry["at"], entry))
+
+    def _is_mine(self, line: str) -> bool:
+        entry = json.loads(line)
+        return bool(entry.get(next(name for name in entry if name != "at")) == self.job_id)
+
+    def _report(self, entry: dict[str, Any]) -> None:
+        for name, value in entry["metrics"].items():
+            if not isinstance(value, int | float) or not isfinite(value):
+                continue
+            if name in self.curves or len(self.curves) < _MOST_METRICS:
+                curve = self.curves.setdefault(name, _Curve())
+                curve.add(self._unix(entry["at"]), entry.get("step"), value)
+
+    def metrics(self) -> list[MetricCurve]:
+        return [
+            MetricCurve(name=name, at=own.at, steps=own.steps, values=own.values)
+            for name, own in self.curves.items()
+        ]
+
+    def stints(self) -> list[StintCost]:
+        stints = [*self._book.closed, *self._book.open.values()]
+        ends = [stint.since for stint in stints[1:]] + [float("inf")]
+        return [self._stint(stint, until) for stint, until in zip(stints, ends, strict=True)]
+
+    def _stint(self, stint: Stint, next_since: Seconds) -> StintCost:
+        """What was told of saving between its beginning and the next belongs to it."""
+        mine = [entry for at, entry in self._costs if stint.since <= at < next_since]
+        saved = next((own for own in mine if "saved" in own), {})
+        restored = next((own for own in mine if "restored" in own), {})
+        return StintCost(
+            since=self._unix(stint.since),
+            until=None if stint.until is None else self._unix(stint.until),
+            on=stint.on,
+            share=stint.share,
+            end=stint.end,
+            rung=saved.get("rung", ""),
+            save_s=saved.get("seconds"),
+            restore_s=restored.get("seconds"),
+            lost_s=sum(float(own.get("lost_s") or 0.0) for own in mine),
+        )
+
+
+@final
+class Stories:
+    def __init__(self, reader: JournalReader, clock: Clock) -> None:
+        self._reader: Final = reader
+        self._clock: Final = clock
+        self._lock: Final = Lock()
+        self._kept: Final[OrderedDict[str, Story]] = OrderedDict()
+
+    def of(self, row: JobRow) -> Story:
+        with self._lock:
+            story = self._kept.pop(row.id, None) or self._begun(row)
+            self._kept[row.id] = story
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            for lines, upto in self._new(story):
+                story.read(lines)
+                story.seq = upto
+            return story
+
+    def _begun(self, row: JobRow) -> Story:
+        at = row.submitted_at - self._clock.epoch - _BEFORE_S
+        return Story(JobId(row.id), self._reader.seq_before(at), self._clock.unix)
+
+    def _new(self, story: Story) -> Iterator[tuple[list[str], int]]:
+        last = self._reader.last_seq()
+        for first in range(story.seq, last, _AT_ONCE):
+            upto = min(first + _AT_ONCE, last)
+            yield self._reader.lines_with(f'"{story.job_id}"', first, upto), upto

@@ -1,0 +1,171 @@
+// The page of one job.
+const id = decodeURIComponent(location.pathname.split("/").at(-1));
+const job = { row: null, story: null, caller: null };
+const log = new LogView($$("#log"), id);
+const ENDED = ["finished", "failed", "cancelled"];
+
+// ------------------------------------------------------------------------------------ what may be done
+
+// name, label, the command, when it may be done, what is asked.
+const DEEDS = [
+  ["pause", "Pause", (job) => !ENDED.includes(job.phase) && !job.reason.startsWith("paused"), () => post("/v1/jobs/pause", { ids: [id] })],
+  ["resume", "Resume", (job) => !ENDED.includes(job.phase) && job.reason.startsWith("paused"), () => post("/v1/jobs/resume", { ids: [id] })],
+  ["requeue", "Start over", (job) => ["running", "starting", "suspended"].includes(job.phase), () => post("/v1/jobs/requeue", { ids: [id] })],
+  ["prio", "Set priority", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/priority", { ids: [id], priority: Number($$("#priority").value) })],
+  ["again", "Run again", (job) => ENDED.includes(job.phase), () => post(`/v1/jobs/${id}/again`, { changes: {} })],
+  ["cancel", "Cancel", (job) => !ENDED.includes(job.phase), () => post("/v1/jobs/cancel", { ids: [id] })],
+];
+
+function showDeeds() {
+  const { row, story, caller } = job;
+  $$("#s-do").hidden = !story.owned;
+  const rows = DEEDS.filter(([name, , may]) => may(row) && (name !== "again" || row.user === caller.user));
+  const key = rows.map(([name]) => name).join();
+  if (job.deeds === key) return;
+  job.deeds = key;
+  $$("#deeds").replaceChildren(...rows.flatMap(([name, label, , work]) => {
+    const field = name === "prio" ? el("input", { type: "number", id: "priority", value: row.priority, step: "any", "aria-label": "Priority", oninput: () => { $$("#prio-command").textContent = `dovetail prio ${id} ${$$("#priority").value}`; } }) : null;
+    const button = el("button", { type: "button", class: "plain", id: `do-${name}`, onclick: () => perform(button, name, label, work) }, label);
+    return [el("span", { class: "deed" }, button, field), el("code", { id: `${name}-command` }, `dovetail ${name} ${id}${name === "prio" ? ` ${row.priority}` : ""}`)];
+  }));
+}
+
+async function perform(button, name, label, work) {
+  if (name === "cancel" && !button.dataset.sure) {
+    button.dataset.sure = "yes";
+    button.textContent = "Cancel it for good?";
+    setTimeout(() => { delete button.dataset.sure; button.textContent = label; }, 4000);
+    return;
+  }
+  button.disabled = true;
+  try {
+    const told = await work();
+    say($$("#done"), name === "again" ? `Submitted as job ${told.ids.join(", ")}.` : `${label}: done.`);
+    if (name === "again") $$("#done").append(" ", el("a", { href: `/page/job/${told.ids[0]}` }, `To job ${told.ids[0]}`));
+    refresh();
+  } catch (error) { say($$("#done"), error.message, true); }
+  button.disabled = false;
+}
+
+// ------------------------------------------------------------------------------------------- stints
+
+function showStints() {
+  const { stints } = job.story;
+  $$("#s-stints").hidden = !stints.length;
+  if (!stints.length) return;
+  const end = Math.max(...stints.map((own) => own.until ?? clockNow()));
+  const begin = job.row.submitted_at;
+  const span = Math.max(end - begin, 1);
+  const holder = $$("#stints");
+  const width = Math.max(holder.clientWidth, 200);
+  const x = { ...scale(0, span, false, 8, width - 8), ticks: timeTicks(0, span, width / 90) };
+  const at = (time) => x.at(time - begin);
+  const marks = stints.flatMap((own) => {
+    const [from, to] = [at(own.since), at(own.until ?? clockNow())];
+    const cost = (own.save_s ?? 0) + own.lost_s;
+    return [
+      svg("rect", { class: `stint-mark ${own.until === null ? "open" : ""}`, x: from, y: 8, width: Math.max(to - from, 1.5), height: 26 }),
+      ...(cost > 0 ? [svg("rect", { class: "stint-cost", x: Math.max(to - Math.max(at(begin + cost) - at(begin), 3), from), y: 8, width: Math.max(at(begin + cost) - at(begin), 3), height: 26 })] : []),
+    ];
+  });
+  const label = `${count(stints.length, "stint")} over ${duration(span)} since its submission`;
+  holder.replaceChildren(svg("svg", { class: "chart", viewBox: `0 0 ${width} 72`, height: 72, role: "img", "aria-label": label },
+    ...axes(x, { ticks: [], at: () => 0 }, { left: 8, right: width - 8, top: 4, bottom: 38 }, { across: "since its submission" }), ...marks));
+  stintTable(stints);
+}
+
+const PLACE = (on) => on.filter((piece) => piece.gpus.length).map((piece) => `node ${piece.node}: ${spans(piece.gpus)}`).join(", ") || "no GPU";
+function stintTable(stints) {
+  const heads = ["From", "Lasting", "On", "End", "Gave way by", "Saving", "Coming back", "Done twice"];
+  const cost = (seconds) => (seconds === null ? "–" : duration(seconds));
+  $$("#stint-rows").replaceChildren(
+    el("caption", { class: "unseen" }, "Stints, and what each preemption cost"),
+    el("thead", {}, el("tr", { class: "keys" }, ...heads.map((name, i) => el("th", { scope: "col", class: [0, 2, 3, 4].includes(i) ? "text" : null }, name)))),
+    el("tbody", {}, ...stints.slice(-200).reverse().map((own) => el("tr", {},
+      el("th", { scope: "row" }, moment(own.since)), el("td", {}, duration((own.until ?? clockNow()) - own.since)), el("td", { class: "text" }, PLACE(own.on)),
+      el("td", { class: "text" }, own.until === null ? "goes on" : own.end), el("td", { class: "text" }, own.rung || "–"), el("td", {}, cost(own.save_s)), el("td", {}, cost(own.restore_s)), el("td", {}, own.lost_s ? duration(own.lost_s) : "–")))),
+  );
+}
+
+// ------------------------------------------------------------------------------------------ metrics
+
+function showMetrics() {
+  const { metrics } = job.story;
+  $$("#s-metrics").hidden = !metrics.length;
+  const byTime = document.querySelector('[name="over"]:checked').value === "time";
+  $$("#metrics").replaceChildren(...metrics.map((own) => metricFigure(own, byTime)));
+}
+
+function metricFigure(metric, byTime) {
+  const width = 420;
+  const box = { left: FRAME.left, right: width - 8, top: 10, bottom: 150 };
+  const first = job.row.submitted_at;
+  const hasSteps = metric.steps.every((step) => step !== null);
+  const across = metric.values.map((_, i) => (byTime || !hasSteps ? metric.at[i] - first : metric.steps[i]));
+  const [low, high] = [Math.min(...across), Math.max(...across)];
+  const x = scale(low, high > low ? high : low + 1, false, box.left, box.right);
+  if (byTime || !hasSteps) x.ticks = timeTicks(low, x.to, 5);
+  const y = roomyScale(metric.values, box.bottom, box.top);
+  const d = metric.values.map((value, i) => `${i ? "L" : "M"}${x.at(across[i]).toFixed(1)} ${y.at(value).toFixed(1)}`).join("") + (metric.values.length === 1 ? "h3" : "");
+  const last = metric.values.at(-1);
+  const titles = { across: byTime || !hasSteps ? "since its submission" : "step" };
+  return el("figure", {}, el("figcaption", {}, `${metric.name} ${short(last, 4)}`),
+    svg("svg", { class: "chart", viewBox: `0 0 ${width} 188`, role: "img", "aria-label": `${metric.name}: ${count(metric.values.length, "value")}, the last ${short(last, 4)}` }, ...axes(x, y, box, titles), svg("path", { class: "curve one", d })));
+}
+
+// ------------------------------------------------------------------------------------------- all of it
+
+const clockNow = () => Date.now() / 1000;
+const moment = (at) => new Date(at * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+
+function show() {
+  const { row, story } = job;
+  document.title = `Job ${id} · Dovetail`;
+  $$("#title").textContent = `Job ${id}: ${row.name}`;
+  const phase = $$("#phase");
+  phase.hidden = false;
+  phase.textContent = row.phase + (row.exit_code ? `, exit code ${row.exit_code}` : "");
+  $$("#facts").replaceChildren(...story.facts.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, name === "group" && row.trial !== null ? el("a", { href: `/page/study/${row.group}` }, text) : text)]));
+  showDeeds();
+  showStints();
+  showMetrics();
+}
+
+const read = latest(() => Promise.all([get(`/v1/jobs/${id}`), get(`/v1/page/jobs/${id}/story`), me()]));
+
+async function refresh() {
+  const found = await read();
+  if (!found) return;
+  [job.row, job.story, job.caller] = found;
+  show();
+  if (job.story.owned) showWhy().catch(shown); else say($$("#why"), `It is ${job.row.user}'s: only ${job.row.user} and administrators may ask.`);
+  $$("#s-log").hidden = !job.story.owned;
+}
+
+async function showWhy() {
+  const told = await get(`/v1/jobs/${id}/why`);
+  $$("#why").textContent = told.text || told.because;
+  const would = told.would_start ?? [];
+  $$("#would").hidden = !would.length;
+  $$("#would").replaceChildren(...would.map((change) => el("li", {}, `It would start at once with ${change.change}.`)));
+}
+
+async function begin() {
+  await refresh();
+  if (job.story?.owned) await log.toEnd();
+}
+
+const again = atMost(700, refresh);
+onChange((message) => {
+  if (!job.row || !message.complete || message.jobs.some((row) => row.id === id)) again();
+});
+for (const button of document.querySelectorAll('[name="over"]')) button.addEventListener("change", showMetrics);
+$$("#search").addEventListener("submit", (event) => { event.preventDefault(); searchLog(log, $$("#wanted").value).catch(shown); });
+$$("#to-end").addEventListener("click", () => { $$("#follow").checked = true; log.find = ""; log.toEnd().catch(shown); });
+$$("#to-begin").addEventListener("click", () => { $$("#follow").checked = false; log.find = ""; log.to(0).catch(shown); });
+setInterval(() => {
+  if (document.hidden || !job.story?.owned || !$$("#follow").checked || job.over) return;
+  job.over = ENDED.includes(job.row.phase) && log.upto >= log.end && log.end > 0;
+  log.follow().catch(shown);
+}, FOLLOW_MS);
+begin().catch((error) => { if (error.status === 404) { $$("#title").textContent = error.message; for (const own of document.querySelectorAll("section")) own.hidden = true; } else shown(error); });
