@@ -133,7 +133,7 @@ def test_nothing_that_a_job_or_study_is_told_says_or_reports_is_shown_to_another
     }
     assert not leaks
     statuses = {f"{m} {p}": status for (m, p, _), (status, _) in zip(calls, answers, strict=True)}
-    assert {status for status in statuses.values() if status >= 500} == set(), statuses
+    assert {call: own for call, own in statuses.items() if own >= 500} == {}
     assert statuses[f"GET /v1/jobs/{jobs[0]}/log"] == 403
     assert statuses[f"GET /v1/jobs/{jobs[0]}"] == 200  # that it is there is no secret
 

@@ -24,7 +24,7 @@ _STILL_S = 30.0  # with nothing new
 
 
 @final
-class Outlook:
+class Foreseen:
     def __init__(self, service: Service) -> None:
         self._service: Final = service
         self._lock: Final = Lock()

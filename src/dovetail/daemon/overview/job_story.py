@@ -8,7 +8,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from threading import Lock
 from typing import Any, Final, final
 
@@ -16,7 +16,7 @@ from dovetail.api.job_row import JobRow
 from dovetail.api.page_row import MetricCurve, StintCost
 from dovetail.core.model import JobId, Seconds
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.overview.stints import Stint, StintBook
+from dovetail.daemon.overview.stints import GpuStay, StintBook
 from dovetail.store import JournalReader
 
 _AT_ONCE = 50_000  # entries
@@ -46,7 +46,7 @@ class _Curve:
             self.stride *= 2
 
 
-class Story:
+class StoryOfJob:
     """One job's, as far as the journal was read."""
 
     def __init__(self, job_id: JobId, seq: int, unix: Any) -> None:
@@ -86,10 +86,10 @@ class Story:
 
     def stints(self) -> list[StintCost]:
         stints = [*self._book.closed, *self._book.open.values()]
-        ends = [stint.since for stint in stints[1:]] + [float("inf")]
+        ends = [*(stint.since for stint in stints[1:]), inf][: len(stints)]
         return [self._stint(stint, until) for stint, until in zip(stints, ends, strict=True)]
 
-    def _stint(self, stint: Stint, next_since: Seconds) -> StintCost:
+    def _stint(self, stint: GpuStay, next_since: Seconds) -> StintCost:
         """What was told of saving between its beginning and the next belongs to it."""
         mine = [entry for at, entry in self._costs if stint.since <= at < next_since]
         saved = next((own for own in mine if "saved" in own), {})
@@ -113,9 +113,9 @@ class Stories:
         self._reader: Final = reader
         self._clock: Final = clock
         self._lock: Final = Lock()
-        self._kept: Final[OrderedDict[str, Story]] = OrderedDict()
+        self._kept: Final[OrderedDict[str, StoryOfJob]] = OrderedDict()
 
-    def of(self, row: JobRow) -> Story:
+    def of(self, row: JobRow) -> StoryOfJob:
         with self._lock:
             story = self._kept.pop(row.id, None) or self._begun(row)
             self._kept[row.id] = story
@@ -126,11 +126,11 @@ class Stories:
                 story.seq = upto
             return story
 
-    def _begun(self, row: JobRow) -> Story:
+    def _begun(self, row: JobRow) -> StoryOfJob:
         at = row.submitted_at - self._clock.epoch - _BEFORE_S
-        return Story(JobId(row.id), self._reader.seq_before(at), self._clock.unix)
+        return StoryOfJob(JobId(row.id), self._reader.seq_before(at), self._clock.unix)
 
-    def _new(self, story: Story) -> Iterator[tuple[list[str], int]]:
+    def _new(self, story: StoryOfJob) -> Iterator[tuple[list[str], int]]:
         last = self._reader.last_seq()
         for first in range(story.seq, last, _AT_ONCE):
             upto = min(first + _AT_ONCE, last)

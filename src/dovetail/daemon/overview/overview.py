@@ -19,9 +19,9 @@ from dovetail.daemon.asking import Parts
 from dovetail.daemon.desk import Request
 from dovetail.daemon.history.job_rows import phase_of, reason_of
 from dovetail.daemon.holds import PUBLIC
-from dovetail.daemon.overview.hour_ahead import Outlook
+from dovetail.daemon.overview.hour_ahead import Foreseen
 from dovetail.daemon.overview.job_story import Stories
-from dovetail.daemon.overview.past_hour import RecentStints, Titles
+from dovetail.daemon.overview.past_hour import NameAndUser, RecentStints
 from dovetail.daemon.overview.scene import LiveScene, Watts, look_at
 from dovetail.daemon.refusals import Unavailable
 from dovetail.daemon.service import Service
@@ -47,7 +47,7 @@ class Overview:
         self._view: Final = view
         self.past: Final = RecentStints(parts.reader, parts.clock, self.titles)
         self.stories: Final = Stories(parts.reader, parts.clock)
-        self.ahead: Final = Outlook(service)
+        self.ahead: Final = Foreseen(service)
         self._world: Final = parts.world
         self._desk: Final = parts.desk
         self._store: Final = parts.store
@@ -117,10 +117,10 @@ class Overview:
             }
         return self._watts
 
-    def titles(self, job_id: JobId) -> Titles | None:
+    def titles(self, job_id: JobId) -> NameAndUser | None:
         """Of a job that has not ended. Read as it stands: a name never changes."""
         track = self._view.tracks.get(job_id)
-        return None if track is None else Titles(track.job.name, track.job.user)
+        return None if track is None else NameAndUser(track.job.name, track.job.user)
 
     # ------------------------------------------------------------------------------------- the queue
 

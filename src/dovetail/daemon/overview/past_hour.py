@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 from dovetail.api.page_row import PastHour, PastStint
 from dovetail.core.model import JobId, Seconds
 from dovetail.daemon.clock import Clock
-from dovetail.daemon.overview.stints import Stint, StintBook
+from dovetail.daemon.overview.stints import GpuStay, StintBook
 from dovetail.store import Filter, JournalReader
 
 _HOUR_S = 3600.0
@@ -18,7 +18,7 @@ _MOST_BACK = 10 * _AT_ONCE
 _MOST_STINTS = 20_000  # the last ones
 
 
-class Titles(NamedTuple):
+class NameAndUser(NamedTuple):
     name: str
     user: str
 
@@ -28,7 +28,7 @@ class RecentStints:
     """`titles`: of a job that has not ended, None of others."""
 
     def __init__(
-        self, reader: JournalReader, clock: Clock, titles: Callable[[JobId], Titles | None]
+        self, reader: JournalReader, clock: Clock, titles: Callable[[JobId], NameAndUser | None]
     ) -> None:
         self._reader: Final = reader
         self._clock: Final = clock
@@ -36,7 +36,7 @@ class RecentStints:
         self._lock: Final = Lock()
         self._book: StintBook | None = None
         self._seq = 0
-        self._known: dict[JobId, Titles] = {}
+        self._known: dict[JobId, NameAndUser] = {}
 
     def told(self) -> PastHour:
         with self._lock:
@@ -70,14 +70,14 @@ class RecentStints:
         self._book = book
         return book
 
-    def _title(self, job_id: JobId) -> Titles:
+    def _title(self, job_id: JobId) -> NameAndUser:
         known = self._known.get(job_id) or self._titles(job_id)
         if known is not None:
             return known
         rows = self._reader.history(Filter(job_id=job_id), 1)
-        return Titles(rows[0].name, rows[0].user) if rows else Titles("", "")
+        return NameAndUser(rows[0].name, rows[0].user) if rows else NameAndUser("", "")
 
-    def _row(self, stint: Stint) -> PastStint:
+    def _row(self, stint: GpuStay) -> PastStint:
         titles, unix = self._known[stint.job_id], self._clock.unix
         return PastStint(
             id=stint.job_id,

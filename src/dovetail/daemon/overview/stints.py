@@ -28,7 +28,7 @@ _MARKS = tuple(f',"{tag}":' for tag in (*_ENDS, "start", "resize", "stayed"))
 
 
 @dataclass(slots=True)
-class Stint:
+class GpuStay:
     """`since` and `until` in seconds of the journal."""
 
     job_id: JobId
@@ -43,8 +43,8 @@ class Stint:
 class StintBook:
     """Open and closed stints, as the lines that were read tell them."""
 
-    open: dict[JobId, Stint] = field(default_factory=dict)
-    closed: list[Stint] = field(default_factory=list)
+    open: dict[JobId, GpuStay] = field(default_factory=dict)
+    closed: list[GpuStay] = field(default_factory=list)
     unknown: dict[JobId, tuple[Seconds, str]] = field(default_factory=dict)  # with no start
 
     def read(self, lines: Iterable[str]) -> None:
@@ -56,7 +56,7 @@ class StintBook:
         job_id = JobId(str(entry[tag]))
         if tag in ("start", "resize") or tag == "stayed":
             self._close(job_id, at, "moved")
-            self.open[job_id] = Stint(job_id, at, *placed(entry["on"]))
+            self.open[job_id] = GpuStay(job_id, at, *placed(entry["on"]))
         elif not self._close(job_id, at, _ENDS[tag]):
             self.unknown.setdefault(job_id, (at, _ENDS[tag]))
 
