@@ -139,7 +139,7 @@ def test_it_listens_for_who_has_the_token(tmp_path: Path, make_box: Callable[[Pa
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     out = box.well("up", "--slots", 1, "--listen", f"127.0.0.1:{port}")
-    assert f"listens at http://127.0.0.1:{port}; the token is in " in out
+    assert f"listens at http://127.0.0.1:{port}; its own token is in " in out
     box.well("down")
 
 

@@ -24,6 +24,7 @@ from daemon_process import Away, Refused
 from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.gate import Gate
+from dovetail.daemon.http.network_access import NetworkAccess
 from dovetail.daemon.users.callers import Caller
 from dovetail.worlds.local.runs.run import ProcessRun
 from dovetail.worlds.local.watching.watcher import Watcher
@@ -359,7 +360,9 @@ def test_one_user_does_not_take_the_turns_of_all() -> None:
         async def receive() -> dict[str, Any]:
             return {}
 
-        gate = Gate(app, SocketAccess(0), ConnectionLimits(1024))
+        nobody: Any = None  # has a token: all are on the socket
+        network = NetworkAccess(SocketAccess(0), nobody, secure=False)
+        gate = Gate(app, network, ConnectionLimits(1024))
         callers = [Caller(1, "greedy", False)] * 30 + [Caller(2, "modest", False)]
         scopes = [{"type": "http", "headers": [], "state": {"caller": one}} for one in callers]
         asked = [asyncio.create_task(gate(scope, receive, send)) for scope in scopes]

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, cast
 
@@ -47,6 +48,7 @@ from dovetail.daemon.submissions import Book
 from dovetail.daemon.upkeep import Upkeep
 from dovetail.daemon.users.callers import caller_of
 from dovetail.daemon.users.limits import Limits
+from dovetail.daemon.users.tokens import Tokens
 from dovetail.home import Home, check_own
 from dovetail.models.cost import Costs
 from dovetail.policies.housekeeping import Housekeeping
@@ -127,6 +129,11 @@ class Daemon:
         self._snapshots: Final = self._taken_of_the_state()
 
     _failures = 0
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        """Read when the API is served."""
+        return Tokens(self.service)
 
     @contextmanager
     def _closed_on_refusal(self) -> Iterator[None]:

@@ -259,7 +259,10 @@ def _greet(client: Client, place: Home, asked: Mapping[str, Any]) -> None:
     click.echo(f"  socket  {place.socket}")
     if asked["listen"]:
         how = "https" if asked["tls_cert"] else "http"
-        click.echo(f"  listens at {how}://{asked['listen']}; the token is in {place.token}")
+        click.echo(f"  listens at {how}://{asked['listen']}; its own token is in {place.token},")
+        click.echo(
+            f"          and everybody makes one of their own: {command_again()} token create"
+        )
     if asked["without_tls"]:
         click.echo("  warning what is said there, the token too, can be read on the way", err=True)
     for notice in health.notices:

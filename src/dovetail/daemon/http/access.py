@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import secrets
 import socket
@@ -20,7 +19,6 @@ _CREDENTIALS = struct.Struct("iII")  # process, user, group
 _GROUP = struct.Struct("I")
 _SO_PEERGROUPS = 59  # of Linux, since 4.13
 _MOST_BYTES = 1024  # that Python lets us ask for
-_BEARER = "bearer "
 _SHORTEST_TOKEN = 20
 
 
@@ -31,6 +29,7 @@ class SocketAccess:
     daemon_uid: int
     shared: bool = False
     token: str | None = None  # None: nobody gets in over the network
+    group: int | None = None  # to which the socket is open
     admins: int | None = None  # the group whose members administer it, besides root
 
     def of_peer(self, peer: Peer) -> Caller | None:
@@ -44,15 +43,6 @@ class SocketAccess:
 
     def is_admin(self, uid: int) -> bool:
         return uid in (0, self.daemon_uid)
-
-    def of_header(self, authorization: str) -> Caller | None:
-        """The token lies in the daemon's own files, so whoever shows it counts as the daemon's user."""
-        if self.token is None or authorization[: len(_BEARER)].lower() != _BEARER:
-            return None
-        given = authorization[len(_BEARER) :].strip()
-        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
-            return None
-        return caller_of(self.daemon_uid, self.daemon_uid)
 
 
 class Peer(NamedTuple):

@@ -23,10 +23,11 @@ from dovetail.daemon.http import page_routes as api_pages
 from dovetail.daemon.http import plan_routes as api_plan
 from dovetail.daemon.http import service_routes as api_services
 from dovetail.daemon.http import study_routes as api_studies
-from dovetail.daemon.http.access import SocketAccess
+from dovetail.daemon.http import token_routes as api_tokens
 from dovetail.daemon.http.connections import ConnectionLimits
 from dovetail.daemon.http.error_answers import explain_errors
 from dovetail.daemon.http.gate import Gate
+from dovetail.daemon.http.network_access import NetworkAccess
 from dovetail.daemon.http.page_headers import PageHeaders
 from dovetail.daemon.http.page_stream import PageStreams
 from dovetail.version import version
@@ -40,11 +41,11 @@ _ABOUT = (
 )
 
 
-def make_app(daemon: Daemon, access: SocketAccess, limits: ConnectionLimits) -> FastAPI:
+def make_app(daemon: Daemon, network: NetworkAccess, limits: ConnectionLimits) -> FastAPI:
     app = bare_app()
     app.state.daemon = daemon
     app.state.page_streams = PageStreams(daemon.changes, daemon.desk)
-    app.add_middleware(Gate, access=access, limits=limits)
+    app.add_middleware(Gate, network=network, limits=limits)
     app.add_middleware(PageHeaders)
     return app
 
@@ -60,7 +61,7 @@ def bare_app() -> FastAPI:
         separate_input_output_schemas=False,
     )
     parts = (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan)
-    for part in (*parts, api_pages, api_page_data, page_frames):
+    for part in (*parts, api_tokens, api_pages, api_page_data, page_frames):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -137,10 +137,15 @@ def _told(number: int, whose: str, most: int) -> str:
 def _whose(connection: socket.socket, address: Any) -> str:
     if connection.family == socket.AF_UNIX:
         return f"user {peer_of(connection).uid}"
-    host = ip_address(str(address[0]).partition("%")[0])
-    if isinstance(host, IPv6Address) and host.ipv4_mapped is None:
-        return f"address {IPv6Address(int(host) >> 64 << 64)}/64"  # who has one has them all
-    return f"address {host}"
+    return f"address {network_of(str(address[0]))}"
+
+
+def network_of(host: str) -> str:
+    """The address; of IPv6 the first half: who has one has them all."""
+    found = ip_address(host.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    return str(found)
 
 
 def _turn_away(connection: socket.socket, why: str) -> None:

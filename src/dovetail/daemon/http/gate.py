@@ -8,16 +8,20 @@ from asyncio import Semaphore
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack, contextmanager
+from math import ceil
 from typing import Any
 
 from fastapi import HTTPException
 
-from dovetail.daemon.http.access import SocketAccess
 from dovetail.daemon.http.connections import ConnectionLimits
+from dovetail.daemon.http.login_pages import LOGIN, STATIC, login_answer, turned_to_login
+from dovetail.daemon.http.network_access import Denied, FirstLook, NetworkAccess
 from dovetail.daemon.users.callers import Caller
+from dovetail.worlds.shortage import Short
 
 MOST_BODY_BYTES = 16 << 20
 _LARGE_BODY_BYTES = 1 << 20
+_MOST_FORM_BYTES = 4096
 _MOST_STREAMS = 64  # of one user
 _AT_ONCE = 10  # requests of one user; the rest wait. There are 40 threads for them
 
@@ -29,9 +33,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Gate:
-    def __init__(self, app: App, access: SocketAccess, limits: ConnectionLimits) -> None:
+    def __init__(self, app: App, network: NetworkAccess, limits: ConnectionLimits) -> None:
         self._app = app
-        self._access = access
+        self._network = network
         self._limits = limits
         self._at_work: defaultdict[int, Semaphore] = defaultdict(lambda: Semaphore(_AT_ONCE))
         self._streams: Counter[int] = Counter()  # by user: answers that have no end yet
@@ -43,16 +47,35 @@ class Gate:
             return
         headers = dict(scope["headers"])
         state = scope.setdefault("state", {})
-        if state.get("caller") is None:
-            state["caller"] = self._access.of_header(
-                headers.get(b"authorization", b"").decode("latin-1")
-            )
-        if state["caller"] is None:
-            await _refuse(send, 401, "show the token: Authorization: Bearer …")
-        elif _length(headers) > MOST_BODY_BYTES:
+        if state.get("caller") is None and not await self._let_in(scope, receive, send):
+            return
+        if _length(headers) > MOST_BODY_BYTES:
             await _refuse(send, 413, _TOO_LARGE)
         else:
             await self._in_line(scope, receive, send, state["caller"], _is_large(headers))
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Of who came over the network. False: they have been answered."""
+        asked = _asked(scope)
+        if asked.method == "GET" and asked.path.startswith(STATIC):
+            await self._app(scope, receive, send)
+            return False
+        form = await _form(receive) if (asked.method, asked.path) == ("POST", LOGIN) else b""
+        answer = await login_answer(asked, form, self._network)
+        if answer is None:
+            try:
+                scope["state"]["caller"] = self._network.caller(asked)
+                return True
+            except Denied as why:
+                answer = turned_to_login(asked, why)
+                if answer is None:
+                    await _refuse(send, why.status, str(why), why.wait_s)
+                    return False
+            except Short as error:
+                await _refuse(send, 503, str(error))
+                return False
+        await answer(scope, receive, send)
+        return False
 
     async def _in_line(
         self, scope: Scope, receive: Receive, send: Send, caller: Caller, is_large: bool
@@ -69,12 +92,16 @@ class Gate:
                     await permit.aclose()
                     if not _has_length(message):
                         held.enter_context(self._stream(caller))
+                elif not self._network.is_still(caller):
+                    raise Revoked
                 await send(message)
 
             try:
                 await self._pass(scope, receive, answer)
             except TooManyStreams as error:
                 await _refuse(send, 503, str(error))
+            except Revoked:  # the answer has begun: it ends here
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     @contextmanager
     def _stream(self, caller: Caller) -> Iterator[None]:
@@ -104,6 +131,10 @@ class Gate:
         await self._app(scope, counted, send)
 
 
+class Revoked(Exception):
+    """The token by which they came is no more."""
+
+
 class TooManyStreams(Exception):
     """One more answer without an end than its user may have."""
 
@@ -124,13 +155,32 @@ def _length(headers: MutableMapping[bytes, bytes]) -> int:
     return int(length) if length.isdigit() else 0
 
 
-async def _refuse(send: Send, status: int, error: str) -> None:
+def _asked(scope: Scope) -> FirstLook:
+    headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
+    client = scope.get("client") or ("127.0.0.1", 0)
+    return FirstLook(scope["method"], scope["path"], headers, client[0])
+
+
+async def _form(receive: Receive) -> bytes:
+    """A small one; what is larger is not looked at."""
+    body: bytes = b""
+    while len(body) <= _MOST_FORM_BYTES:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return body
+    return b""
+
+
+async def _refuse(send: Send, status: int, error: str, wait_s: float = 0.0) -> None:
     body = json.dumps({"error": error}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]
+    if wait_s:
+        headers.append((b"retry-after", str(ceil(wait_s)).encode()))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -14,6 +14,7 @@ from uvicorn import Config, Server
 from dovetail.daemon.http.access import SocketAccess, listen_on, peer_of, token_in
 from dovetail.daemon.http.app import make_app
 from dovetail.daemon.http.connections import ConnectionLimits, Doors, refused
+from dovetail.daemon.http.network_access import NetworkAccess
 from dovetail.daemon.http.time_limits import Timed
 from dovetail.daemon.http.tls import Network
 from dovetail.daemon.users.system_accounts import group_called
@@ -32,11 +33,13 @@ def serve(daemon: Daemon, network: Network | None, announce: Callable[[], None])
     home = daemon.home
     token = token_in(home.token) if network else None
     admins = group_called(daemon.admins, "--admins") if daemon.admins else None
-    access = SocketAccess(os.geteuid(), home.system, token, admins)
+    group = group_called(daemon.group, "--group") if home.system else None
+    access = SocketAccess(os.geteuid(), home.system, token, group, admins)
+    secure = network is not None and network.tls is not None
     doors = Doors(ConnectionLimits(raise_limit()), access.is_admin)
     sockets = [_unix_socket(daemon), *([network.listener] if network else [])]
     config = Config(
-        make_app(daemon, access, doors.limits),
+        make_app(daemon, NetworkAccess(access, daemon.tokens, secure), doors.limits),
         http=_guarded_by(access),
         loop="asyncio",
         ws="none",

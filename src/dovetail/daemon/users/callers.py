@@ -14,6 +14,7 @@ class Caller:
     name: str
     admin: bool
     groups: tuple[int, ...] = ()  # as the kernel says, their own first; none: not asked
+    token: str = ""  # the id of the one by which they came; "" on the socket
 
     @property
     def gid(self) -> int | None:
