@@ -76,11 +76,12 @@ def test_no_other_sites_page_can_make_the_browser_change_anything(
 ) -> None:
     """With the cookie, as if the browser had sent it."""
     bridge.enter()
-    before = live.get("/v1/health")["seq"]
-    answer = bridge.ask("POST", "/v1/jobs", POST, **headers)
+    planted = POST.replace(b'"run"', b'"name": "planted", "run"')
+    answer = bridge.ask("POST", "/v1/jobs", planted, **headers)
     assert answer.status in (400, 403)
     assert why in answer.text.replace("&#x27;", "'")
-    assert live.get("/v1/health")["seq"] == before
+    assert live.get("/v1/jobs?name=planted")["jobs"] == []
+    assert live.get("/v1/history?name=planted")["jobs"] == []
 
 
 @pytest.mark.parametrize(
