@@ -64,6 +64,18 @@ MODULES = (
     "worlds/simulated/cluster.py",
     "results/charges.py",
     "results/outcomes.py",
+    "serving/request.py",
+    "serving/engine.py",
+    "serving/over_time.py",
+    "serving/tally.py",
+    "serving/site.py",
+    "serving/language/step_costs.py",
+    "serving/language/kv_memory.py",
+    "serving/language/adapters.py",
+    "serving/language/settings.py",
+    "serving/language/sequence.py",
+    "serving/language/batch.py",
+    "serving/language/replica.py",
 )
 
 

@@ -59,8 +59,14 @@ class KvMemory:
         self._growing[(tokens - step) % self._size.block_tokens] -= 1
         self.decoding -= 1
 
+    def taken_at(self, step: int) -> int:
+        """Blocks that this step takes."""
+        return self._growing[-step % len(self._growing)]
+
     def taken_by(self, steps: int, step: int) -> int:
         """Blocks that so many steps take, beginning with that one."""
+        if steps == 1:
+            return self.taken_at(step)
         width = self._size.block_tokens
         whole, rest = divmod(steps, width)
         part = sum([self._growing[-(step + i) % width] for i in range(rest)])

@@ -39,7 +39,7 @@ class LanguageReplica:
             "_model",
             "_more_s",
         ),
-        *("_rule", "_steps", "_swapped", "_waiting", "ends_s", "preemptions"),
+        *("_partly", "_rule", "_steps", "_swapped", "_waiting", "ends_s", "preemptions"),
     )
 
     def __init__(self, model: LanguageModel, rule: StepRule) -> None:
@@ -50,6 +50,7 @@ class LanguageReplica:
         self._waiting: deque[Sequence] = deque()
         self._swapped: deque[Sequence] = deque()
         self._chunks: list[tuple[Sequence, int]] = []  # prompts, or parts of them, in this stretch
+        self._partly: list[Sequence] = []  # let in, their prompts not done
         self._steps = 0  # of decoding in this stretch
         self._began_s = self._delay_s = self._first_s = self._more_s = 0.0
         self.ends_s = inf  # of this stretch; infinite while nobody is here
@@ -125,6 +126,8 @@ class LanguageReplica:
         for sequence, tokens in self._chunks:
             sequence.filled += tokens
             if sequence.filled == sequence.to_fill:
+                if sequence in self._partly:
+                    self._partly.remove(sequence)
                 self._prefilled(sequence, now, finished)
         for sequence in finished:
             sequence.finished_s = now
@@ -162,12 +165,11 @@ class LanguageReplica:
         """Who decodes goes first; prompts fill what is left of the step's tokens."""
         batch = self._batch
         short = self._make_room()
-        if not short:
+        if self._swapped and not short:
             self._swap_in()
-        left = self._rule.step_tokens - batch.kv.decoding
-        left = self._go_on(left)
-        if not short:
-            self._admit(left, batch.kv.taken_by(1, batch.step))
+        left = self._go_on(self._rule.step_tokens - batch.kv.decoding)
+        if self._waiting and not short:
+            self._admit(left, batch.kv.taken_at(batch.step))
         if not self._chunks:
             self._decode(short)
             return
@@ -205,8 +207,8 @@ class LanguageReplica:
 
     def _go_on(self, left: int) -> int:
         """Prompts of which a part is done; the tokens that are then left of the step."""
-        for sequence in self._batch.running.values():
-            if not sequence.decoding and left > 0:
+        for sequence in self._partly:
+            if left > 0:
                 tokens = min(sequence.to_fill - sequence.filled, left)
                 self._chunks.append((sequence, tokens))
                 left -= tokens
@@ -228,18 +230,22 @@ class LanguageReplica:
             waiting.popleft()
             self._delay_s += batch.let_in(sequence, tokens)
             self._chunks.append((sequence, part))
+            if part < tokens:
+                self._partly.append(sequence)
             left -= part
 
     def _make_room(self) -> bool:
         """Preempt who came last until the others can take a step; whether anybody was."""
         kv, adapters, short = self._batch.kv, self._batch.adapters, False
-        while kv.taken_by(1, self._batch.step) > kv.free + adapters.reclaimable:
+        while kv.taken_at(self._batch.step) > kv.free + adapters.reclaimable:
             self._preempt()
             short = True
         return short
 
     def _preempt(self) -> None:
         sequence = self._batch.preempt_last()
+        if sequence in self._partly:
+            self._partly.remove(sequence)
         self.preemptions += 1
         if self._rule.when_full == "swap" and sequence.held:
             self._delay_s += self._swap_s(sequence)
@@ -253,7 +259,7 @@ class LanguageReplica:
         batch, swapped, came_back = self._batch, self._swapped, False
         while swapped and len(batch.running) < self._rule.max_batch:
             sequence = swapped[0]
-            soon = batch.kv.taken_by(1, batch.step)
+            soon = batch.kv.taken_at(batch.step)
             if not batch.has_room(sequence, sequence.held + 1, soon):
                 break
             swapped.popleft()
