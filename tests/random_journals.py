@@ -264,6 +264,10 @@ MAKERS: Mapping[str, Maker] = {
     "occupied": lambda c, st, at: e.Occupied(
         at, _any_node(c, st), c.choice([0, 1, 6]), c.choice([None, 1.5]), c.choice([None, 2.0])
     ),
+    "gpus-closed": lambda c, st, at: e.GpusClosed(
+        at, _any_node(c, st), c.choice([1, 2, 3]), "by root", c.random() < 0.5
+    ),
+    "gpus-opened": lambda c, st, at: e.GpusOpened(at, _any_node(c, st), c.choice([1, 3])),
     "policy": lambda c, st, at: e.PolicySet(at, c.choice(["fifo", "las"])),
     "node-joined": lambda c, st, at: e.NodeJoined(at, _node(c, _new_name(c, st))),
     "node-down": lambda c, st, at: e.NodeDown(at, _any_node(c, st)),

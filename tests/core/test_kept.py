@@ -49,7 +49,7 @@ STUDY, SERVICE = "../workloads/study", "../workloads/service"
 OF_LONG_AGO = ("ended", "shapes", "capacity")  # forgotten in part, or numbered anew
 
 
-BASES = {"Room": ("inventory.py", "Inventory")}
+BASES = {"Room": ("closings.py", "Closings"), "Closings": ("inventory.py", "Inventory")}
 
 
 def attributes(file: str, name: str) -> set[str]:

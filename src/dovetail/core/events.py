@@ -308,6 +308,35 @@ class Occupied(Entry):
 
 
 @final
+class GpusClosed(Entry):
+    """An administrator closes these GPUs of the node: nothing new may start on them. Who is there ends
+    in peace or, to `vacate` them, gives way. All GPUs of a node: the node is closed."""
+
+    tag: ClassVar[str] = "gpus-closed"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id", "mask", "reason", "vacate")
+
+    def __init__(self, at: Seconds, node_id: str, mask: int, reason: str, vacate: bool) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+        self.mask: Final = mask
+        self.reason: Final = reason
+        self.vacate: Final = vacate
+
+
+@final
+class GpusOpened(Entry):
+    """These GPUs of the node may be used again."""
+
+    tag: ClassVar[str] = "gpus-opened"
+    fields: ClassVar[tuple[str, ...]] = ("at", "node_id", "mask")
+
+    def __init__(self, at: Seconds, node_id: str, mask: int) -> None:
+        self.at: Final = at
+        self.node_id: Final = node_id
+        self.mask: Final = mask
+
+
+@final
 class PolicySet(Entry):
     """From now on this policy decides."""
 
@@ -415,6 +444,6 @@ class Woke(Entry):
 Event: TypeAlias = (
     Submitted | Started | Finished | Failed | Interrupted | Cancelled | Paced | Reported
     | Saved | Restored | Pinned | Unpinned | Stayed | Displaced | Held | Released | Requeued
-    | Amended | Occupied | PolicySet | NodeJoined | NodeDown | NodeUp | NodeDraining
-    | NodeLeft | NoMoreNodes | TenantSet | LimitSet | GroupEvent | Woke
+    | Amended | Occupied | GpusClosed | GpusOpened | PolicySet | NodeJoined | NodeDown | NodeUp
+    | NodeDraining | NodeLeft | NoMoreNodes | TenantSet | LimitSet | GroupEvent | Woke
 )  # fmt: skip

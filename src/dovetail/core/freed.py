@@ -97,4 +97,4 @@ class FreedHosts:
                 gpus, cpus, memory_gb = free
                 part = number / placement.gpus if placement.gpus else 1.0 / len(placement.slices)
                 cpus, memory_gb = cpus + shape.cpus * part, memory_gb + shape.memory_gb * part
-                self._set(n, gpus + number, cpus, memory_gb)
+                self._set(n, gpus + room.usable_by_others(n, mask), cpus, memory_gb)

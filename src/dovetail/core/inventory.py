@@ -56,6 +56,7 @@ class Inventory:
             "held",
             "index",
         ),
+        *("closed", "drained"),
         *("memory_gb", "nodes", "occupied", "open", "partitioned", "pool_of", "pools", "prompt"),
         *("_levels", "shares", "sole", "strangers", "strangers_host", "tenants"),
         *("tenants_matter", "watched"),
@@ -86,6 +87,8 @@ class Inventory:
         self.occupied: Final[
             dict[int, int]
         ] = {}  # of these GPUs: those that are not free for that reason
+        self.drained: Final[set[int]] = set()  # nodes that the world does not let anything start on
+        self.closed: Final[dict[int, int]] = {}  # per node: GPUs that an administrator has closed
         self._given: Final[set[int]] = set()  # nodes to be looked at for strangers
         self.gpus_up = 0  # GPUs on nodes that are not down
         self.gone: Final[set[int]] = set()
@@ -151,7 +154,17 @@ class Inventory:
         return pool
 
     def set_open(self, n: int, is_open: bool) -> None:
+        """The world lets jobs start on the node, or no longer."""
+        if is_open:
+            self.drained.discard(n)
+        else:
+            self.drained.add(n)
+        self._show_or_hide(n)
+
+    def _show_or_hide(self, n: int) -> None:
         """Let the node's free GPUs be found, or hide them."""
+        gpus = (1 << self.nodes[n].gpus) - 1
+        is_open = n not in self.drained and (not gpus or self.closed.get(n, 0) != gpus)
         if self.open[n] == is_open:
             return
         self.open[n] = is_open
@@ -206,12 +219,16 @@ class Inventory:
         self._given.clear()
 
     def _keep_off_strangers(self, n: int) -> None:
-        mask, before = self.strangers[n], self.occupied.get(n, 0)
+        mask, before = self.denied(n), self.occupied.get(n, 0)
         taken = mask & self.free[n]
         self._set_free(n, (self.free[n] | before & ~mask) & ~taken)
         self._note_returned(n)
         self.occupied[n] = before & mask | taken
         self.changes += 1
+
+    def denied(self, n: int) -> int:
+        """The GPUs that are not to be given to anybody anew: others use them, or they are closed."""
+        return self.strangers.get(n, 0) | self.closed.get(n, 0)
 
     def set_tenant(self, tenant: Tenant) -> None:
         self.tenants[tenant.name] = tenant

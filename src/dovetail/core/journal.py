@@ -19,6 +19,8 @@ from dovetail.core.entries import (
     Entry,
     Failed,
     Finished,
+    GpusClosed,
+    GpusOpened,
     Held,
     Interrupted,
     JournalEntry,
@@ -222,6 +224,10 @@ _READERS: Mapping[str, Callable[[float, Any, dict[str, Any]], JournalEntry]] = {
     Occupied.tag: lambda at, value, row: Occupied(
         at, value, row["mask"], row.get("cpus"), row.get("memory_gb")
     ),
+    GpusClosed.tag: lambda at, value, row: GpusClosed(
+        at, value, row["mask"], row["reason"], row["vacate"]
+    ),
+    GpusOpened.tag: lambda at, value, row: GpusOpened(at, value, row["mask"]),
     PolicySet.tag: lambda at, value, _: PolicySet(at, value),
     NodeJoined.tag: lambda at, value, _: NodeJoined(at, node_from(value)),
     NodeDown.tag: lambda at, value, _: NodeDown(at, value),

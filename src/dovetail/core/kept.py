@@ -43,10 +43,15 @@ def set_kept(track: Track, values: tuple[Any, ...]) -> None:
 
 # ------------------------------------------------------------------------- the cluster and the rest
 
-ROOM_KEPT: Final = ("nodes", "open", "down", "gone", "strangers", "strangers_host", "tenants")
+ROOM_KEPT: Final = (
+    *("nodes", "drained", "down", "gone", "strangers", "strangers_host", "tenants"),
+    *("closed", "vacated", "why_closed"),
+)
 ROOM_DERIVED: Final = (
     *("index", "pools", "sole", "pool_of", "bit", "free", "count", "shares", "cpus", "memory_gb"),
     *(
+        "open",
+        "withheld",
         "_sites",
         "_levels",
         "occupied",

@@ -89,9 +89,11 @@ class Lifecycle(Keeping):
             self._check_room(track.job.id, placement, shape)
             room.take(placement, shape)
 
-    def _check_room(self, job_id: JobId, placement: Placement, shape: Shape) -> None:
+    def _check_room(
+        self, job_id: JobId, placement: Placement, shape: Shape, home: Placement | None = None
+    ) -> None:
         try:
-            self.room.check(placement, shape)
+            self.room.check(placement, shape, home)
         except IllegalEntry as error:
             raise IllegalEntry(f"cannot start job {job_id!r} at t={self.now:g}: {error}") from None
 
@@ -354,7 +356,7 @@ class Lifecycle(Keeping):
     def _stay_as_it_was(self, track: Track, before: Placement) -> None:
         """It was to go on with other GPUs and could not be saved: it goes on with those it had."""
         assert track.placement is not None
-        self._exchange(track, track.placement, before)
+        self._exchange(track, track.placement, before, home=before)
         self._settle_so_far(track)
         track.resizes -= 1
         track.moves_from = None
@@ -375,8 +377,11 @@ class Lifecycle(Keeping):
                 f"job {track.job.id!r} cannot be given other GPUs and less of them at once"
             )
 
-    def _exchange(self, track: Track, before: Placement, after: Placement) -> None:
-        """In the book of what is free: as drafted, or after a look at everything."""
+    def _exchange(
+        self, track: Track, before: Placement, after: Placement, home: Placement | None = None
+    ) -> None:
+        """In the book of what is free: as drafted, or after a look at everything. `home`: what it may
+        have although it is closed; None: what it had."""
         room, shape = self.room, track.shape
         given = room.drafted and room.confirm(False, before, shape)
         if given and room.drafted and room.confirm(True, after, shape):
@@ -384,7 +389,7 @@ class Lifecycle(Keeping):
         if not given:
             room.give(before, shape)
         try:
-            room.check(after, shape, before)
+            room.check(after, shape, home or before)
         except IllegalEntry as error:
             room.take(before, shape)
             raise IllegalEntry(

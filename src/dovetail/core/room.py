@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import final
 
+from dovetail.core.closings import Closings
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.inventory import ROUNDING, Inventory, Pool, levels
+from dovetail.core.inventory import ROUNDING, Pool, levels
 from dovetail.core.model import WHOLE_GPU, Placement, Slice
 from dovetail.core.shape import Shape
 from dovetail.core.track import KeptHost
@@ -36,7 +37,7 @@ class PlaceSearch:
 
 
 @final
-class Room(Inventory):
+class Room(Closings):
     """Every node's free resources. Changed by the state alone, or in draft by a plan."""
 
     __slots__ = ("_confirmed", "_draft", "drafted", "share_changes", "unsettled")
@@ -110,7 +111,7 @@ class Room(Inventory):
         if placement.share != WHOLE_GPU:
             return all([self._left(n, mask) >= placement.share for n, mask in placement.slices])
         for n, mask in placement.slices:
-            if self.free[n] & mask != mask:
+            if self.free[n] & mask != mask and self._free_or_put_by(n) & mask != mask:
                 return False
         return True
 
@@ -120,12 +121,15 @@ class Room(Inventory):
         while mask:
             low = mask & -mask
             mask ^= low
-            whole = WHOLE_GPU if self.free[n] & low else 0
-            least = min(least, self.shares.get((n, low.bit_length() - 1), whole))
+            whole = WHOLE_GPU if self._free_or_put_by(n) & low else 0
+            gpu = (n, low.bit_length() - 1)
+            least = min(least, self.withheld.get(gpu, 0) or self.shares.get(gpu, whole))
         return least
 
     def take(self, placement: Placement, shape: Shape) -> None:
         self.found = None
+        if self.closed:
+            self._fetch_all(placement)
         if placement.whole:
             # Written out here and in `give`: a call for every slice shows in the profile.
             free, count, sites = self.free, self.count, self._sites
@@ -147,9 +151,13 @@ class Room(Inventory):
             self._charge_host(placement, shape, -1.0)
         if self.held:
             self._charge_quota(placement, shape, 1.0)
+        if self.closed:
+            self._put_all_by(placement)
 
     def give(self, placement: Placement, shape: Shape) -> None:
         self.found = None
+        if self.closed:
+            self._fetch_all(placement)
         if placement.whole:
             free, count, sites = self.free, self.count, self._sites
             for n, mask, number in placement.uses:
@@ -170,6 +178,8 @@ class Room(Inventory):
             self._charge_host(placement, shape, 1.0)
         if self.held:
             self._charge_quota(placement, shape, -1.0)
+        if self.closed:
+            self._put_all_by(placement)
         if self.watched:
             for n, _ in placement.slices:
                 self._note_returned(n)
@@ -310,8 +320,7 @@ class Room(Inventory):
                 raise IllegalEntry(f"there is no node number {n}")
             if mask >> self.nodes[n].gpus:
                 raise IllegalEntry(f"node {self.nodes[n].id!r} has only {self.nodes[n].gpus} GPUs")
-            if not self.open[n] and mask & ~at_home.get(n, 0):
-                raise IllegalEntry(f"node {self.nodes[n].id!r} is down, draining or gone")
+            self.check_open(n, mask & ~at_home.get(n, 0))
             if not self._may_use(self.pool_of[n], shape, placement.gpus):
                 pool = self.pool_of[n]
                 whose = f", for tenant {pool.tenant!r} alone" if pool.tenant else ""

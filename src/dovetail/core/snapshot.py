@@ -110,11 +110,12 @@ def _json(row: Mapping[str, Any]) -> str:
 def _cluster(room: Room) -> dict[str, Any]:
     return {
         "nodes": [own_fields(node) for node in room.nodes],
-        "closed": [n for n, is_open in enumerate(room.open) if not is_open],
+        "closed": sorted(room.drained),
         "down": sorted(room.down),
         "gone": sorted(room.gone),
         "strangers": sorted(room.told_strangers()),
         "tenants": [own_fields(tenant) for tenant in room.tenants.values()],
+        "gpus_closed": room.told_closed(),
     }
 
 
@@ -174,6 +175,8 @@ def _restored(
         restore_live(state, _restored_track(state, row))
     for taken in saved["cluster"]["strangers"]:  # of an earlier version: only GPUs
         state.room.set_strangers(*taken)
+    for closed in saved["cluster"].get("gpus_closed", ()):
+        state.room.close_gpus(*closed)
     for job_id in saved["running"]:
         state._running[job_id] = state._tracks[job_id]
     state.unplaceable.update(saved["unplaceable"])

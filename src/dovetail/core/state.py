@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never, final
 
+from dovetail.core.cluster_changes import ClusterChanges
 from dovetail.core.entries import (
     Amended,
     Branch,
@@ -14,6 +15,8 @@ from dovetail.core.entries import (
     Displaced,
     Failed,
     Finished,
+    GpusClosed,
+    GpusOpened,
     GroupAction,
     GroupEvent,
     Held,
@@ -51,17 +54,14 @@ from dovetail.core.entries import (
     Woke,
 )
 from dovetail.core.errors import IllegalEntry
-from dovetail.core.lifecycle import Lifecycle
 from dovetail.core.measuring import measure
-from dovetail.core.model import Job, JobId, Node, Placement
+from dovetail.core.model import Job, Placement
 from dovetail.core.queue import is_kept
-from dovetail.core.shape import Shape
 from dovetail.core.track import FINISHED, QUEUED, RUNNING, STARTING, SUSPENDED, Phase, Track
-from dovetail.core.view import ShapeKey
 
 
 @final
-class State(Lifecycle):
+class State(ClusterChanges):
     """The view, and the one verb that changes it."""
 
     __slots__ = ()
@@ -128,7 +128,7 @@ class State(Lifecycle):
             case Paced():
                 self._advance(entry.at)
                 self._paced(entry.job_id, entry.speed)
-            case Occupied() | NodeDown() | NodeUp() | NodeDraining():
+            case Occupied() | NodeDown() | NodeUp() | NodeDraining() | GpusClosed() | GpusOpened():
                 self._advance(entry.at)
                 self._change_node(entry)
             case NodeJoined() | NodeLeft() | NoMoreNodes() | TenantSet():
@@ -267,7 +267,7 @@ class State(Lifecycle):
 
     def _stay(self, track: Track, placement: Placement) -> None:
         """It could not be made to give way."""
-        self._check_room(track.job.id, placement, track.shape)
+        self._check_room(track.job.id, placement, track.shape, home=placement)
         self.room.take(placement, track.shape)
         self._step_out(track)
         track.preemptions -= 1
@@ -348,95 +348,3 @@ class State(Lifecycle):
         track = self._track(entry.job_id)
         others = {key: value for key, value in track.notes.items() if key != entry.key}
         track.notes = others if entry.value is None else {**others, entry.key: entry.value}
-
-    # ------------------------------------------------------------------------------------ cluster
-
-    def _change_node(self, entry: Occupied | NodeDown | NodeUp | NodeDraining) -> None:
-        room, n = self.room, self._node(entry.node_id)
-        if isinstance(entry, Occupied):
-            room.set_strangers(n, entry.mask, entry.cpus or 0.0, entry.memory_gb or 0.0)
-            return
-        room.set_open(n, isinstance(entry, NodeUp))
-        if not isinstance(entry, NodeDraining):
-            room.set_up(n, isinstance(entry, NodeUp))
-        self.capacity.append((self.now, room.gpus_up))
-
-    def _change_cluster(self, entry: NodeJoined | NodeLeft | NoMoreNodes | TenantSet) -> None:
-        room = self.room
-        tenants_mattered, had_quotas = room.tenants_matter, set(room.held)
-        if isinstance(entry, NodeJoined):
-            self._join(entry.node)
-        elif isinstance(entry, TenantSet):
-            room.set_tenant(entry.tenant)
-        elif isinstance(entry, NodeLeft):
-            room.remove(self._node(entry.node_id))
-        else:
-            self.complete = True
-        self.capacity.append((self.now, room.gpus_up))
-        if room.tenants_matter and not tenants_mattered:
-            self._give_shapes_their_tenants()
-        for tenant in room.held.keys() - had_quotas:
-            self._count_held_by(tenant)
-        self._judge_shapes_again()
-
-    def _join(self, node: Node) -> None:
-        """One of a name that has left may join: it has a number of its own."""
-        known = self.room.index.get(node.id)
-        if known is not None and known not in self.room.gone:
-            raise IllegalEntry(f"node {node.id!r} joins twice; node ids must differ")
-        self.room.add(node)
-        self.complete = False
-
-    def _node(self, node_id: str) -> int:
-        n = self.room.index.get(node_id)
-        if n is None or n in self.room.gone:
-            raise IllegalEntry(f"there is no node {node_id!r}")
-        return n
-
-    def _give_shapes_their_tenants(self) -> None:
-        """From now on jobs of two tenants are no longer interchangeable: shape them all anew."""
-        self._shapes.clear()
-        self._simple_shapes.clear()
-        for track in self._tracks.values():
-            self._shape_anew(track)
-
-    def _count_held_by(self, tenant: str) -> None:
-        """Its jobs may have GPUs before it has a quota."""
-        running = [track for track in self._running.values() if track.shape.tenant == tenant]
-        self.room.held[tenant] = sum([track.holds for track in running], 0.0)
-
-    def _judge_shapes_again(self) -> None:
-        """What fits the cluster at all has changed: judge the known shapes and the waiting jobs."""
-        self._simple_shapes.clear()
-        if not self._shapes:
-            return
-        reshaped = [
-            key for key, (shape, _) in self._shapes.items() if self._is_reshaped(key, shape)
-        ]
-        if reshaped:
-            for key in reshaped:
-                del self._shapes[key]
-            for track in self._tracks.values():
-                if track.shape.options or track.job.elastic:
-                    self._shape_anew(track)
-        never = {shape.lane: why for shape, why in self._shapes.values() if why}
-        for job_id, track in self._tracks.items():
-            if track.placement is None:
-                self._judge(job_id, track, never.get(track.shape.lane, ""))
-
-    def _is_reshaped(self, key: ShapeKey, shape: Shape) -> bool:
-        """Judge the shape again. Is there another way to run its jobs now than before?"""
-        settled = shape.options[0] if shape.settled else None
-        full = None if shape.full is shape else shape.full
-        found, why = self.room.shaped(shape.lane, shape.job, shape.tenant, settled, full)
-        self._shapes[key] = (shape, why)
-        return (found.gpus, found.kinds) != (shape.gpus, shape.kinds)
-
-    def _judge(self, job_id: JobId, track: Track, why: str) -> None:
-        """A job that was let in waits for a node that can run it, unless there will never be one."""
-        if why and (self.complete or job_id in self.unplaceable):
-            self.unplaceable[job_id] = why
-        elif job_id in self.unplaceable and not track.awaits:  # else it comes after one that failed
-            del self.unplaceable[job_id]
-        elif why != track.stranded:
-            self._set_stranded(track, why)

@@ -34,11 +34,12 @@ NOTHING_AMENDED: Mapping[JobId, Job] = {}
 @dataclass(frozen=True, slots=True)
 class StillCluster:
     nodes: tuple[Node, ...]
-    closed: tuple[int, ...]
+    drained: tuple[int, ...]
     down: tuple[int, ...]
     gone: tuple[int, ...]
     strangers: tuple[tuple[int, int, float, float], ...]  # see `Inventory.told_strangers`
     tenants: tuple[Tenant, ...]
+    gpus_closed: tuple[tuple[int, int, str, bool], ...]  # see `Closings.told_closed`
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,12 @@ def take(view: View, now: Seconds, tracks: Iterable[Track]) -> Still:
 def _cluster(room: Room) -> StillCluster:
     return StillCluster(
         tuple(room.nodes),
-        tuple([n for n, is_open in enumerate(room.open) if not is_open]),
+        tuple(room.drained),
         tuple(room.down),
         tuple(room.gone),
         room.told_strangers(),
         tuple(room.tenants.values()),
+        room.told_closed(),
     )
 
 
@@ -101,6 +103,8 @@ def revive(still: Still, amended: Mapping[JobId, Job] = NOTHING_AMENDED) -> Stat
         restore_live(state, track)
     for taken in still.cluster.strangers:
         state.room.set_strangers(*taken)
+    for closed in still.cluster.gpus_closed:
+        state.room.close_gpus(*closed)
     for job_id in still.running:
         if job_id in known:
             state._running[job_id] = state._tracks[job_id]
@@ -122,7 +126,7 @@ def _revive_cluster(room: Room, cluster: StillCluster) -> None:
         room.add(replace(node, prompt=False) if node.prompt else node)
     for tenant in cluster.tenants:
         room.set_tenant(tenant)
-    for n in cluster.closed:
+    for n in cluster.drained:
         room.set_open(n, False)
     for n in cluster.down:
         room.set_up(n, False)

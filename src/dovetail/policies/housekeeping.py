@@ -1,4 +1,5 @@
-"""Decisions that every policy has in common: paused jobs give way, and time limits are kept."""
+"""Decisions that every policy has in common: paused jobs and those on GPUs to be vacated give way, and
+time limits are kept."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 
 from dovetail.core.entries import Action, Preempt, Stop, Wake
 from dovetail.core.model import Seconds
+from dovetail.core.room import Room
 from dovetail.core.track import Track
 from dovetail.core.view import View
 
@@ -25,10 +27,16 @@ class Housekeeping:
                 reason = f"its time limit of {track.job.time_limit_s:g} s is over"
                 yield Stop(track.job.id, reason, TIME_LIMIT)
                 continue
-            if track.held and not track.pinned:
+            if not track.pinned and (track.held or _must_leave(track, view.room)):
                 yield Preempt(track.job.id)
             elif left is not None:
                 yield Wake(view.now + left)
+
+
+def _must_leave(track: Track, room: Room) -> bool:
+    if not room.vacated or track.placement is None:
+        return False
+    return any([mask & room.vacated.get(n, 0) for n, mask in track.placement.slices])
 
 
 def _left_s(track: Track, now: Seconds) -> Seconds | None:

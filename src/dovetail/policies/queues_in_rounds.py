@@ -50,7 +50,7 @@ def _fitting(view: View, line: Sequence[Track]) -> list[tuple[Track, int | None]
     mine = [track for track in line if track.placement is not None and not track.pinned]
     for track in mine:
         assert track.placement is not None
-        left += sum([mask.bit_count() for n, mask in track.placement.slices if room.open[n]])
+        left += sum([room.usable_by_others(n, mask) for n, mask in track.placement.slices])
     wanted: list[tuple[Track, int | None]] = []
     for track in line:
         if (track.pinned and track.placement is not None) or (

@@ -229,13 +229,13 @@ class GivenBack:
         assert placement is not None
         for n, mask in placement.slices:
             if self._room.open[n]:
-                number = mask.bit_count()
+                number, more = mask.bit_count(), self._room.usable_by_others(n, mask)
                 part = sign * (
                     number / placement.gpus if placement.gpus else 1 / len(placement.slices)
                 )
                 gpus, cpus, memory_gb = on.get(n, (0, 0.0, 0.0))
                 on[n] = (
-                    gpus + sign * number,
+                    gpus + sign * more,
                     cpus + shape.cpus * part,
                     memory_gb + shape.memory_gb * part,
                 )

@@ -13,6 +13,8 @@ from dovetail.core.entries import (
     Displaced,
     Failed,
     Finished,
+    GpusClosed,
+    GpusOpened,
     Interrupted,
     JournalEntry,
     NodeDown,
@@ -61,6 +63,7 @@ class Audit:
         self._quota: dict[str, float] = {}
         self._deaths: dict[JobId, int] = {}
         self._gone: set[int] = set()
+        self._closed: set[tuple[int, int]] = set()  # by (node, GPU)
         self._in_use_s: dict[tuple[int, int], Seconds] = {}  # by node and number of busy GPUs
         self.work = WorkBook()
 
@@ -120,6 +123,8 @@ class Audit:
             self._over(entry)
         elif isinstance(entry, NodeJoined | NodeUp | NodeDown | NodeDraining | NodeLeft):
             self._node(entry)
+        elif isinstance(entry, GpusClosed | GpusOpened):
+            self._close(entry)
         elif isinstance(entry, TenantSet):
             self._quota[entry.tenant.name] = entry.tenant.gpu_quota
 
@@ -162,6 +167,13 @@ class Audit:
             here = [id for id, p in self._held.items() if any(s.node == number for s in p.slices)]
             assert not here, f"the node goes with {here} on it"
 
+    def _close(self, entry: GpusClosed | GpusOpened) -> None:
+        number = max(n for n, node in enumerate(self._nodes) if node.id == entry.node_id)
+        gpus = {(number, gpu) for gpu in _bits(entry.mask)}
+        (self._closed.update if isinstance(entry, GpusClosed) else self._closed.difference_update)(
+            gpus
+        )
+
     def _given(self, entry: Start | Resize | Stayed) -> None:
         asked, given = self._jobs[entry.job_id], entry.placement
         assert entry.job_id not in self.ended, "starts after its end"
@@ -173,6 +185,11 @@ class Audit:
         new = [s.node for s in given.slices if s.mask & ~kept.get(s.node, 0) or not s.mask]
         shut = [self._nodes[n].id for n in new if n not in self._open]
         assert not shut, f"starts on {shut}, down, draining or gone"
+        if not isinstance(entry, Stayed):
+            fresh = {
+                (s.node, g) for s in given.slices for g in _bits(s.mask & ~kept.get(s.node, 0))
+            }
+            assert not fresh & self._closed, f"starts on closed GPUs {fresh & self._closed}"
         self._held[entry.job_id] = given
         self._check_gang(asked, given)
         self._check_gpus(given)

@@ -3,13 +3,15 @@ troubles, made by hand or by chance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Any
 
 from dovetail.core.entries import (
+    GpusClosed,
+    GpusOpened,
     NodeDown,
     NodeDraining,
     NodeJoined,
@@ -297,4 +299,20 @@ def random_node_events(
         events.append(NodeLeft(back, node.id) if leaves else NodeUp(back, node.id))
     if chance.random() < 0.2:
         events.append(NodeJoined(since + chance.choice([0.0, 6.0]), late))
-    return events
+    return [*events, *_random_closings(cluster, events, times, since)]
+
+
+def _random_closings(
+    cluster: Sequence[Node], events: Sequence[NodeEvent], times: Sequence[Seconds], since: Seconds
+) -> Iterator[NodeEvent]:
+    """On nodes that stay, some GPUs are closed for a while. By a chance of its own: the rest of a world
+    is the same as without."""
+    chance = Random(f"{cluster}{len(events)}")
+    going = {event.node_id for event in events if not isinstance(event, NodeJoined)}
+    for node in cluster:
+        if node.id in going or not node.gpus or chance.random() < 0.7:
+            continue
+        mask = chance.randrange(1, 1 << node.gpus)
+        at = since + chance.choice(times)
+        yield GpusClosed(at, node.id, mask, "for a while", False)
+        yield GpusOpened(at + chance.choice([0.0, 7.0, 50.0]), node.id, mask)

@@ -366,14 +366,13 @@ def as_after(trial: Trial, steps: int) -> Iterator[None]:
 
 def _may_be_given_on(track: Track, room: Room) -> bool:
     """Could another job of the same shape start where this one runs? Not on a node that is being
-    drained, beside processes that are not ours, or for a tenant whose quota was cut."""
+    drained or a GPU that is closed, beside processes that are not ours, or for a tenant whose quota
+    was cut."""
     placement, tenant = track.placement, room.tenants.get(track.shape.tenant)
     assert placement is not None
     if tenant is not None and room.held[tenant.name] > tenant.gpu_quota:
         return False
-    return all(
-        [room.open[n] and not room.strangers.get(n, 0) & mask for n, mask in placement.slices]
-    )
+    return all([room.open[n] and not room.denied(n) & mask for n, mask in placement.slices])
 
 
 def _settled(started: dict[JobId, Placement], view: View) -> dict[JobId, Placement]:

@@ -52,7 +52,7 @@ _OPEN = frozenset(
 _EMPTY: Mapping[str, Any] = {"reason": "", "metrics": {}, "settings": []}  # a reader expects them
 _ABOUT_ALL = frozenset(
     (
-        *("policy", "tenant", "limit", "occupied", "woke", "wake"),
+        *("policy", "tenant", "limit", "occupied", "gpus-closed", "gpus-opened", "woke", "wake"),
         *("node-joined", "node-down", "node-up", "node-draining", "node-left"),
     )
 )

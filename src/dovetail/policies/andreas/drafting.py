@@ -256,7 +256,7 @@ def _may_move(track: Track, room: Room) -> bool:
         and track.phase is not STARTING
         and placement.share == WHOLE_GPU
         and len(placement.slices) == 1
-        and room.open[placement.slices[0].node]
+        and room.is_open_at(placement)
     )
 
 

@@ -198,14 +198,14 @@ class Reservations:
     def _releases(self, pool: Pool) -> Iterator[tuple[Seconds, int]]:
         """What the running jobs will give back to the pool; not what lies on closed nodes."""
         room = self._view.room
-        sole, all_open = room.sole is pool, all(room.open)
+        sole, all_open = room.sole is pool, all(room.open) and not room.closed
         for end, _, track in self._outlook.ends:
             placement = track.placement
             assert placement is not None
             if sole or pool_of(room, placement) is pool:
                 gpus = placement.gpus
                 if not all_open:
-                    gpus = sum([mask.bit_count() for n, mask in placement.slices if room.open[n]])
+                    gpus = sum([room.usable_by_others(n, mask) for n, mask in placement.slices])
                 yield end, gpus * placement.share
 
     def _quota_releases(self, tenant: str) -> Iterator[tuple[Seconds, int]]:

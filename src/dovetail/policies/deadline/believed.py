@@ -122,14 +122,13 @@ def families(view: View) -> list[Family]:
 def _gpus_by_pool(view: View) -> list[int]:
     """GPUs on nodes where something may start, and those that running jobs have elsewhere."""
     room, found = view.room, [0] * len(view.room.pools)
-    for n, node in enumerate(room.nodes):
-        if room.open[n]:
-            found[room.pool_of[n].index] += node.gpus
+    for n in range(len(room.nodes)):
+        found[room.pool_of[n].index] += room.gpus_open(n)
     for track in view.running.values():
         assert track.placement is not None
         for n, mask in track.placement.slices:
-            if not room.open[n]:
-                found[room.pool_of[n].index] += mask.bit_count()
+            elsewhere = mask.bit_count() - room.usable_by_others(n, mask)
+            found[room.pool_of[n].index] += elsewhere
     return found
 
 

@@ -43,7 +43,7 @@ def shared(view: View, speeds: SpeedPredictor, round_s: Seconds) -> Shared:
         elif track.pinned or _is_new(track, view.now, round_s):
             kept.append(track)
         else:
-            gpus += sum([mask.bit_count() for n, mask in track.placement.slices if room.open[n]])
+            gpus += sum([room.usable_by_others(n, mask) for n, mask in track.placement.slices])
             claims.append(claim_of(room, track, speeds))
     return Shared(gpus, claims, kept)
 

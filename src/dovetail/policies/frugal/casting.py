@@ -155,7 +155,7 @@ class Cast:
         """A placement as a seat; `otherwise_s`: the duration of the whole job there if the
         placement is none of its courses."""
         pieces = [(n, mask.bit_count() * placement.share) for n, mask in placement.slices]
-        if not pieces or any([n not in self._numbers for n, _ in pieces]):
+        if not pieces or not self._room.is_open_at(placement):
             return None
         pool, apart = self._room.pool_of[pieces[0][0]].index, len(pieces) > 1
         like = pool, placement.gpus * placement.share, apart, placement.limit

@@ -246,7 +246,7 @@ class Frugal:
                 continue
             own = urgency.of(track)
             worth = 0.0 if own.slack > 0 else KEEP * own.worth
-            gpus = {n: mask.bit_count() for n, mask in placement.slices}
+            gpus = {n: view.room.usable_by_others(n, mask) for n, mask in placement.slices}
             guests.append(Guest(track, gpus, worth))
         return guests
 

@@ -49,7 +49,7 @@ class Claimants:
         self._width: Final[dict[str, int]] = {}
         self._up: Final[dict[int, int]] = {}  # open GPUs, by pool
         for pool in room.pools:
-            up = sum([room.nodes[n].gpus for n in pool.members if room.open[n]])
+            up = sum([room.gpus_open(n) for n in pool.members])
             self._up[pool.index] = up
             counts[pool.kind] = counts.get(pool.kind, 0) + up
             self._width[pool.kind] = max(self._width.get(pool.kind, 1), pool.width)

@@ -80,8 +80,8 @@ def _posed(
 
 
 def is_open(room: Room, track: Track) -> bool:
-    """Whoever is on a node that is closed stays as it is."""
-    return track.placement is None or all([room.open[n] for n, _ in track.placement.slices])
+    """Whoever is on GPUs that are closed stays as it is."""
+    return track.placement is None or room.is_open_at(track.placement)
 
 
 def _held(tracks: list[Track], nodes: list[int]) -> States:

@@ -237,7 +237,7 @@ class _Turn:
             placement = track.placement
             assert placement is not None
             pool, end = pool_of(room, placement), self._view.now + self._stays_s(track)
-            gpus = sum([mask.bit_count() for n, mask in placement.slices if room.open[n]])
+            gpus = sum([room.usable_by_others(n, mask) for n, mask in placement.slices])
             found.append((end, pool, gpus * placement.share))
         return found
 

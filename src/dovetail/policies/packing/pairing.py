@@ -131,7 +131,7 @@ class PairScheduler:
 def _is_open(room: Room, track: Track) -> bool:
     """May another start there?"""
     assert track.placement is not None
-    return all([room.open[piece.node] for piece in track.placement.slices])
+    return room.is_open_at(track.placement)
 
 
 def _may_grow(room: Room, track: Track) -> bool:

@@ -136,7 +136,7 @@ def _kind(track: Track, room: Room) -> str:
     if track.placement is not None:
         return kind_of(room, track.placement)
     pools = room.eligible(track.shape)
-    open_gpus = [sum([room.nodes[n].gpus for n in pool.members if room.open[n]]) for pool in pools]
+    open_gpus = [sum([room.gpus_open(n) for n in pool.members]) for pool in pools]
     for pool, gpus in zip(pools, open_gpus, strict=True):
         if gpus >= track.job.least_gpus:
             return pool.kind

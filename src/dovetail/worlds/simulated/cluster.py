@@ -15,6 +15,8 @@ from dovetail.core.entries import (
     Event,
     Failed,
     Finished,
+    GpusClosed,
+    GpusOpened,
     GroupAction,
     Interrupted,
     NodeDown,
@@ -57,7 +59,9 @@ from dovetail.worlds.simulated.stints import (
     is_stale,
 )
 
-NodeEvent: TypeAlias = NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft
+NodeEvent: TypeAlias = (
+    NodeJoined | NodeDown | NodeUp | NodeDraining | NodeLeft | GpusClosed | GpusOpened
+)
 
 heappop: Final = heapq.heappop  # final, so that compiled code need not look it up
 
