@@ -39,7 +39,7 @@ from dovetail.home import Home, home_in
 make_world = local_world
 if pods := settings.pop("pods", None):  # on a Kubernetes
     from dovetail.worlds.kubernetes.making import Kubernetes
-    make_world = lambda home, slots, _: Kubernetes(home, slots, **pods).make()
+    make_world = lambda asked: Kubernetes(asked.home, asked.slots, **pods).make()
 if patience_s := settings.pop("patience_s", None):
     from dovetail.daemon.http import time_limits as timed
     timed.WITHIN_S = patience_s

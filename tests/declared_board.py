@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail.daemon.main import MakeWorld
-from dovetail.home import Home
 from dovetail.worlds.declared import JOB, Declared, DeclaredStatus
 from dovetail.worlds.local.making import local_world
-from dovetail.worlds.world import World
+from dovetail.worlds.world import MachineAsked, World
 
 
 class Board:
@@ -59,8 +58,8 @@ class Board:
             told.append(status)
 
     def world(self) -> MakeWorld:
-        def make(home: Home, slots: int | None, suspended_gb: float | None) -> World:
-            made = local_world(home, slots, suspended_gb)
+        def make(asked: MachineAsked) -> World:
+            made = local_world(asked)
             made.declarations = self  # type: ignore[misc]
             return made
 

@@ -26,6 +26,17 @@ class Cards:
     def refuse(self, how: str) -> None:
         self.path.write_text(json.dumps({**json.loads(self.path.read_text()), "refuses": how}))
 
+    def used_by(self, **processes: tuple[int, float]) -> None:
+        """`GPU_1=(4711, 3.0)`: that process computes there with so many GB."""
+        told = {
+            name.replace("_", "-"): [[pid, int(gb * 2**30)]]
+            for name, (pid, gb) in processes.items()
+        }
+        cards = {**json.loads(self.path.read_text()), "processes": told}
+        temporary = self.path.with_suffix(".part")
+        temporary.write_text(json.dumps(cards))
+        temporary.replace(self.path)
+
     @property
     def watts(self) -> list[int]:
         cards = json.loads(self.path.read_text())

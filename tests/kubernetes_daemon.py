@@ -12,9 +12,8 @@ from tools.kubernetes.installing import CLAIM
 
 from agent_pods import install
 from daemon_process import DaemonProcess
-from dovetail.home import Home
 from dovetail.worlds.kubernetes.making import Kubernetes
-from dovetail.worlds.world import World
+from dovetail.worlds.world import MachineAsked, World
 from live_box import Box, box
 from real_cluster import SYSTEM, RealCluster
 
@@ -32,8 +31,8 @@ def pods_box(
     options = world_options(cluster) | {"system": system, "nodes": nodes}
     options |= settings.pop("options", {})
 
-    def world(home: Home, slots: int | None, _: float | None) -> World:
-        return Kubernetes(home, slots, **options).make()
+    def world(asked: MachineAsked) -> World:
+        return Kubernetes(asked.home, asked.slots, **options).make()
 
     install(cluster)
     make_claim(cluster)

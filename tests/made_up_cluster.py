@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from tools.kubernetes.installing import CRDS, apply
 
-from dovetail.home import Home
 from dovetail.worlds.kubernetes.client import CONFLICT, NOT_FOUND, Api, ApiError
 from dovetail.worlds.kubernetes.config import find_access
 from dovetail.worlds.kubernetes.making import Kubernetes
-from dovetail.worlds.world import World
+from dovetail.worlds.world import MachineAsked, World
 from live_box import Box, box
 from real_cluster import SYSTEM, create, eventually
 
@@ -149,8 +148,8 @@ def made_up_box(cluster: MadeUpCluster, folder: Path, **settings: Any) -> Iterat
     options: Json = {"system": SYSTEM, "namespace": "default", "image": "train:1", "lease_s": 3.0}
     options |= {"kubeconfig": str(cluster.kubeconfig), **settings.pop("options", {})}
 
-    def world(home: Home, slots: int | None, _: float | None) -> World:
-        return Kubernetes(home, None, **options).make()
+    def world(asked: MachineAsked) -> World:
+        return Kubernetes(asked.home, None, **options).make()
 
     with box(folder, world=world, **{"slots": None, **settings}) as here:
         yield here

@@ -57,7 +57,7 @@ def closed(mask: int, vacate: bool = False, at: float = 1.0) -> GpusClosed:
 def test_nothing_starts_on_a_closed_gpu_and_the_refusal_says_why() -> None:
     state = box(closed(0b01), Submitted(1.0, job("a")))
     assert consolidated(state.room, state.tracks[JobId("a")].shape) == placement((0, 0b10))
-    with pytest.raises(IllegalEntry, match="GPU 0 of node 'box' is closed: by root: fan"):
+    with pytest.raises(IllegalEntry, match="GPU 0 of node 'box' is closed by root: fan"):
         state.record(Start(JobId("a"), placement((0, 0b01))))
 
 

@@ -1,7 +1,8 @@
 """Two GPUs for machines that have none, as far as NVML tells of them. What their power limits are is in
 the file that STAND_IN_NVML names, so that several processes see the same cards.
 
-`{"GPU-0": 700000, "GPU-1": 700000, "refuses": "NoPermission"}`: milliwatts, and how setting them fails.
+`{"GPU-0": 700000, "GPU-1": 700000, "refuses": "NoPermission"}`: milliwatts, and how setting them fails;
+`"processes": {"GPU-0": [[4711, 3221225472]]}`: numbers and bytes of those that compute there.
 """
 
 # ruff: noqa: N801, N802
@@ -16,6 +17,7 @@ from typing import Any
 
 NVML_DEVICE_MIG_ENABLE = 1
 LOWEST, HIGHEST = 200_000, 700_000
+TOTAL = 140 * 2**30
 UUIDS = ("GPU-0", "GPU-1")
 
 
@@ -79,11 +81,17 @@ def nvmlDeviceGetMigMode(handle: str) -> tuple[int, int]:
 
 
 def nvmlDeviceGetMemoryInfo(handle: str) -> SimpleNamespace:
-    return SimpleNamespace(total=140 * 2**30, free=140 * 2**30)
+    used = sum(process.usedGpuMemory for process in _processes(handle))
+    return SimpleNamespace(total=TOTAL, free=TOTAL - used)
 
 
 def nvmlDeviceGetComputeRunningProcesses(handle: str) -> list[SimpleNamespace]:
-    return []
+    return _processes(handle)
+
+
+def _processes(handle: str) -> list[SimpleNamespace]:
+    rows = _cards().get("processes", {}).get(handle, [])
+    return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in rows]
 
 
 def nvmlDeviceGetPowerUsage(handle: str) -> int:

@@ -157,6 +157,9 @@ class Jobs:
     total: int
     running: int
     waiting: int
+    closed: list[str] = field(
+        default_factory=list, metadata=about("GPUs that are closed, and why, in words.")
+    )
 
 
 @row

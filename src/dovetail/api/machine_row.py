@@ -82,10 +82,15 @@ class Occupant:
 class Gpu:
     """A GPU or processor slot."""
 
-    index: int
+    index: int = field(metadata=about("As nvidia-smi counts, where a machine has one kind."))
     uuid: str | None = field(metadata=about("null for a processor slot."))
     jobs: list[Occupant]
     strangers: bool = field(metadata=about("Do processes use it that are not ours?"))
+    closed: str = field(default="", metadata=about("By whom and why; empty: it is open."))
+    to_vacate: bool = field(default=False, metadata=about("Do jobs there give way?"))
+    others: list[str] = field(
+        default_factory=list, metadata=about("Who else computes there, where that can be seen.")
+    )
 
 
 @row

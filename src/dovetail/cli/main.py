@@ -27,7 +27,10 @@ _SECTIONS = {
         ),
         "tenant": ("dovetail.cli.daemon.policy:tenant", "List tenants and set their quotas."),
         "limit": ("dovetail.cli.daemon.limit:limit", "List what users may have, and set it."),
-        "nodes": ("dovetail.cli.daemon.nodes:nodes", "List the GPUs and who has them."),
+        "nodes": (
+            "dovetail.cli.daemon.nodes:nodes",
+            "List the GPUs and who has them; close and open them.",
+        ),
         "token": ("dovetail.cli.daemon.token:token", "Make and revoke tokens for other machines."),
         "top": ("dovetail.cli.daemon.top:top", "Watch it all in the terminal."),
         "dashboard": ("dovetail.cli.daemon.dashboard:dashboard", "Watch it all in a browser."),

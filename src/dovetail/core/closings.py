@@ -89,13 +89,17 @@ class Closings(Inventory):
         if shut:
             gpu = next(bits(shut))
             why = self.why_closed[n, gpu]
-            raise IllegalEntry(f"GPU {gpu} of node {name!r} is closed: {why}")
+            raise IllegalEntry(f"GPU {gpu} of node {name!r} is closed {why}")
         if mask and not self.open[n]:
             raise IllegalEntry(f"node {name!r} is down, draining or gone")
 
     def usable_by_others(self, n: int, mask: int) -> int:
         """How many of these GPUs may be given to somebody else once they are free."""
         return (mask & ~self.closed.get(n, 0)).bit_count() if self.open[n] else 0
+
+    def used_by_strangers(self, n: int) -> int:
+        """The mask of GPUs that are kept from our jobs by others who use them."""
+        return self.occupied.get(n, 0) & self.strangers.get(n, 0)
 
     def gpus_open(self, n: int) -> int:
         return self.usable_by_others(n, (1 << self.nodes[n].gpus) - 1)

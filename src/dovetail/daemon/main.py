@@ -58,7 +58,7 @@ from dovetail.tune.live import Exchanging
 from dovetail.version import version
 from dovetail.workloads.service.kind import services_of
 from dovetail.workloads.study.kind import studies_of
-from dovetail.worlds.world import Ground, World
+from dovetail.worlds.world import Ground, MachineAsked, World
 
 if TYPE_CHECKING:
     from dovetail.daemon.declared.attending import Attendant
@@ -69,8 +69,7 @@ _MOST_FAILURES = 3  # of policies, one after the other, before the daemon gives 
 log = logging.getLogger("dovetail.daemon")
 
 
-# For a home, so many processor slots and so many GB for suspended jobs (None: as the world has it).
-MakeWorld = Callable[[Home, int | None, float | None], World]
+MakeWorld = Callable[[MachineAsked], World]
 
 
 class Daemon:
@@ -97,7 +96,7 @@ class Daemon:
         self.journal: Final = Journal(self._write, at_once=1)  # safe before it is carried out
         self.clock: Final = Clock(self.store, self.state.now)
         self._set_clock_right()
-        self.world: Final = make_world(home, self.settings.slots(), settings.suspended_gb)
+        self.world: Final = make_world(self.settings.machine())
         self.keep: Final = self.settings.retention()
         self.book: Final = Book(home, self.store, self.world.shelf, self.keep.environments)
         self._compare_folders()

@@ -140,9 +140,11 @@ def _of_jobs(view: View, tally: Tally) -> Iterator[str]:
 def _uses(view: View, n: int) -> dict[str, int]:
     """A GPU of which some share is free counts as used."""
     room = view.room
-    strangers, free = room.occupied.get(n, 0).bit_count(), room.free[n].bit_count()
-    used = max(room.nodes[n].gpus - strangers - free, 0)
-    return {"free": free, "used": used, "strangers": strangers}
+    away, free = room.occupied.get(n, 0), room.free[n].bit_count()
+    strangers = room.used_by_strangers(n).bit_count()
+    used = max(room.nodes[n].gpus - away.bit_count() - free, 0)
+    closed = away.bit_count() - strangers
+    return {"free": free, "used": used, "strangers": strangers, "closed": closed}
 
 
 def _holdings(view: View) -> Iterator[Labels]:

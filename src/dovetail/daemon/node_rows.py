@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import isinf
 
 from dovetail.api.machine_row import Gpu, NodeRow, Occupant
 from dovetail.core.model import WHOLE_GPU
 from dovetail.core.view import View
+from dovetail.daemon.closed_gpus import gpu_number
 
+NOBODY: Mapping[str, list[str]] = {}
 _ByGpu = dict[tuple[int, int], list[Occupant]]
 
 
-def node_rows(view: View, wanted: Collection[int] | None = None) -> list[NodeRow]:
-    """Of all nodes, or of those with these numbers."""
+def node_rows(
+    view: View, wanted: Collection[int] | None = None, others: Mapping[str, list[str]] = NOBODY
+) -> list[NodeRow]:
+    """Of all nodes, or of those with these numbers. `others`: see `World.users_beside`."""
     room = view.room
     there = range(len(room.nodes)) if wanted is None else sorted(wanted)
     numbers = [n for n in there if n not in room.gone]
     jobs = _jobs_by_gpu(view, wanted)
-    return [_node(view, n, jobs) for n in numbers]
+    return [_node(view, n, jobs, others) for n in numbers]
 
 
-def _node(view: View, n: int, jobs: _ByGpu) -> NodeRow:
+def _node(view: View, n: int, jobs: _ByGpu, others: Mapping[str, list[str]]) -> NodeRow:
     room, node = view.room, view.room.nodes[n]
     return NodeRow(
         id=node.id,
         kind=node.kind,
         gpus=[
             Gpu(
-                index=i,
+                index=gpu_number(node, i),
                 uuid=node.labels[i][1] if i < len(node.labels) else None,
                 jobs=jobs.get((n, i), []),
-                strangers=bool(room.occupied.get(n, 0) >> i & 1),
+                strangers=bool(room.used_by_strangers(n) >> i & 1),
+                closed=room.why_closed.get((n, i), ""),
+                to_vacate=bool(room.vacated.get(n, 0) >> i & 1),
+                others=others.get(node.labels[i][1], []) if i < len(node.labels) else [],
             )
             for i in range(node.gpus)
         ],

@@ -17,6 +17,8 @@ from dovetail.api.machine_row import Counts
 from dovetail.api.page_row import PageUpdate
 from dovetail.core.entries import (
     Amended,
+    GpusClosed,
+    GpusOpened,
     GroupAction,
     GroupEvent,
     JournalEntry,
@@ -112,6 +114,8 @@ class PageChanges:
             self._jobs.add(entry.job.id)
         elif isinstance(entry, NodeJoined | NodeChange | Occupied):
             self._all_nodes = True
+        elif isinstance(entry, GpusClosed | GpusOpened):
+            self._all_nodes = self._settings = True
         elif isinstance(entry, _OF_ALL):
             self._settings = True
         elif isinstance(entry, GroupEvent | GroupAction):

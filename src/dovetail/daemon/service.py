@@ -19,6 +19,8 @@ from dovetail.core.entries import (
     Amended,
     Cancelled,
     Event,
+    GpusClosed,
+    GpusOpened,
     Held,
     LimitSet,
     PolicySet,
@@ -29,6 +31,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import EVERYBODY, JobId, Limit, Seconds, Tenant
 from dovetail.core.track import Track
 from dovetail.core.view import View
+from dovetail.daemon.closed_gpus import named_gpus, told_closed
 from dovetail.daemon.dependencies import over
 from dovetail.daemon.history.job_rows import row_of
 from dovetail.daemon.holds import LIMITED, PAUSED
@@ -217,6 +220,32 @@ class Service(Submitting):
             raise NotAllowed(f"only an administrator may set tenants; {self._parts.limits.ask}")
         self.change(lambda view, now: ([TenantSet(now, tenant)], None))
 
+    # ------------------------------------------------------------------------------- closed GPUs
+
+    def close_gpus(self, names: Sequence[str], caller: Caller, why: str, vacate: bool) -> None:
+        """Nothing starts there any more; to `vacate` them, who is there gives way."""
+        if not caller.admin:
+            raise NotAllowed(f"only an administrator may close GPUs; {self._parts.limits.ask}")
+        reason = f"by {caller.name}" + (f": {why}" if why else "")
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            gpus = named_gpus(view.room, names).items()
+            return [GpusClosed(now, node, mask, reason, vacate) for node, mask in gpus], None
+
+        self.change(change)
+
+    def open_gpus(self, names: Sequence[str], caller: Caller) -> None:
+        if not caller.admin:
+            raise NotAllowed(f"only an administrator may open GPUs; {self._parts.limits.ask}")
+
+        def change(view: View, now: Seconds) -> tuple[list[Event], None]:
+            room = view.room
+            there = {room.nodes[n].id: m for n, m in room.closed.items() if n not in room.gone}
+            gpus = named_gpus(room, names) if names else there
+            return [GpusOpened(now, node, mask) for node, mask in gpus.items()], None
+
+        self.change(change)
+
     # --------------------------------------------------------------------------------- looking at it
 
     def jobs(self, user: str | None = None, limit: int = 200, name: str | None = None) -> Jobs:
@@ -241,6 +270,7 @@ class Service(Submitting):
                 notices=len(self._parts.notices.all),
                 policy=self.chosen.text,
                 trouble=self.chosen.trouble,
+                closed=told_closed(view.room),
             )
 
         return self.look(look)

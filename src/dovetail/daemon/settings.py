@@ -22,6 +22,7 @@ from dovetail.home import Home, up_again
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.predict.speed import SpeedPredictor
 from dovetail.store import Store
+from dovetail.worlds.world import MachineAsked
 
 DEFAULT_GROUP = "dovetail"
 NO_ADMINS = "none"
@@ -36,6 +37,8 @@ class DaemonSettings:
     home: Home
     policy: str | None = None  # None: the one of last time
     slots: int | None = None
+    gpus: str | None = None  # those that may be used, such as 0,2-3; None: as last time
+    free_memory: str | None = None  # that others must leave of a GPU; None: as last time
     suspended_gb: float | None = None
     listen: str | None = None  # HOST:PORT, for who has the token
     tls_cert: str | None = None  # with which it is encrypted
@@ -86,6 +89,20 @@ class RememberedSettings:
         known = self._store.meta("slots")
         return self.given.slots or (int(known) if known else None)
 
+    def machine(self) -> MachineAsked:
+        given = self.given
+        return MachineAsked(
+            given.home,
+            self.slots(),
+            given.suspended_gb,
+            self._text("gpus"),
+            self._text("free_memory"),
+        )
+
+    def _text(self, name: str) -> str | None:
+        given: str | None = getattr(self.given, name)
+        return given or self._store.meta(name)
+
     def costs_file(self) -> str:
         return self.given.costs or self._store.meta("costs") or NO_FILE
 
@@ -95,6 +112,9 @@ class RememberedSettings:
         if slots is not None:
             self._store.set_meta("slots", str(slots))
         self._store.set_meta("costs", self.costs_file())
+        for name in ("gpus", "free_memory"):
+            if text := self._text(name):
+                self._store.set_meta(name, text)
 
     def retention(self) -> Keep:
         keep = keep_of(json.loads(self._store.meta("keep") or "[]"))

@@ -46,7 +46,7 @@ def _refuse_if_used(view: View, node_id: str) -> None:
     if on_it:
         raise BadInput(
             f"{len(on_it)} jobs still run on {node_id!r} as it was before: start with the same "
-            f"number of slots, or cancel them first ({', '.join(on_it[:5])})"
+            f"--gpus or --slots, or cancel them first ({', '.join(on_it[:5])})"
         )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
 from typing import Final, Protocol
 
-from dovetail.catalogue import Catalogue
+from dovetail.catalogue import Catalogue, settable
 from dovetail.core.errors import BadInput, DovetailError
 from dovetail.home import Home
-from dovetail.worlds.world import World
+from dovetail.worlds.world import MachineAsked, World
 
 LOCAL: Final = "local"
 BUILTIN: Mapping[str, tuple[str, str]] = {
@@ -21,27 +23,24 @@ WORLDS = Catalogue(
     "dovetail.worlds",
     BUILTIN,
     "make",
-    filled={"home": "", "slots": "", "suspended_gb": ""},
+    filled=dict.fromkeys([own.name for own in fields(MachineAsked)], ""),
 )
 
 
 class WorldMaker(Protocol):
-    """A frozen dataclass whose fields are the parameters of the world; `home`, `slots` and
-    `suspended_gb` are filled in, as `dovetail up` was told."""
+    """A frozen dataclass whose fields are the parameters of the world; those of `MachineAsked` are
+    filled in, as `dovetail up` was told."""
 
     def make(self) -> World: ...
 
 
-def maker(asked: str | None) -> Callable[[Home, int | None, float | None], World]:
+def maker(asked: str | None) -> Callable[[MachineAsked], World]:
     """Makes the world that the text describes; None: the one of last time, else this machine."""
 
-    def make(home: Home, slots: int | None, suspended_gb: float | None) -> World:
-        text = asked or _noted(home)
-        given = {
-            "home": lambda: home,
-            "slots": lambda: slots,
-            "suspended_gb": lambda: suspended_gb,
-        }
+    def make(machine: MachineAsked) -> World:
+        home, text = machine.home, asked or _noted(machine.home)
+        given = {own.name: partial(getattr, machine, own.name) for own in fields(MachineAsked)}
+        _refuse_unheeded(text, machine)
         found: WorldMaker = WORLDS.make(text, given)
         try:
             world = found.make()
@@ -54,6 +53,13 @@ def maker(asked: str | None) -> Callable[[Home, int | None, float | None], World
         return world
 
     return make
+
+
+def _refuse_unheeded(text: str, machine: MachineAsked) -> None:
+    known = settable(WORLDS.find(text.partition(":")[0]))
+    for name in ("gpus", "free_memory"):
+        if getattr(machine, name) and name not in known:
+            raise BadInput(f"--{name.replace('_', '-')} is for this machine, not for {text!r}")
 
 
 def _noted(home: Home) -> str:

@@ -25,6 +25,7 @@ from dovetail.core.entries import (
 from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Node, Placement, Seconds
 from dovetail.core.view import View
+from dovetail.home import Home
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.worlds.declared import Declarations
 from dovetail.worlds.images import image_trouble
@@ -262,6 +263,17 @@ class Shelf(Protocol):
     def drop_copy(self, name: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class MachineAsked:
+    """What `dovetail up` was told of the machine; None: as the world has it."""
+
+    home: Home
+    slots: int | None = None
+    suspended_gb: float | None = None  # that suspended jobs may take up
+    gpus: str | None = None  # those that may be used, such as 0,2-3
+    free_memory: str | None = None  # that others must leave of a GPU, such as 90%
+
+
 class World(Protocol):
     """One for each daemon. The daemon's loop calls it on its thread, unless a method says otherwise."""
 
@@ -310,6 +322,10 @@ class World(Protocol):
         """Whether this job has processes; None: whether any job has."""
 
     def gauges(self) -> Iterable[Gauge]: ...
+
+    def users_beside(self) -> Mapping[str, list[str]]:
+        """Who computes on which GPU, by UUID, outside Dovetail: one text each, such as `ann: python,
+        3 GB`. As far as the world can tell."""
 
     def findings(self) -> Iterable[Finding]:
         """The features that work and those that are missing, for `dovetail doctor`."""

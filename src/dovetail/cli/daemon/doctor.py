@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from dovetail.api.machine_row import Acknowledged, Findings, Health, NodeRow, Nodes
+from dovetail.api.machine_row import Acknowledged, Findings, Gpu, Health, NodeRow, Nodes
 from dovetail.api.wire import read
 from dovetail.cli.reach import as_json as as_json_option
 from dovetail.cli.reach import command_again, print_json
@@ -181,12 +181,17 @@ def _journal(health: Health) -> Iterator[Finding]:
 
 
 def _strangers(nodes: Sequence[NodeRow]) -> Iterator[Finding]:
-    taken = [f"{node.id}:{gpu.index}" for node in nodes for gpu in node.gpus if gpu.strangers]
+    taken = [_taken(node, gpu) for node in nodes for gpu in node.gpus if gpu.strangers]
     if taken:
         told = (
             f"processes of others use {', '.join(taken)}; they are left alone until they are free"
         )
         yield Finding("GPUs", NOTE, told)
+
+
+def _taken(node: NodeRow, gpu: Gpu) -> str:
+    by = f" ({'; '.join(gpu.others)})" if gpu.others else ""
+    return f"{node.id}:{gpu.index}{by}"
 
 
 def _machine() -> Iterator[Finding]:

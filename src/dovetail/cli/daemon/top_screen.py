@@ -71,7 +71,10 @@ def _node(node: NodeRow, rows: Sequence[ListedJob], columns: int) -> list[str]:
     for gpu in node.gpus:
         name = f"{gpu.index:>3}  "
         if gpu.strangers:
-            lines.append(name + paint(cut("in use by processes of others", columns - 5), "red"))
+            told = clean("; ".join(gpu.others)) or "processes of others"
+            lines.append(name + paint(cut(f"in use by {told}", columns - 5), "red"))
+        elif gpu.closed and not gpu.jobs:
+            lines.append(name + paint(cut(f"closed {clean(gpu.closed)}", columns - 5), "yellow"))
         elif not gpu.jobs:
             lines.append(name + paint(cut("free", columns - 5), "dim"))
         for own in gpu.jobs:

@@ -48,6 +48,17 @@ class DidNotStart(DovetailError):
 @click.option("--namespace", help="Where jobs of no tenant run.  [that of the context]")
 @click.option("--slots", type=click.IntRange(1, 4096), help="Processor slots, instead of GPUs.")
 @click.option(
+    "--gpus",
+    metavar="NUMBERS",
+    help="Only these, such as 0,2-3 (as nvidia-smi counts, or UUIDs); all for all.  [as last time]",
+)
+@click.option(
+    "--free-memory",
+    metavar="PART|GB",
+    help="GPUs of which others leave less, such as 90% or 70, are left alone; any: those that others "
+    "use at all.  [as last time, else any]",
+)
+@click.option(
     "--suspended-gb",
     type=click.FloatRange(0),
     metavar="GB",

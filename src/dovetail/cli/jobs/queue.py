@@ -98,6 +98,8 @@ def _print_queue(
         click.echo(f"… and {more}", err=True)
     if found.trouble:
         click.echo(f"dovetail: {found.trouble}", err=True)
+    for line in found.closed:
+        click.echo(f"dovetail: {clean(line)}", err=True)
     if found.notices:
         told = counted(found.notices, "notice")
         click.echo(f"dovetail: {told} that nobody has acknowledged: dovetail doctor", err=True)

@@ -20,6 +20,7 @@ from dovetail.core.errors import BadInput
 from dovetail.core.model import JobId, Seconds
 from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.daemon.closed_gpus import counted_closed
 from dovetail.daemon.foresight import copy as likenesses
 from dovetail.daemon.foresight.copy import Asked, Likeness, as_measured
 from dovetail.daemon.foresight.forecast_record import END, START
@@ -327,15 +328,17 @@ def _limits(
     room, found = state.room, []
     if likeness.left_out:
         found.append(f"{likeness.left_out:,} waiting jobs further behind are left out")
-    strangers = sum(mask.bit_count() for mask in room.occupied.values())
+    strangers = sum(room.used_by_strangers(n).bit_count() for n in room.occupied)
     if strangers:
         found.append(
             f"{counted(strangers, 'GPU')} used by processes that are not ours are taken to stay so"
         )
     if room.strangers_host:
         found.append("CPUs and memory that others use are taken to stay so")
-    if any(not is_open and n not in room.gone for n, is_open in enumerate(room.open)):
+    if room.drained - room.gone:
         found.append("nodes that are closed are taken to stay so")
+    if room.closed:
+        found.append(f"{counted_closed(room)} are taken to stay so")
     if unknown:
         first = min(unknown, key=lambda job_id: state.tracks[job_id].sequence)
         which = f"job {first}" if len(unknown) == 1 else f"{len(unknown):,} jobs (job {first}, …)"

@@ -10,6 +10,7 @@ from dovetail.core.room import Room
 from dovetail.core.shape import Shape
 from dovetail.core.state import State
 from dovetail.core.track import Track
+from dovetail.daemon.closed_gpus import count_closed
 from dovetail.daemon.foresight.case import Case
 from dovetail.daemon.foresight.queue_order import PlaceInLine
 from dovetail.policies.placement import consolidated
@@ -103,10 +104,7 @@ def node_shortage(room: Room, shape: Shape) -> str:
 
 def lacks_nodes(room: Room, shape: Shape) -> bool:
     """Would there be too few even if all jobs left? The others are closed, or others are on them."""
-    usable = [
-        node.gpus - room.occupied.get(n, 0).bit_count() if room.open[n] else -1
-        for n, node in enumerate(room.nodes)
-    ]
+    usable = [gpus_to_give(room, n) if room.open[n] else -1 for n in range(len(room.nodes))]
     return _most_nodes(room, shape, usable) < shape.nodes
 
 
@@ -158,14 +156,15 @@ def rank_of(state: State, study: StudyTrack, track: Track) -> tuple[int | None, 
 def free_text(room: Room, shape: Shape) -> str:
     """Free GPUs by kind, of those that the job may use."""
     by_kind: dict[str, tuple[int, int]] = {}
-    strangers = closed = 0
+    strangers, closed, shut = 0, 0, list[int]()
     for pool in room.eligible(shape):
         free, total = by_kind.get(pool.kind, (0, 0))
         there = [n for n in pool.members if n not in room.gone]
         total += sum(room.nodes[n].gpus for n in there)
         by_kind[pool.kind] = (free + pool.free, total)
-        strangers += sum(room.occupied.get(n, 0).bit_count() for n in there)
-        closed += sum(room.nodes[n].gpus for n in there if not room.open[n])
+        strangers += sum(room.used_by_strangers(n).bit_count() for n in there)
+        closed += sum(room.nodes[n].gpus for n in there if n in room.drained)
+        shut += there
     parts = [
         f"{free} of {total} {'slots' if kind == 'cpu' else f'GPUs of kind {kind}'}"
         for kind, (free, total) in list(by_kind.items())[:4]
@@ -179,6 +178,8 @@ def free_text(room: Room, shape: Shape) -> str:
         parts += _host_of_strangers(room, shape)
     if closed:
         parts.append(f"{closed} on closed nodes")
+    if told := count_closed(room, shut):
+        parts.append(told)
     return "; ".join(parts) or "no GPU that it may use"
 
 
@@ -194,11 +195,12 @@ def _host_of_strangers(room: Room, shape: Shape) -> list[str]:
 
 def usable(room: Room, pool: Pool) -> int:
     """GPUs that are ours to give, whichever job has them now."""
-    return sum(
-        room.nodes[n].gpus - room.occupied.get(n, 0).bit_count()
-        for n in pool.members
-        if room.open[n]
-    )
+    return sum(gpus_to_give(room, n) for n in pool.members if room.open[n])
+
+
+def gpus_to_give(room: Room, n: int) -> int:
+    """GPUs of the node that are ours to give, now or when the jobs there end."""
+    return room.nodes[n].gpus - (room.occupied.get(n, 0) | room.closed.get(n, 0)).bit_count()
 
 
 def count_free(free: int) -> str:

@@ -24,7 +24,12 @@ from dovetail.core.model import Seconds, Tenant
 from dovetail.core.view import View
 from dovetail.daemon import metrics
 from dovetail.daemon.http.error_answers import JsonAnswer, problems
-from dovetail.daemon.http.request_models import PolicyAsked, TenantAsked
+from dovetail.daemon.http.request_models import (
+    ClosingAsked,
+    OpeningAsked,
+    PolicyAsked,
+    TenantAsked,
+)
 from dovetail.daemon.http.requests import AskedDaemon, Asking, router
 from dovetail.daemon.node_rows import node_rows
 from dovetail.daemon.refusals import NotAllowed
@@ -75,7 +80,28 @@ def set_policy(asked: PolicyAsked, daemon: AskedDaemon, caller: Asking) -> Respo
 @routes.get("/v1/nodes", response_model=Nodes, responses=problems(503))
 def nodes(daemon: AskedDaemon) -> Response:
     """Every GPU or slot, who has it, and whether strangers use it."""
-    return JsonAnswer(Nodes(nodes=daemon.service.look(lambda view, now: node_rows(view))))
+    return _nodes_told(daemon)
+
+
+@routes.post("/v1/nodes/close", response_model=Nodes, responses=problems(400, 503, 507))
+def close_gpus(asked: ClosingAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Nothing new starts there until they are opened; also after a restart."""
+    daemon.service.close_gpus(asked.gpus, caller, asked.reason, asked.vacate)
+    return _nodes_told(daemon)
+
+
+@routes.post("/v1/nodes/open", response_model=Nodes, responses=problems(400, 503, 507))
+def open_gpus(asked: OpeningAsked, daemon: AskedDaemon, caller: Asking) -> Response:
+    """Jobs may start there again. No GPU named: all that are closed."""
+    daemon.service.open_gpus(asked.gpus, caller)
+    return _nodes_told(daemon)
+
+
+def _nodes_told(daemon: AskedDaemon) -> Response:
+    others = daemon.world.users_beside()
+    return JsonAnswer(
+        Nodes(nodes=daemon.service.look(lambda view, now: node_rows(view, others=others)))
+    )
 
 
 def _finite(value: float) -> float | None:

@@ -73,6 +73,12 @@ def _absolute(path: str) -> str:
     return path
 
 
+def one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("is not one line of printable text")
+    return text
+
+
 def _tenant_name(name: str) -> str:
     found = label(name)
     if not found:
@@ -159,6 +165,27 @@ class PriorityAsked(JobsAsked):
 
 class PolicyAsked(_Asked):
     policy: str = Field(min_length=1, max_length=500, examples=["srtf"])
+
+
+_GpuName = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+_Why = Annotated[str, AfterValidator(one_line), StringConstraints(max_length=200)]
+
+
+class ClosingAsked(_Asked):
+    gpus: list[_GpuName] = Field(
+        min_length=1,
+        max_length=MOST_IDS,
+        description="2, 0,2-3, NODE, NODE/2 or the beginning of a UUID.",
+        examples=[["2"]],
+    )
+    reason: _Why = Field(default="", description="Shown to everybody who asks why they wait.")
+    vacate: bool = Field(default=False, description="Do the jobs there give way?")
+
+
+class OpeningAsked(_Asked):
+    gpus: list[_GpuName] = Field(
+        default=[], max_length=MOST_IDS, description="As for closing; empty: all."
+    )
 
 
 class TenantAsked(_Asked):

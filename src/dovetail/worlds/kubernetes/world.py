@@ -137,6 +137,9 @@ class KubernetesCluster:
             Gauge("dovetail_kubernetes_agents", "Nodes with an agent.", [({}, float(agents))]),
         ]
 
+    def users_beside(self) -> Mapping[str, list[str]]:
+        return {}  # a cluster counts other pods; it does not tell processes
+
     def findings(self) -> Iterable[Finding]:
         server = self._api.access.server
         if self.trouble:

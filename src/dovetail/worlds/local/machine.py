@@ -16,12 +16,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from dovetail.core.errors import BadInput
 from dovetail.core.model import Node, Placement
 from dovetail.extras import install
+from dovetail.text.gpu_numbers import gpu_numbers
 
 Key = TypeVar("Key", int, str)
 
 GIB: Final = 2**30
+ALL_GPUS: Final = "all"
 NOTHING_CHANGED: Final[Mapping[str, float]] = {}
 ROOM_SLACK_BYTES: Final = 64 * 2**20  # a restored context is not always exactly as large as before
 
@@ -117,7 +120,7 @@ def foreign_use(our_pids: Collection[int]) -> set[str]:
     ours = frozenset(our_pids)
     return {
         uuid
-        for uuid, processes in _compute_processes().items()
+        for uuid, processes in compute_processes().items()
         for pid, used_bytes in processes
         if pid not in ours and used_bytes != 0
     }
@@ -127,7 +130,7 @@ def gpu_memory_bytes(pids: Collection[int]) -> dict[int, int]:
     """GPU memory by process, over all GPUs. Processes that use none, or are suspended, are absent."""
     return _sums(
         (pid, used_bytes or 0)
-        for processes in _compute_processes().values()
+        for processes in compute_processes().values()
         for pid, used_bytes in processes
         if pid in pids
     )
@@ -137,7 +140,7 @@ def gpu_memory_by_gpu(pids: Collection[int]) -> dict[str, int]:
     """GPU memory that these processes use together, by UUID: what each GPU needs to restore them."""
     return _sums(
         (uuid, used_bytes or 0)
-        for uuid, processes in _compute_processes().items()
+        for uuid, processes in compute_processes().items()
         for pid, used_bytes in processes
         if pid in pids
     )
@@ -177,43 +180,73 @@ def power_watts() -> dict[str, float]:
 
 
 def machine_nodes(
-    slots: int | None = None, usual_watts: Mapping[str, float] = NOTHING_CHANGED
+    slots: int | None = None,
+    usual_watts: Mapping[str, float] = NOTHING_CHANGED,
+    only: str = ALL_GPUS,
 ) -> list[Node]:
     """This machine for the scheduler: one node for each kind of GPU, or its processor slots.
 
     `slots` counts only where there is no GPU: a slot beside GPUs would be taken for one of them.
-    `usual_watts`: by UUID, the power limits of GPUs that have another one for a while.
+    `usual_watts`: by UUID, the power limits of GPUs that have another one for a while. `only` these
+    GPUs: their numbers as nvidia-smi counts, or UUIDs.
     """
     cores = len(os.sched_getaffinity(0))
     gpus = [
         replace(gpu, power_limit_watts=usual_watts.get(gpu.uuid, gpu.power_limit_watts))
         for gpu in find_gpus()
     ]
-    return nodes_of(gpus, socket.gethostname(), cores, host_memory_bytes() / GIB, slots)
+    chosen = chosen_gpus(gpus, only)
+    return nodes_of(gpus, socket.gethostname(), cores, host_memory_bytes() / GIB, slots, chosen)
+
+
+def chosen_gpus(gpus: Sequence[GpuFound], only: str) -> frozenset[str]:
+    """UUIDs. Whoever names a GPU that is not there is told what there is."""
+    if only == ALL_GPUS:
+        return frozenset(gpu.uuid for gpu in gpus)
+    if not gpus:
+        raise BadInput(f"--gpus {only}: there is no GPU here that can be used; try --slots")
+    known = {str(gpu.index): gpu.uuid for gpu in gpus} | {gpu.uuid: gpu.uuid for gpu in gpus}
+    names = only.split(",") if "GPU-" in only else list(map(str, gpu_numbers(only)))
+    for name in names:
+        if name.strip() not in known:
+            there = f"GPUs 0 to {len(gpus) - 1}" if len(gpus) > 1 else "GPU 0"
+            raise BadInput(
+                f"--gpus {only}: there is no GPU {name.strip()!r} here; there is {there}"
+            )
+    return frozenset(known[name.strip()] for name in names)
 
 
 def nodes_of(
-    gpus: Sequence[GpuFound], host: str, cores: int, memory_gb: float, slots: int | None = None
+    gpus: Sequence[GpuFound],
+    host: str,
+    cores: int,
+    memory_gb: float,
+    slots: int | None = None,
+    chosen: Collection[str] | None = None,
 ) -> list[Node]:
-    """Processors and memory are split between the kinds in proportion to their GPUs."""
+    """Processors and memory are split between the kinds in proportion to their chosen GPUs. A GPU has
+    the same number whether the others are chosen or not."""
     if not gpus:
         count = cores if slots is None else slots
         return [Node(host, count, "cpu", cpus=cores, memory_gb=memory_gb)]
     by_kind: dict[str, list[GpuFound]] = {}
     for gpu in sorted(gpus, key=lambda gpu: gpu.index):
         by_kind.setdefault(gpu.kind, []).append(gpu)
+    numbers = {gpu.uuid: i for group in by_kind.values() for i, gpu in enumerate(group)}
+    wanted = numbers.keys() if chosen is None else frozenset(chosen)
     return [
         Node(
             id=host if len(by_kind) == 1 else f"{host}:{kind}",
-            gpus=len(group),
+            gpus=len(own),
             kind=kind,
-            gpu_memory_gb=min(gpu.memory_gb for gpu in group),
-            gpu_watts=max(gpu.power_limit_watts for gpu in group),
-            cpus=cores * len(group) / len(gpus),
-            memory_gb=memory_gb * len(group) / len(gpus),
-            labels=tuple((f"gpu{place}", gpu.uuid) for place, gpu in enumerate(group)),
+            gpu_memory_gb=min(gpu.memory_gb for gpu in own),
+            gpu_watts=max(gpu.power_limit_watts for gpu in own),
+            cpus=cores * len(own) / len(wanted),
+            memory_gb=memory_gb * len(own) / len(wanted),
+            labels=tuple((f"gpu{numbers[gpu.uuid]}", gpu.uuid) for gpu in own),
         )
         for kind, group in by_kind.items()
+        if (own := [gpu for gpu in group if gpu.uuid in wanted])
     ]
 
 
@@ -358,7 +391,7 @@ def _gpu(library: Any, index: int, handle: Any) -> GpuFound:
     )
 
 
-def _compute_processes() -> dict[str, list[tuple[int, int | None]]]:
+def compute_processes() -> dict[str, list[tuple[int, int | None]]]:
     """By UUID: process id and bytes, or None where the driver does not tell the bytes."""
     with nvml() as library:
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dovetail.core.entries import Event
@@ -14,6 +14,7 @@ from dovetail.worlds.local.containers.engine import NoEngine, find_engine
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
 from dovetail.worlds.local.gpus.probing import Probed, Prober
+from dovetail.worlds.local.gpus.strangers import LeastFree
 from dovetail.worlds.staged import Staging
 from dovetail.worlds.world import Finding, Gauge, Ground, Order, Wanted
 
@@ -27,12 +28,14 @@ class LocalMachine:
         folders: Folders,
         power: PowerLimits,
         suspended_limit_bytes: int,
+        least_free: LeastFree | None = None,
     ) -> None:
         self.nodes: Sequence[Node] = nodes
         self.declarations: Final = None
         self.shelf: Final = folders
         self.power: Final = power
         self._suspended_limit: Final = suspended_limit_bytes
+        self._least_free: Final = least_free
 
     def join(self, ground: Ground) -> None:
         self._ground = ground
@@ -42,7 +45,7 @@ class LocalMachine:
         self._watcher = self._agent.watcher
         self._staging = Staging(self._agent, ground, self._suspended_limit, self.power)
         self._stage = self._staging.stage
-        self._prober = Prober(self._stage, self._agent, self._agent.post)
+        self._prober = Prober(self._stage, self._agent, self._agent.post, self._least_free)
 
     def _look_around(self) -> None:
         """Called on the watcher's thread."""
@@ -86,6 +89,9 @@ class LocalMachine:
         drawn = machine.power_watts() if places else {}
         watts = [(places[uuid], own) for uuid, own in drawn.items() if uuid in places]
         return [Gauge("dovetail_gpu_power_watts", "What each GPU draws now.", watts)]
+
+    def users_beside(self) -> Mapping[str, list[str]]:
+        return self._prober.beside
 
     def findings(self) -> Iterable[Finding]:
         return findings.of_this_machine()

@@ -10,8 +10,9 @@ from dovetail.core.entries import Event, Occupied, Pinned, Unpinned
 from dovetail.core.model import JobId
 from dovetail.worlds.agent import RunId
 from dovetail.worlds.lives import Life, Place, Want
-from dovetail.worlds.local import machine
 from dovetail.worlds.local.agent import LocalAgent
+from dovetail.worlds.local.gpus import strangers
+from dovetail.worlds.local.gpus.strangers import LeastFree
 from dovetail.worlds.local.runs import ladder
 from dovetail.worlds.stage import ProcessStage
 
@@ -24,12 +25,18 @@ class Probed:
 
 class Prober:
     def __init__(
-        self, stage: ProcessStage, agent: LocalAgent, post: Callable[[object], None]
+        self,
+        stage: ProcessStage,
+        agent: LocalAgent,
+        post: Callable[[object], None],
+        least: LeastFree | None,
     ) -> None:
         self._stage: Final = stage
         self._agent: Final = agent
         self._nodes: Final = agent.nodes()
         self._post: Final = post
+        self._least: Final = least
+        self.beside: dict[str, list[str]] = {}  # who computes on which GPU, see `strangers`
         room = stage.view.room
         self._occupied = {room.nodes[n].id: mask for n, mask in room.strangers.items()}
 
@@ -65,7 +72,8 @@ class Prober:
         """Per node the GPUs with processes that are not ours."""
         if not any(node.labels for node in self._nodes):
             return {}
-        foreign = machine.foreign_use(ours)
+        foreign = strangers.taken(ours, self._least)
+        self.beside = strangers.users_beside(ours)
         return {
             node.id: sum(1 << i for i, (_, uuid) in enumerate(node.labels) if uuid in foreign)
             for node in self._nodes
