@@ -82,17 +82,19 @@ class Gate:
     ) -> None:
         """The permit ends when the answer begins: what takes a thread or much memory comes before."""
         async with AsyncExitStack() as held:
+            is_stream = False
             permit = await held.enter_async_context(AsyncExitStack())
             if is_large:
                 await permit.enter_async_context(self._large[caller.uid])
             await permit.enter_async_context(self._at_work[caller.uid])
 
             async def answer(message: Message) -> None:
+                nonlocal is_stream
                 if message["type"] == "http.response.start":
                     await permit.aclose()
-                    if not _has_length(message):
+                    if is_stream := not _has_length(message):
                         held.enter_context(self._stream(caller))
-                elif not self._network.is_still(caller):
+                elif is_stream and not self._network.is_still(caller):
                     raise Revoked
                 await send(message)
 
