@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dovetail.jobfiles.complaint import Complaint, clipped, shown
 
@@ -109,7 +109,7 @@ def _hint(path: Path, title: str) -> str:
     from difflib import get_close_matches
 
     name = clipped(str(path[-1])).lower()
-    if name in ELSEWHERE and title != "ServicesFile":
+    if name in ELSEWHERE and title not in ("ServicesFile", "LanguageLatencyFields"):
         return _known_elsewhere(name, title)
     tables = _tables(title)
     table = str(path[0]) if len(path) > 1 else ""
@@ -142,6 +142,12 @@ def _tables(title: str) -> dict[str, list[str]]:
         from dovetail.jobfiles.served_models import ServedSpec, ServicesFile
 
         tables = {"": ServicesFile, "services": ServedSpec}
+    if title == "LanguageLatencyFields":
+        from dovetail.jobfiles.language_latency import LanguageLatencyFields
+
+        tables = {"": LanguageLatencyFields}
+        for name, field in LanguageLatencyFields.model_fields.items():
+            tables[name] = cast("type[BaseModel]", field.annotation)
     if title == "ServiceSpec":
         from dovetail.jobfiles.service_model import Replicas, ServiceSpec, Sleep
 

@@ -14,6 +14,11 @@ from dovetail.core.model import WHOLE_GPU
 from dovetail.jobfiles import fields
 from dovetail.jobfiles.complaint import Complaint, shown
 from dovetail.jobfiles.job_model import FieldTable, checked
+from dovetail.jobfiles.language_latency import (
+    is_language_latency,
+    language_latency,
+    read_language_profile,
+)
 from dovetail.jobfiles.service_model import Positive, Replicas, ScalingText
 from dovetail.jobfiles.yaml_files import located, text_of
 from dovetail.serving.latency import (
@@ -27,7 +32,8 @@ from dovetail.serving.service import START_S, WAKE_S, ServedModel
 
 EXAMPLE = "services: [{name: chat, slo_ms: 200, latency: {fixed_ms: 4, per_item_ms: 2}}]"
 _LATENCY = (
-    "write {fixed_ms: 4, per_item_ms: 2}, a list of {batch: 1, ms: 6}, or {profile: FILE.csv}"
+    "write {fixed_ms: 4, per_item_ms: 2}, a list of {batch: 1, ms: 6}, {profile: FILE.csv}, or for a "
+    "language model {prefill: …, decode: …, kv: …} or {profile: FILE.yaml}"
 )
 _ROW = ("batch", "ms", "kind", "share")
 
@@ -38,6 +44,8 @@ def _latency(given: Any) -> Latency | str:
         return str(given["profile"])
     if isinstance(given, Mapping) and set(given) == {"table"}:
         given = given["table"]
+    if is_language_latency(given):
+        return language_latency(given)
     try:
         if isinstance(given, Mapping) and given and set(given) <= {"fixed_ms", "per_item_ms"}:
             fixed, each = (float(given.get(own, 0)) / 1e3 for own in ("fixed_ms", "per_item_ms"))
@@ -49,6 +57,11 @@ def _latency(given: Any) -> Latency | str:
     except (TypeError, ValueError):
         raise Complaint(f"latency: there is something that is no number; {_LATENCY}") from None
     raise Complaint(f"latency: {shown(given)} is not understood; {_LATENCY}", "latency")
+
+
+def _profile(folder: str, name: str) -> Latency:
+    is_language_model = name.endswith((".yaml", ".yml"))
+    return (read_language_profile if is_language_model else read_profile)(join(folder, name))
 
 
 def _point(row: Any) -> LatencyPoint:
@@ -77,14 +90,9 @@ class ServedSpec(FieldTable):
     wake_s: float = Field(default=WAKE_S, ge=0, description="Waking a replica that sleeps.")
 
     def model(self, folder: str) -> ServedModel:
-        latency: Latency = (
-            read_profile(join(folder, self.latency))
-            if isinstance(self.latency, str)
-            else self.latency
-        )
         return ServedModel(
             self.name,
-            latency,
+            _profile(folder, self.latency) if isinstance(self.latency, str) else self.latency,
             slo_s=inf if self.slo_ms is None else self.slo_ms / 1e3,
             max_batch=self.max_batch,
             least=self.replicas.min,

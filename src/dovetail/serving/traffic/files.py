@@ -1,5 +1,5 @@
-"""Recorded requests: ours (arrival_s,service[,slo_s,prompt_tokens,output_tokens]), and Azure's traces of
-language models as they are (TIMESTAMP,ContextTokens,GeneratedTokens)."""
+"""Recorded requests: ours (arrival_s,service[,slo_s,prompt_tokens,output_tokens,adapter]), and Azure's
+traces of language models as they are (TIMESTAMP,ContextTokens,GeneratedTokens)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dovetail.traces.readers.text_files import opened
 
 OURS = ("arrival_s", "service")
 AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-MORE = ("slo_s", "prompt_tokens", "output_tokens")
+MORE = ("slo_s", "prompt_tokens", "output_tokens", "adapter")
 LONGEST_S = 1e12
 MOST_TOKENS = 10**8
 
@@ -96,7 +96,9 @@ def _ours(header: Sequence[str], slos: Mapping[str, float]) -> Make:
             return Request(when, name, when + slo)
 
         return plain
-    own_slo, prompt, output = (header.index(name) if name in header else -1 for name in MORE)
+    own_slo, prompt, output, adapter = (
+        header.index(name) if name in header else -1 for name in MORE
+    )
 
     def whole(row: Row) -> Request:
         name = row[service]
@@ -104,7 +106,8 @@ def _ours(header: Sequence[str], slos: Mapping[str, float]) -> Make:
             raise ValueError(_unknown(name, slos))
         when = _number(row[at], "arrival_s")
         slo = _slo(row[own_slo]) if own_slo >= 0 and row[own_slo] else slos[name]
-        return Request(when, name, when + slo, _tokens(row, prompt), _tokens(row, output))
+        tokens = _tokens(row, prompt), _tokens(row, output)
+        return Request(when, name, when + slo, *tokens, row[adapter] if adapter >= 0 else "")
 
     return whole
 
