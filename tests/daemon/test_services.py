@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_is_refused_when_the_service_is_declared() -> None:
         ({"port": 8000, "replicas": 2}, "2 replicas cannot share one port of a machine"),
         ({"replicas": {"min": 3, "max": 2}}, "min 3 is more than max 2"),
         ({"sleep": {"enter": "/s", "leave": "/w"}}, "say after which idle_s a replica sleeps"),
-        ({"scaling": "best"}, "there is no rule 'best'; choose from reactive"),
+        ({"scaling": "best"}, "there is no scaling rule 'best'; there is reactive"),
         ({"resources": {"gpus": 0, "cpus": 4000}}, "could never run here"),
         ({"slo": 3}, "slo"),
     ],

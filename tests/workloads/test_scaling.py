@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dovetail.core.errors import BadInput
+from dovetail.serving.scaling_rules import make_rule
 from dovetail.workloads.service.design import ServiceDesign
-from dovetail.workloads.service.scaling import SeenLoad, make_rule
+from dovetail.workloads.service.scaling import SeenLoad
 
 DESIGN = ServiceDesign("v1", "chat", least=0, most=8, at_once=1, slo_s=0.3)
 
 
 def load(rate: float = 0.0, service_s: float = 0.0, **more: float) -> SeenLoad:
-    values = {"in_flight": 0.0, "queued": 0.0, "tail_s": 0.0, **more}
-    return SeenLoad(rate, service_s, awake=int(values.pop("awake", 1)), **values)
+    values: dict[str, Any] = {"in_flight": 0.0, "queued": 0.0, "tail_s": 0.0, "awake": 1, **more}
+    return SeenLoad(rate, service_s, **values)
 
 
 def test_rate_times_latency_over_the_target_is_what_a_load_needs() -> None:
@@ -37,5 +40,5 @@ def test_one_more_is_added_while_answers_are_later_than_the_slo() -> None:
 
 @pytest.mark.parametrize("text", ["best", "reactive:target=2", "reactive:speed=1", "reactive:x"])
 def test_a_rule_that_cannot_be_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="scaling: "):
+    with pytest.raises(BadInput, match=r"scaling rule|target=2"):
         make_rule(text)

@@ -22,6 +22,7 @@ KINDS = {
     "study-policies": ("dovetail.tune.rules:CATALOGUE", "policy: asha-promote:eta=3"),
     "samplers": ("dovetail.tune.sampling:SAMPLERS", "sampler: sobol"),
     "serving-policies": ("dovetail.serving.rules:CATALOGUE", "--policies static:wait_ms=2"),
+    "scaling-rules": ("dovetail.serving.scaling_rules:SCALING", "scaling: forecast:target=0.6"),
     "traffic": ("dovetail.serving.traffic.catalogue:TRAFFIC", "bursty:rate=300:cv=4"),
     "worlds": ("dovetail.worlds.registry:WORLDS", "--world local"),
 }

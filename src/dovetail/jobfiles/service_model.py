@@ -11,7 +11,7 @@ from dovetail.jobfiles import fields
 from dovetail.jobfiles.complaint import Complaint
 from dovetail.jobfiles.explain import Lines, explain
 from dovetail.jobfiles.job_model import FieldTable, JobSpec, Resources, checked
-from dovetail.workloads.service.scaling import make_rule
+from dovetail.serving.scaling_rules import make_rule
 
 PORT = "{port}"
 ABOVE_TRAINING = 10.0  # jobs have priority 0 unless they say otherwise
@@ -22,7 +22,7 @@ def _rule(given: Any) -> str:
     try:
         make_rule(str(given))
     except BadInput as error:
-        raise ValueError(str(error).partition(": ")[2]) from None
+        raise Complaint(f"scaling: {error}", "scaling") from None
     return str(given)
 
 

@@ -23,6 +23,11 @@ class RequestEngine:
         self._later: list[tuple[float, int, Call, Any]] = []
         self._sequence = 0
 
+    @property
+    def has_more(self) -> bool:
+        """Something else is to happen."""
+        return bool(self._later)
+
     def at(self, when: float, call: Call, about: Any = None) -> None:
         """Call it then."""
         self._sequence += 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Protocol
 
 from dovetail.core.errors import BadInput
-from dovetail.core.model import WHOLE_GPU
+from dovetail.core.model import WHOLE_GPU, Seconds
 from dovetail.serving.engine import RequestEngine
 from dovetail.serving.server import Server, ServerGroup, ServerSeat, ServerStage
 from dovetail.serving.service import ServedModel
@@ -13,6 +15,19 @@ from dovetail.text.counting import counted
 
 HOLDS_A_GPU = (ServerStage.STARTING, ServerStage.READY, ServerStage.DRAINING)
 Heard = Callable[[Server], None]
+
+
+class Lender(Protocol):
+    """Uses idle GPUs, and gives them up."""
+
+    def make_room(self, seat: ServerSeat) -> Seconds | None:
+        """After how long there is a GPU for the seat; nothing if there is none to give."""
+
+    def loss(self, seat: ServerSeat) -> float:
+        """GPU-seconds that making room for the seat would cost."""
+
+    def fill(self) -> None:
+        """GPUs have become free."""
 
 
 class Fleet:
@@ -31,6 +46,7 @@ class Fleet:
         self.busy_s = 0.0  # GPU-seconds in batches
         self.joined: Heard = lambda server: None
         self.left: Heard = lambda server: None
+        self.lender: Lender | None = None  # who has the GPUs that no server needs
         self._engine = engine
         self._numbers = 0
 
@@ -40,10 +56,9 @@ class Fleet:
             self.groups[group.seat.group] = group
             self.servers.setdefault(group.seat.group, [])
             for _ in range(group.begin):
-                server = self._start(group.seat)
-                if server is None:
+                if self._gpu_for(group.seat) is None:
                     raise BadInput(self._no_room(groups))
-                self._ready(server)
+                self._ready(self._start(group.seat))
 
     def _no_room(self, groups: Sequence[ServerGroup]) -> str:
         need = sum(group.begin * group.seat.share for group in groups) / WHOLE_GPU
@@ -74,15 +89,42 @@ class Fleet:
             self._one_less(group)
 
     def _one_more(self, group: str) -> bool:
-        for server in self.servers[group]:
-            if server.stage is ServerStage.ASLEEP:
-                return self._wake(server)
-        server_or_none = self._start(self.groups[group].seat)
-        if server_or_none is None:
+        """Who sleeps where there is room; else a new one."""
+        seat = self.groups[group].seat
+        sleeping = [own for own in self.servers[group] if own.stage is ServerStage.ASLEEP]
+        for server in sleeping:
+            wait_s = self._room(seat._replace(gpu=server.gpu))
+            if wait_s is not None:
+                self.free[server.gpu] -= server.share
+                self._enter(server, ServerStage.STARTING)
+                self._ready_in(server, wait_s + self._slowest(seat, "wake_s"))
+                return True
+        wait_s = self._room(seat)
+        if wait_s is None:
             return False
-        seconds = max(self.services[name].start_s for name in server_or_none.seat.services)
-        self._engine.at(self._engine.now + seconds, self._ready_if_wanted, server_or_none)
+        self._ready_in(self._start(seat), wait_s + self._slowest(seat, "start_s"))
         return True
+
+    def ready_in_s(self, group: str) -> Seconds:
+        """How long one more would take."""
+        seat = self.groups[group].seat
+        return self._slowest(seat, "wake_s" if self.asleep(group) else "start_s")
+
+    def _slowest(self, seat: ServerSeat, field: str) -> Seconds:
+        return max(float(getattr(self.services[name], field)) for name in seat.services)
+
+    def has_room(self, seat: ServerSeat) -> bool:
+        return self._gpu_for(seat) is not None
+
+    def _room(self, seat: ServerSeat) -> Seconds | None:
+        """After how long there is a GPU for it; nothing: there is none, and nobody gives way."""
+        if self._gpu_for(seat) is not None:
+            return 0.0
+        return self.lender.make_room(seat) if self.lender else None
+
+    def _ready_in(self, server: Server, seconds: Seconds) -> None:
+        server.ends = self._engine.now + seconds
+        self._engine.at(server.ends, self._ready_if_wanted, server)
 
     def _one_less(self, group: str) -> None:
         """The youngest; one that is not ready yet before one that works."""
@@ -103,10 +145,10 @@ class Fleet:
 
     # ---------------------------------------------------------------------------------- one server
 
-    def _start(self, seat: ServerSeat) -> Server | None:
+    def _start(self, seat: ServerSeat) -> Server:
+        """There is room."""
         gpu = self._gpu_for(seat)
-        if gpu is None:
-            return None
+        assert gpu is not None
         kind = self.gpus[gpu]
         seconds = {name: self.services[name].seconds(kind, seat.share) for name in seat.services}
         server = Server(self._numbers, seat, gpu, kind, seconds)
@@ -128,32 +170,28 @@ class Fleet:
         ]
         return min(fits)[1] if fits else None
 
-    def _wake(self, server: Server) -> bool:
-        """Where it slept: its weights are in that machine's memory."""
-        if self.free[server.gpu] < server.share:
-            return False
-        self.free[server.gpu] -= server.share
-        self._enter(server, ServerStage.STARTING)
-        seconds = max(self.services[name].wake_s for name in server.seat.services)
-        self._engine.at(self._engine.now + seconds, self._ready_if_wanted, server)
-        return True
-
     def _ready_if_wanted(self, server: Server) -> None:
-        if server.stage is ServerStage.STARTING:
+        if server.stage is ServerStage.STARTING and server.ends == self._engine.now:
+            server.ends = inf
             self._ready(server)
 
     def _ready(self, server: Server) -> None:
+        server.was_ready = True
         self._enter(server, ServerStage.READY)
         self.joined(server)
 
     def drained(self, server: Server) -> None:
-        """It has ended its last batch: it sleeps, or goes."""
-        sleeps = all(self.services[name].idle_s is not None for name in server.seat.services)
+        """It has ended its last batch: it sleeps, or goes. One that never was ready has no weights."""
+        may_sleep = [self.services[name].idle_s is not None for name in server.seat.services]
+        sleeps = server.was_ready and all(may_sleep)
+        server.ends = inf
         self._enter(server, ServerStage.ASLEEP if sleeps else ServerStage.GONE)
         self.free[server.gpu] += server.share
         if not sleeps:
             self.servers[server.group].remove(server)
         self._note(server.group)
+        if self.lender:
+            self.lender.fill()
 
     def close(self) -> None:
         """The end of the run: what is still there is counted to now."""

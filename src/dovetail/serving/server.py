@@ -51,7 +51,7 @@ class Server:
 
     __slots__ = (
         *("batch", "busy_s", "ends", "gpu", "group", "kind", "notes", "number"),
-        *("seat", "seconds", "share", "since", "stage"),
+        *("seat", "seconds", "share", "since", "stage", "was_ready"),
     )
 
     def __init__(
@@ -66,8 +66,9 @@ class Server:
         self.seconds = seconds  # by service, then by batch size
         self.stage = ServerStage.STARTING
         self.since = 0.0  # it is in this stage
+        self.was_ready = False
         self.batch: Any = None
-        self.ends = inf  # when the batch will have ended
+        self.ends = inf  # when the batch will have ended, or it will be ready
         self.busy_s = 0.0
         self.notes: Any = None  # its controller's own
 

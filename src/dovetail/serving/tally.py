@@ -42,6 +42,23 @@ class TimeHistogram:
         for place, count in other.bins.items():
             self.bins[place] = self.bins.get(place, 0) + count
 
+    def copy(self) -> TimeHistogram:
+        other = TimeHistogram()
+        other.merge(self)
+        return other
+
+    def since(self, before: TimeHistogram) -> TimeHistogram:
+        """What was added after that copy was made."""
+        other = TimeHistogram()
+        other.count, other.total = self.count - before.count, self.total - before.total
+        other.most = self.most
+        if other.count:
+            known = before.bins
+            for place, count in self.bins.items():
+                if count > known.get(place, 0):
+                    other.bins[place] = count - known.get(place, 0)
+        return other
+
     @property
     def mean(self) -> float:
         return self.total / self.count if self.count else 0.0

@@ -22,13 +22,15 @@ from dovetail.daemon.service import Service
 from dovetail.daemon.services.gateways import GatewayLine, GatewayLost
 from dovetail.daemon.services.health import HealthWatch, asked
 from dovetail.daemon.services.ports import HOST
-from dovetail.daemon.services.recent_load import RecentLoad, SteadyWish
+from dovetail.daemon.services.recent_load import RecentLoad
 from dovetail.daemon.services.scene import SeenReplica, ServiceScene, scene_of
 from dovetail.gateway.replicas import ASLEEP as AWAY
 from dovetail.gateway.replicas import DRAINING, READY
 from dovetail.jobfiles.service_model import ServiceSpec
+from dovetail.serving.scaling_rules import make_rule
 from dovetail.workloads.service.entries import ServiceLoaded, ServiceScaled
-from dovetail.workloads.service.scaling import Wish, make_rule
+from dovetail.workloads.service.scaling import Wish
+from dovetail.workloads.service.steady import SteadyWish
 from dovetail.workloads.service.track import SICK
 from dovetail.worlds.world import UserAccount
 
@@ -71,7 +73,9 @@ class ServiceKeeper:
         self._submit: Final = submit
         self._draining: Final[dict[int, float]] = {}  # by number: until when
         self._woken: Final[set[int]] = set()  # asleep by their server's own means
-        self._wish: Final = SteadyWish(make_rule(scene.design.rule), patience_s, self.told)
+        self._wish: Final = SteadyWish(
+            make_rule(scene.design.rule), patience_s, self.told, monotonic()
+        )
         self._load_told_at = monotonic()
         self._rows: list[dict[str, Any]] | None = None  # as the gateway has them
         self._over: Final = threading.Event()
@@ -164,7 +168,7 @@ class ServiceKeeper:
     def _decide(self, scene: ServiceScene) -> None:
         awake = sum(self.is_ready(own) for own in scene.replicas)
         seen = self.load.seen(awake)
-        self.told = self._wish.now(seen, scene.design, scene.least, scene.most)
+        self.told = self._wish.at(monotonic(), seen, scene.design, scene.least, scene.most)
         wanted = Wish(0, "it is paused") if scene.is_paused else self.told
         events = self._changes(scene, wanted)
         if events or wanted.replicas != scene.wanted:

@@ -1,4 +1,4 @@
-"""The load of a service in the last seconds, and how many replicas it was thought to need meanwhile."""
+"""The load of a service in the last seconds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from time import monotonic
 from typing import Any, Final
 
 from dovetail.core.model import Seconds
-from dovetail.workloads.service.design import ServiceDesign
-from dovetail.workloads.service.scaling import ScalingRule, SeenLoad, Wish
+from dovetail.workloads.service.scaling import SeenLoad
 
 _WITHIN_S = 10.0
 _SUMS: Final = ("seconds", "arrived", "answered", "failed", "refused", "late")
@@ -65,30 +64,3 @@ class RecentLoad:
         if not found.get("arrived"):
             return {}
         return {**found, "p99_s": self.last["p99_s"], "service_s": self.last["service_s"]}
-
-
-class SteadyWish:
-    """What a rule wants, with patience: less is wanted only once it has been so for a while."""
-
-    def __init__(self, rule: ScalingRule, patience_s: Seconds, first: Wish) -> None:
-        self._rule: Final = rule
-        self._patience_s: Final = patience_s
-        self._wishes: Final[deque[tuple[float, Wish]]] = deque([(monotonic(), first)])
-
-    def now(self, load: SeenLoad, design: ServiceDesign, least: int, most: int) -> Wish:
-        raw, now = self._rule.wanted(load, design), monotonic()
-        self._wishes.append((now, raw))
-        while self._wishes[0][0] < now - self._patience_s:
-            self._wishes.popleft()
-        highest = max([own.replicas for _, own in self._wishes])
-        # Of those that want as many the last: it says what is so now.
-        found = next(own for _, own in reversed(self._wishes) if own.replicas == highest)
-        return _within(found, least, most)
-
-
-def _within(found: Wish, least: int, most: int) -> Wish:
-    if found.replicas < least:
-        return Wish(least, f"the least it may have is {least}; {found.reason}")
-    if found.replicas > most:
-        return Wish(most, f"the most it may have is {most}; {found.reason}")
-    return found

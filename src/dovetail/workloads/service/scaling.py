@@ -1,20 +1,23 @@
-"""How many replicas a service needs awake: one rule, one question."""
+"""How many replicas a service needs awake: one interface for services that run and simulated ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, Protocol
+from typing import Protocol
 
 from dovetail.core.errors import BadInput
 from dovetail.core.model import Seconds
 from dovetail.workloads.service.design import ServiceDesign
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class SeenLoad:
-    """What a rule may look at: requests a second lately, and how they fared."""
+    """What a rule may look at: requests a second lately, and how they fared; what one more replica
+    takes. Rules do without what is not known."""
 
     rate: float  # requests that came in a second
     service_s: Seconds  # what a replica takes for one
@@ -22,6 +25,13 @@ class SeenLoad:
     queued: float
     tail_s: Seconds  # at the percentile that matters, lately; 0: nothing was answered
     awake: int
+    history: Sequence[float] = ()  # earlier rates, the latest last, each over `step_s`
+    step_s: Seconds = 60.0
+    ready_in_s: Seconds = 0.0  # measured: until one more replica answers, woken or started
+    displaced: Sequence[
+        float
+    ] = ()  # GPU-seconds that training would lose by the next replica, by the one
+    # after it, …; nothing: there are idle GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,51 +40,48 @@ class Wish:
 
     replicas: int
     reason: str
+    patience_s: Seconds | None = None  # before fewer; None: as the service has it
 
 
 class ScalingRule(Protocol):
+    """A frozen dataclass whose fields are its parameters."""
+
     def wanted(self, load: SeenLoad, design: ServiceDesign) -> Wish:
         """Before the bounds of the service are kept to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reactive:
-    """Rate times latency is how many requests are in work at once (Little's law); a replica should
-    have no more than `target` of what it takes. Who waits counts as if it came this second."""
+    """For the load of now: requests a second times seconds in a replica are the requests in work at once
+    (Little's law); a replica should have no more than `target` of what it takes. One more while
+    the SLO is missed."""
 
     target: float = 0.7
 
+    def __post_init__(self) -> None:
+        check_part(self.target, "target")
+
     def wanted(self, load: SeenLoad, design: ServiceDesign) -> Wish:
-        busy = max(load.rate * load.service_s, load.in_flight) + load.queued
-        need = busy / (design.at_once * self.target)
-        if not busy:
-            return Wish(0, "nobody asks")
-        told = (
-            f"{load.rate:.3g} requests a second need {need:.1f} at {load.service_s * 1e3:.0f} ms "
-            f"({design.at_once} at once, {self.target:.0%} busy)"
-        )
-        if design.slo_s is not None and load.tail_s > design.slo_s and load.awake >= need:
-            late = f"{load.tail_s * 1e3:.0f} ms instead of {design.slo_s * 1e3:.0f} ms"
-            told += f", and one more since {design.percentile:g} of 100 answers took {late}"
-            need = max(need, load.awake) + 1
-        return Wish(max(ceil(need - 1e-9), 1), told)
+        return wish_for(load.rate, load, design, self.target)
 
 
-RULES: Final[Mapping[str, Callable[[], ScalingRule]]] = {"reactive": Reactive}
+def wish_for(rate: float, load: SeenLoad, design: ServiceDesign, target: float) -> Wish:
+    """Who waits counts as if it came this second."""
+    busy = max(rate * load.service_s, load.in_flight) + load.queued
+    if not busy:
+        return Wish(0, "nobody asks")
+    need = busy / (design.at_once * target)
+    told = (
+        f"{rate:.3g} requests a second need {need:.1f} at {load.service_s * 1e3:.0f} ms "
+        f"({design.at_once} at once, {target:.0%} busy)"
+    )
+    if design.slo_s is not None and load.tail_s > design.slo_s and load.awake >= need:
+        late = f"{load.tail_s * 1e3:.0f} ms instead of {design.slo_s * 1e3:.0f} ms"
+        told += f", and one more since {design.percentile:g} of 100 answers took {late}"
+        need = max(need, load.awake) + 1
+    return Wish(max(ceil(need - _ROUNDING), 1), told)
 
 
-def make_rule(text: str) -> ScalingRule:
-    """By name, with a target such as reactive:target=0.5."""
-    name, _, options = text.partition(":")
-    if name not in RULES:
-        raise BadInput(f"scaling: there is no rule {name!r}; choose from {', '.join(RULES)}")
-    if not options:
-        return RULES[name]()
-    key, _, value = options.partition("=")
-    try:
-        target = float(value)
-    except ValueError:
-        target = 0.0
-    if key != "target" or not 0 < target <= 1:
-        raise BadInput(f"scaling: {options!r} is not target=N with N above 0 and at most 1")
-    return Reactive(target)
+def check_part(value: float, name: str) -> None:
+    if not 0 < value <= 1:
+        raise BadInput(f"{name}={value:g} is not above 0 and at most 1")
