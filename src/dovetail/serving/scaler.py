@@ -66,11 +66,9 @@ class ScaledGroup:
             percentile=max(own.percentile for own in services),
         )
         begin = Wish(group.begin, "so it began")
-        self._wish = SteadyWish(
-            make_rule(first.scaling), self._patience_s, begin, site.engine.now
-        )
+        self._wish = SteadyWish(make_rule(first.scaling), self._patience_s, begin, site.engine.now)
         self._came: deque[float] = deque([0.0] * (WINDOW + 1), WINDOW + 1)  # so many, at each look
-        self._history: deque[float] = deque(maxlen=STEPS)
+        self._history: list[float] = []
         self._looks = 0
         self._before = [TimeHistogram() for _ in services]
         self._late = 0
@@ -96,6 +94,7 @@ class ScaledGroup:
         rate = (self._came[-1] - self._came[-1 - looks]) / (looks * EVERY_S)
         if self._looks % WINDOW == 0:
             self._history.append(rate)
+            del self._history[:-STEPS]
         service_s = self._service_s()
         busy = sum(own.batch is not None for own in fleet.servers[name])
         seat = self._group.seat

@@ -8,6 +8,7 @@ from typing import Any
 
 from dovetail.core.errors import DovetailError
 from dovetail.core.model import Node
+from dovetail.models.workload import Arrival
 from dovetail.serving.engine import RequestEngine
 from dovetail.serving.fleet import Fleet
 from dovetail.serving.request import Request
@@ -17,6 +18,7 @@ from dovetail.serving.scaler import Scaler
 from dovetail.serving.service import ServedModel
 from dovetail.serving.site import ServingSite
 from dovetail.serving.tally import ServingTally
+from dovetail.serving.training import TrainingFloor
 
 HOUR_S = 3600.0
 
@@ -29,6 +31,7 @@ class ServingScene:
     nodes: Sequence[Node]
     prices: Mapping[str, float] = field(default_factory=dict)  # of a GPU-hour, by kind
     usual_price: float = 1.0  # of kinds without one
+    training: Sequence[Arrival] = ()  # jobs that run where no server is
 
     @property
     def gpus(self) -> tuple[str, ...]:
@@ -49,6 +52,7 @@ class ServingOutcome:
     began: float
     ended: float
     cost: float
+    floor: TrainingFloor | None = None
 
     @property
     def gpu_hours(self) -> float:
@@ -77,7 +81,21 @@ class ServingOutcome:
             row |= {"p50_between_tokens_s": whole.between_tokens.quantile(0.5)}
             row |= {"p99_between_tokens_s": whole.between_tokens.quantile(0.99)}
             row |= {"tokens_per_s": whole.tokens / span if span else 0.0}
-        return row
+        return row | self._training()
+
+    def _training(self) -> dict[str, Any]:
+        """What became of the training beside."""
+        if self.floor is None:
+            return {}
+        every = len(self.fleet.gpus) * (self.ended - self.began)
+        idle_s = every - sum(self.fleet.gpu_seconds.values())
+        return {
+            "training_done": self.floor.done,
+            "training_gpu_hours": self.floor.trained_s / HOUR_S,
+            "training_of_idle": self.floor.trained_s / idle_s if idle_s > 0 else 0.0,
+            "training_gave_way": self.floor.gave_way,
+            "training_lost_gpu_hours": self.floor.lost_s / HOUR_S,
+        }
 
 
 def simulate(
@@ -104,19 +122,25 @@ def simulate_rule(
     site = ServingSite(engine, scene.services, fleet, tally)
     site.controller = controller = rule.controller(site)
     fleet.joined, fleet.left = controller.joined, controller.left
+    floor = TrainingFloor(engine, fleet, scene.training) if scene.training else None
+    fleet.lender = floor
     scaler = Scaler(site)
 
     def begin() -> None:
         tally.over_time.began = engine.now
         fleet.open(rule.groups(scene.services, scene.gpus))
         scaler.begin()
+        if floor:
+            floor.begin()
 
     engine.run(requests, controller.arrived, begin, tell, lambda came: tally.ended == came)
     controller.close()
     fleet.close()
+    if floor:
+        floor.close()
     _check_all_ended(tally, engine)
     cost = sum(seconds / HOUR_S * scene.price(kind) for kind, seconds in fleet.gpu_seconds.items())
-    return ServingOutcome(name, tally, fleet, engine.began, engine.now, cost)
+    return ServingOutcome(name, tally, fleet, engine.began, engine.now, cost, floor)
 
 
 def _check_all_ended(tally: ServingTally, engine: RequestEngine) -> None:

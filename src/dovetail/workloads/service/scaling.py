@@ -28,10 +28,7 @@ class SeenLoad:
     history: Sequence[float] = ()  # earlier rates, the latest last, each over `step_s`
     step_s: Seconds = 60.0
     ready_in_s: Seconds = 0.0  # measured: until one more replica answers, woken or started
-    displaced: Sequence[
-        float
-    ] = ()  # GPU-seconds that training would lose by the next replica, by the one
-    # after it, …; nothing: there are idle GPUs
+    displaced: float = 0.0  # GPU-seconds that training would lose by it; 0: a GPU is idle
 
 
 @dataclass(frozen=True, slots=True)
