@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def saturating(at: int) -> LatencyTable:
     )
 
 
-def models(services: int, at: int = 400, **more: float) -> dict[str, ServedModel]:
+def models(services: int, at: int = 400, **more: Any) -> dict[str, ServedModel]:
     names = [f"m{number}" for number in range(services)]
     latency = saturating(at)
     return {

@@ -10,7 +10,7 @@ from dovetail.workloads.service.scaling import ScalingRule
 _SERVICE = "dovetail.workloads.service"
 BUILTIN: Mapping[str, tuple[str, str]] = {
     "reactive": (f"{_SERVICE}.scaling", "Reactive"),
-    "forecast": (f"{_SERVICE}.ahead", "Forecast"),
+    "forecast": (f"{_SERVICE}.ahead", "ByForecast"),
     "wake-ahead": (f"{_SERVICE}.ahead", "WakeAhead"),
 }
 SCALING = Catalogue(

@@ -46,7 +46,7 @@ def _trend(rates: Sequence[float], steps: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class ByForecast:
     """For the load that is expected when one more replica could answer: as yesterday at that time, in
     proportion to today so far, or along the trend; for the load of now, if that is higher."""
 
