@@ -58,7 +58,10 @@ def test_a_profile_is_a_file_beside_that_of_the_services(tmp_path: Path) -> None
         ("prefill: {}, decode: {fixed_ms: 1}, kv: {blocks: 1}", "a step takes time"),
         ("prefill: {tokens: [1, 2], ms: [1]}, decode: {fixed_ms: 1}, kv: {blocks: 1}", "together"),
         ("prefill: {tokens: [2, 1], ms: [1, 2]}, decode: {fixed_ms: 1}, kv: {blocks: 1}", "rise"),
-        ("prefil: {fixed_ms: 1}, decode: {fixed_ms: 1}, kv: {blocks: 1}", "latency.prefill: this field is needed"),
+        (
+            "prefil: {fixed_ms: 1}, decode: {fixed_ms: 1}, kv: {blocks: 1}",
+            "latency.prefill: this field is needed",
+        ),
         ("profile: none.yaml", "none.yaml"),
     ],
 )

@@ -16,9 +16,16 @@ _COLUMNS = (
     ("mean_latency_s", "mean"),
     ("p50_latency_s", "p50"),
     ("p99_latency_s", "p99"),
-    ("p99_first_token_s", "first p99"),
     ("gpu_hours", "GPU-h"),
     ("cost", "cost"),
+)
+_TOKENS = (
+    ("policy", "policy"),
+    ("p50_first_token_s", "first p50"),
+    ("p99_first_token_s", "first p99"),
+    ("p50_between_tokens_s", "between p50"),
+    ("p99_between_tokens_s", "between p99"),
+    ("tokens_per_s", "tokens/s"),
 )
 _TRAINING = (
     ("policy", "policy"),
@@ -28,21 +35,19 @@ _TRAINING = (
     ("training_gave_way", "gave way"),
     ("training_lost_gpu_hours", "lost GPU-h"),
 )
+_ABOUT_TOKENS = (
+    "first: from a request to its first token; between: the mean between the tokens of an answer; "
+    "tokens/s: of all answers"
+)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = _block(rows, _COLUMNS)
+    if any("tokens_per_s" in row for row in rows):
+        lines += ["", *_block(rows, _TOKENS), *wrapped(_ABOUT_TOKENS)]
     if any("training_gpu_hours" in row for row in rows):
         lines += ["", *_block(rows, _TRAINING)]
-    for line in _first_tokens(rows):
-        lines += wrapped(line)
     return "\n".join(lines)
-
-
-def _first_tokens(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not any("p99_first_token_s" in row for row in rows):
-        return []
-    return ["first p99: time to the first token, of 99 in 100"]
 
 
 def _block(rows: Sequence[Mapping[str, Any]], columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -56,7 +61,7 @@ def _cell(key: str, value: Any) -> str:
         return "-"
     if key in ("slo_attainment", "training_of_idle"):
         return percent(value)
-    if key.endswith(("_latency_s", "_token_s")):
+    if key.endswith(("_latency_s", "_token_s", "_tokens_s")):
         return brief(value)
     if isinstance(value, int):
         return f"{value:,}"

@@ -85,7 +85,7 @@ class ContinuousController:
         if not request.prompt_tokens and not request.output_tokens:
             raise BadInput(
                 f"the request to {request.service!r} at {request.at:.10g} s has no tokens; give "
-                "prompt_tokens and output_tokens"
+                "prompt_tokens and output_tokens, as columns or as parts of made-up traffic"
             )
         sequence = Sequence(self._numbers, request)
         model = language_model(self._site.services[request.service])
