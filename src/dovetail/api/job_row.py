@@ -141,6 +141,7 @@ class JobDetails(JobRow):
     promise: DeadlineTold | None = field(
         default=None, metadata=about("null: no deadline, or a policy that promises none.")
     )
+    terminal: bool = field(default=False, metadata=about("It runs in one: see its console."))
     commit: str | None = field(
         default=None, metadata=about("Of the folder it was submitted in, if Git keeps that.")
     )

@@ -41,6 +41,13 @@ _SECTIONS = {
             "Hand in a command, a YAML file or a script.",
         ),
         "run": ("dovetail.cli.jobs.submit:run", "The same, and follow it to its end."),
+        "shell": ("dovetail.cli.jobs.terminal:shell", "A shell on GPUs of its own."),
+        "notebook": ("dovetail.cli.jobs.notebook:notebook", "Jupyter on GPUs of its own."),
+        "attach": (
+            "dovetail.cli.jobs.terminal:attach",
+            "Look into a job's terminal, and type there.",
+        ),
+        "exec": ("dovetail.cli.jobs.beside:exec_command", "Run a command beside a job that runs."),
         "predict": ("dovetail.cli.jobs.predict:predict", "Say how long a job would run, and why."),
         "queue": ("dovetail.cli.jobs.queue:queue", "List what runs and what waits (also: ps)."),
         "show": ("dovetail.cli.jobs.queue:show", "Everything about a job."),

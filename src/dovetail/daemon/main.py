@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, cast
 
@@ -48,6 +49,7 @@ from dovetail.daemon.submissions import Book
 from dovetail.daemon.upkeep import Upkeep
 from dovetail.daemon.users.callers import caller_of
 from dovetail.daemon.users.limits import Limits
+from dovetail.daemon.users.still_allowed import StillAllowed
 from dovetail.daemon.users.tokens import Tokens
 from dovetail.home import Home, check_own
 from dovetail.models.cost import Costs
@@ -206,10 +208,14 @@ class Daemon:
         return attendant
 
     def _upkeep(self) -> Upkeep:
+        look_at_terminals = partial(
+            self.service.terminals.tend,
+            partial(self._why_not_any_more, StillAllowed(self.group, os.geteuid())),
+        )
         return Upkeep(
             [
                 *(self._look_at_the_journal, self._look_at_the_clock),
-                *(self._mark_the_hour, self.retention.tend),
+                *(self._mark_the_hour, self.retention.tend, look_at_terminals),
             ]
         )
 
@@ -223,6 +229,10 @@ class Daemon:
     def _mark_the_hour(self) -> None:
         if (mark := self.account.mark(self.clock())) is not None:
             self.service.keep_meta(*mark)
+
+    def _why_not_any_more(self, allowed: StillAllowed, job_id: str) -> str:
+        record = self.book.record(job_id) if self.home.system else None
+        return "" if record is None else allowed.why_not(record)
 
     def _look_at_the_clock(self) -> None:
         if abs(self.clock.off_by) > TOLERANCE_S:

@@ -291,7 +291,9 @@ class Service(Submitting):
         found = JobDetails(**vars(row), spec=None, workdir=None, log=None, promise=promise)
         if record is None:
             return found
-        return replace(found, spec=record.spec, workdir=record.workdir, commit=record.commit)
+        has_terminal = record.terminal is not None
+        found = replace(found, workdir=record.workdir, terminal=has_terminal)
+        return replace(found, spec=record.spec, commit=record.commit)
 
     def owner_of(self, job_id: str) -> str | None:
         """The name of its user; None: there never was such a job, or nobody knows any more."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dovetail.api.wire import read as read_row
 from dovetail.api.wire import text_of
@@ -38,6 +38,14 @@ from dovetail.worlds.images import READ_ONLY
 from dovetail.worlds.world import Order, Shelf, UserAccount, Volume
 
 
+class Terminal(NamedTuple):
+    """It runs in a terminal, and is ended once nobody has looked at that for so long."""
+
+    rows: int
+    columns: int
+    linger_s: Seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A description, and the environment and folder it was submitted in."""
@@ -49,6 +57,7 @@ class Submission:
     apart: bool = False  # output and errors are wanted each alone, too
     stdin: bool = False  # its standard input will be sent
     commit: str | None = None  # of its folder, if Git keeps that
+    terminal: Terminal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +194,7 @@ class Book:
             submitted_in=submission.workdir if is_slurm else None,
             array=submission.spec.array,
             commit=submission.commit,
+            terminal=list(submission.terminal) if submission.terminal is not None else None,
         )
 
     def _environment_of(self, member: Member, submission: Submission) -> dict[str, str]:
@@ -359,6 +369,7 @@ def order_of(job_id: str, record: SubmissionRecord, spec: JobSpec | None = None)
         output=_file_name(spec.output, job_id, record),
         error=_file_name(spec.error, job_id, record),
         has_stdin=record.stdin,
+        terminal=_size(record),
         is_slurm=spec.slurm,
         grace_s=spec.checkpoint.grace,
         preemptible=spec.preemptible is not False,
@@ -377,6 +388,10 @@ def order_of(job_id: str, record: SubmissionRecord, spec: JobSpec | None = None)
         reads_output=bool(spec.group or spec.metric_pattern),
         metric_pattern=spec.metric_pattern or "",
     )
+
+
+def _size(record: SubmissionRecord) -> tuple[int, int] | None:
+    return None if record.terminal is None else (int(record.terminal[0]), int(record.terminal[1]))
 
 
 def _variables(job_id: str, spec: JobSpec, record: SubmissionRecord) -> dict[str, str]:

@@ -34,6 +34,7 @@ from dovetail.daemon.submissions import (
     check_it_could_run,
     members,
 )
+from dovetail.daemon.terminals import Terminals
 from dovetail.daemon.users.admission import Admission
 from dovetail.daemon.users.callers import Caller
 from dovetail.daemon.users.limits import Allowed, Intake, size_of
@@ -52,6 +53,7 @@ class Submitting(Asking):
         self.intake: Final = Intake(parts.limits)
         self.arrays: Final = Arrays(parts, self.admission)
         self.begins: Final = Begins(parts, self.admission)
+        self.terminals: Final = Terminals(parts)
 
     # ---------------------------------------------------------------------------------- submitting
 
@@ -105,8 +107,19 @@ class Submitting(Asking):
         for submission in submissions:
             if submission.stdin and submission.spec.array is not None:
                 raise BadInput("stdin: the members of an array have none; pass files instead")
+            if submission.terminal is not None:
+                self._check_terminal(submission)
         for folder in {(s.workdir, s.spec.workdir) for s in submissions if not s.spec.after}:
             self.check_folder(*folder, caller)  # jobs that come after others may find it made
+
+    def _check_terminal(self, submission: Submission) -> None:
+        if submission.spec.array is not None:
+            raise BadInput("terminal: the members of an array have none; submit one job")
+        if self._parts.world.consoles is None:
+            raise BadInput(
+                "terminal: jobs of this cluster have none; submit one that sleeps, and use kubectl "
+                "exec -it with its pod"
+            )
 
     def check_folder(self, folder: str, inside: str, caller: Caller) -> None:
         """Check the working folder; one on another machine is looked for when the job starts there."""
@@ -196,6 +209,8 @@ class Submitting(Asking):
         limit = spec_jobs.at_once(submission.spec) or len(found)
         for member in found:
             self._parts.book.keep(member, submission, caller)
+            if submission.terminal is not None:
+                self.terminals.open(member.job.id, submission.terminal.linger_s)
             yield Submitted(now, member.job)
         yield from self.arrays.held([member.job.id for member in found[limit:]], limit, now)
         first = [member.job.id for member in found[:limit]]
@@ -210,6 +225,7 @@ class Submitting(Asking):
     def ended(self, track: Track, view: View) -> None:
         """Its environment is removed; its array and other jobs of its user may go on."""
         self.admission.ended(track, view, self.clock.unix(track.ended_at))
+        self.terminals.close(track.job.id)
         is_trial = track.job.member is not None
         self._parts.book.forget_environment(track.job.id, keeps=not is_trial)
         self.arrays.fill(array_of(track.job.id))

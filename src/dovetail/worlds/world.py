@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dovetail.core.entries import (
     Branch,
@@ -29,6 +29,9 @@ from dovetail.home import Home
 from dovetail.models.power import NO_LIMITS, PowerTable
 from dovetail.worlds.declared import Declarations
 from dovetail.worlds.images import image_trouble
+
+if TYPE_CHECKING:
+    from dovetail.worlds.consoles import Consoles
 
 GOOD, BAD, NOTE = "good", "bad", "note"
 LIMITED: Final = "held by a limit: "  # how the reason of a hold begins that is let go by itself
@@ -74,6 +77,7 @@ class Order:
     output: str = ""  # a file of its user's that what it prints is also written to,
     error: str = ""  # and one for its errors alone
     has_stdin: bool = False
+    terminal: tuple[int, int] | None = None  # its rows and columns; None: it has no terminal
     is_slurm: bool = False  # a batch script, which looks for `srun`
     # the manner of giving way
     grace_s: Seconds = 60.0
@@ -286,6 +290,10 @@ class World(Protocol):
 
     @property
     def shelf(self) -> Shelf: ...
+
+    @property
+    def consoles(self) -> Consoles | None:
+        """What people see and type of jobs that run; None: this world has no terminals."""
 
     @property
     def declarations(self) -> Declarations | None:

@@ -46,7 +46,7 @@ def attend(client: Client, job_id: str, apart: bool = False) -> int:
             errors.join()
         row = wait_for(client, job_id)
     except KeyboardInterrupt:
-        return _cancel(client, job_id)
+        return cancel_and_wait(client, job_id)
     if row.phase != "finished":
         _say(ending(row))
     return exit_code(row)
@@ -75,7 +75,7 @@ def _say_if_it_waits(client: Client, job_id: str) -> None:
     _say(f"job {job_id} {row.phase}{reason_to_wait(row)}; Ctrl-C cancels it")
 
 
-def _cancel(client: Client, job_id: str) -> int:
+def cancel_and_wait(client: Client, job_id: str) -> int:
     """Ctrl-C once cancels and waits for the end; twice leaves at once."""
     _say(f"cancelling job {job_id}; Ctrl-C again leaves without waiting for its end")
     try:

@@ -142,7 +142,7 @@ def submit(
     if dry_run:
         with_spec(asked, is_command, lambda spec: _say_what_would_be(client, spec, as_json))
         return
-    say_submitted(_submit(client, asked, is_command), quiet, as_json)
+    say_submitted(submitted(client, asked, is_command), quiet, as_json)
 
 
 def _say_what_would_be(client: Client, spec: Mapping[str, Any], as_json: bool) -> None:
@@ -200,13 +200,30 @@ def _first_and_last(ids: Sequence[str]) -> str:
 @click.command(cls=SubmitCommand, context_settings=SETTINGS)
 @described_job
 @click.option("-n", "--no-stdin", is_flag=True, help="Do not pass on what comes to this command.")
+@click.option(
+    "-i", "-t", "--interactive", is_flag=True, help="In a terminal, as dovetail shell: -it."
+)
+@click.option("--linger", metavar="TIME", default="10m", help="With -it: see dovetail shell.")
+@click.option("--detach-key", metavar="KEY", default="ctrl-]", help="With -it: see dovetail shell.")
 @click.pass_context
 @with_client
-def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> None:
+def run(
+    client: Client,
+    ctx: click.Context,
+    no_stdin: bool,
+    interactive: bool,
+    linger: str,
+    detach_key: str,
+    **asked: Any,
+) -> None:
     """Submit a job, pass its input on, show what it prints, and end with its exit code.
 
-    Ctrl-C cancels it.
+    Ctrl-C cancels it. With -it it runs in a terminal, and Ctrl-C is its own.
     """
+    if interactive:
+        from dovetail.cli.jobs.terminal import run_in_terminal
+
+        run_in_terminal(client, asked, ctx.meta["is_command"], linger, detach_key)
     if asked["array"]:
         raise click.UsageError("run follows one job; hand in an array with dovetail submit")
     from dovetail.cli.jobs.attached import are_apart, attend, has_input, send_input
@@ -214,7 +231,7 @@ def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> Non
     is_command = ctx.meta["is_command"]
     describes = not is_command and asked["words"][:1] == ("-",)  # what comes is the description
     streams = {"apart": are_apart(), "stdin": not (no_stdin or describes) and has_input()}
-    ids = _submit(client, asked, is_command, streams).ids
+    ids = submitted(client, asked, is_command, streams).ids
     if "." in ids[0]:
         click.echo(f"Submitted array {ids[0].partition('.')[0]}; following {ids[0]}.", err=True)
     if streams["stdin"]:
@@ -225,12 +242,13 @@ def run(client: Client, ctx: click.Context, no_stdin: bool, **asked: Any) -> Non
 # ------------------------------------------------------------------------------------ what is sent
 
 
-def _submit(
+def submitted(
     client: Client,
     asked: Mapping[str, Any],
     is_command: bool,
-    streams: Mapping[str, bool] | None = None,
+    streams: Mapping[str, Any] | None = None,
 ) -> SubmittedJobs:
+    """The job that the words and options describe, handed in."""
     return with_spec(asked, is_command, lambda spec: _send(client, spec, streams or {}))
 
 
@@ -254,7 +272,13 @@ def with_spec(
         raise
 
 
-def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, bool]) -> SubmittedJobs:
+def _send(client: Client, spec: Mapping[str, Any], streams: Mapping[str, Any]) -> SubmittedJobs:
+    if "terminal" in streams:
+        spec = {
+            "preemptible": False,
+            **spec,
+        }  # somebody sits there: it gives way only if they say so
+
     def send(own: Mapping[str, Any]) -> SubmittedJobs:
         job = {**job_as_sent(own), **streams}
         return read(SubmittedJobs, client.post("/v1/jobs", {"jobs": [job]}))

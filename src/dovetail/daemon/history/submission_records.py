@@ -29,6 +29,7 @@ class SubmissionRecord:
     stdin: bool = False
     submitted_in: str | None = None  # of a Slurm script, as is
     array: str | None = None  # its indices as written
+    terminal: list[float] | None = None  # rows, columns, seconds that it lingers unseen
     commit: str | None = None  # that its folder was at
 
     def member(self, array: str, index: int | None) -> SubmissionRecord:

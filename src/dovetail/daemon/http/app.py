@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from dovetail.daemon.http import console_routes as api_consoles
 from dovetail.daemon.http import history_routes as api_past
 from dovetail.daemon.http import job_routes as api_jobs
 from dovetail.daemon.http import limit_routes as api_limits
@@ -60,8 +61,8 @@ def bare_app() -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    parts = (api_jobs, api_studies, api_services, api_past, api_machine, api_limits, api_plan)
-    for part in (*parts, api_tokens, api_pages, api_page_data, page_frames):
+    parts = (api_jobs, api_consoles, api_studies, api_services, api_past, api_machine, api_limits)
+    for part in (*parts, api_plan, api_tokens, api_pages, api_page_data, page_frames):
         app.include_router(part.routes)
     explain_errors(app)
     app.openapi = lambda: _schema(app)  # type: ignore[method-assign]

@@ -16,6 +16,7 @@ from dovetail.daemon.refusals import Conflict, DiskFull, NotAllowed, NotFound, U
 from dovetail.jobfiles.complaint import shown
 from dovetail.jobfiles.explain import told
 from dovetail.store import JournalDamaged, JournalFull, JournalUnusable
+from dovetail.worlds.consoles import ConsoleAway, ConsoleRefused
 from dovetail.worlds.shortage import Short
 
 STATUS: dict[type[DovetailError], int] = {
@@ -29,6 +30,8 @@ STATUS: dict[type[DovetailError], int] = {
     JournalDamaged: 503,
     JournalUnusable: 503,
     Short: 503,
+    ConsoleAway: 409,
+    ConsoleRefused: 409,
 }
 _SENTENCES = {
     404: "there is no such page; /openapi.json lists them",

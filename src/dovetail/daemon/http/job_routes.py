@@ -37,7 +37,7 @@ from dovetail.daemon.http.visibility import row_for
 from dovetail.daemon.promises import promises_of
 from dovetail.daemon.refusals import Conflict, NotAllowed, NotFound
 from dovetail.daemon.stdin import take
-from dovetail.daemon.submissions import Submission
+from dovetail.daemon.submissions import Submission, Terminal
 from dovetail.daemon.users.callers import Caller
 from dovetail.jobfiles.jobs import still_due
 from dovetail.worlds.world import JobLog
@@ -103,7 +103,8 @@ def run_again(job_id: Id, asked: AgainAsked, daemon: AskedDaemon, caller: Asking
 def _submissions(asked: SubmissionsAsked) -> list[Submission]:
     return [
         Submission(
-            *(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin), one.commit
+            *(one.spec, one.environment, one.workdir, one.umask, one.apart, one.stdin, one.commit),
+            terminal=None if one.terminal is None else Terminal(**dict(one.terminal)),
         )
         for one in asked.jobs
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -112,6 +112,37 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class TerminalAsked(_Asked):
+    """The job runs in a terminal of this size."""
+
+    rows: int = Field(default=24, ge=1, le=1000, strict=True)
+    columns: int = Field(default=80, ge=1, le=1000, strict=True)
+    linger_s: float = Field(
+        default=600.0, ge=1, le=1e9, description="Nobody has looked at it for so long: it is ended."
+    )
+
+
+class SizeAsked(_Asked):
+    """The size of a terminal."""
+
+    rows: int = Field(ge=1, le=1000, strict=True)
+    columns: int = Field(ge=1, le=1000, strict=True)
+
+
+class CommandAsked(_Asked):
+    """A command to run beside a job."""
+
+    argv: list[Annotated[str, StringConstraints(max_length=100_000)]] = Field(
+        min_length=1, max_length=10_000
+    )
+    size: SizeAsked | None = Field(default=None, description="Of its terminal; null: it has none.")
+    cwd: Workdir | None = Field(default=None, description="null: the job's folder.")
+
+
+class SignalAsked(_Asked):
+    signal: Literal[1, 2, 3, 9, 15]
+
+
 class SubmissionAsked(_Asked):
     spec: JobSpec
     environment: Environment = Field(
@@ -121,6 +152,7 @@ class SubmissionAsked(_Asked):
     umask: int = Field(default=0o022, ge=0, le=0o777, strict=True)
     apart: bool = Field(default=False, description="Output and errors can be read each alone, too.")
     stdin: bool = Field(default=False, description="Its standard input will be sent.")
+    terminal: TerminalAsked | None = Field(default=None, description="null: it has none.")
     commit: Commit | None = Field(
         default=None, description="Of the folder it is submitted in, if Git keeps that."
     )

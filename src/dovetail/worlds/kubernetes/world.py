@@ -40,6 +40,7 @@ class KubernetesCluster:
         self._settings: Final = settings
         self.shelf: Final = shelf
         self.power: Final = NoPower()
+        self.consoles: Final = None
         self._leader: Final = Leader(api, settings, self._lose)
         self._is_lost = False
         self._without_objects = ""  # why there are none

@@ -334,6 +334,7 @@ def _as_it_was(job_id: str, launch: Launch) -> Order:
         umask=launch.umask,
         streams_apart=launch.out is not None,
         has_stdin=launch.stdin is not None,
+        terminal=launch.terminal,
         grace_s=launch.grace_s,
     )
 

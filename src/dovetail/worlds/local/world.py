@@ -10,6 +10,7 @@ from dovetail.core.model import JobId, Node, Seconds
 from dovetail.worlds.connecting import named, tell_nodes
 from dovetail.worlds.local import findings, machine
 from dovetail.worlds.local.agent import LocalAgent
+from dovetail.worlds.local.consoles import LocalConsoles
 from dovetail.worlds.local.containers.engine import NoEngine, find_engine
 from dovetail.worlds.local.folders import Folders
 from dovetail.worlds.local.gpus.power import PowerLimits
@@ -33,6 +34,7 @@ class LocalMachine:
         self.nodes: Sequence[Node] = nodes
         self.declarations: Final = None
         self.shelf: Final = folders
+        self.consoles: Final = LocalConsoles(folders, self._gpus_of)
         self.power: Final = power
         self._suspended_limit: Final = suspended_limit_bytes
         self._least_free: Final = least_free
@@ -76,6 +78,13 @@ class LocalMachine:
             return str(error)
         wants_gpus = order.gpus and any(node.labels for node in self.nodes)
         return engine.gpu_trouble() if wants_gpus else ""
+
+    def _gpus_of(self, job_id: JobId) -> tuple[str, ...]:
+        """Those that it has now: it may have been moved since its processes began."""
+        track = self._ground.view.tracks.get(job_id)
+        if track is None or track.placement is None:
+            return ()
+        return self._agent.gpus_of(track.placement)
 
     def has_processes(self, job_id: JobId | None = None) -> bool:
         return bool(self.shelf.live()) if job_id is None else self.shelf.note(job_id).exists()

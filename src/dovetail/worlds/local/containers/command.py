@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dovetail.core.errors import BadInput
+from dovetail.worlds.consoles import CommandBeside
 from dovetail.worlds.local.containers.engine import PODMAN, Engine
 from dovetail.worlds.local.machine import host_memory_bytes
 from dovetail.worlds.local.runs.run import Launch
@@ -73,7 +74,8 @@ def in_image(
     words += ["--network=host", "--log-driver=none", f"--shm-size={host_memory_bytes() // 2}"]
     words += ["--cap-drop=ALL", "--security-opt=no-new-privileges", f"--workdir={launch.cwd}"]
     words += _of_podman(launch, uid) if engine.name == PODMAN else []
-    words += ["--interactive"] if launch.stdin is not None else []
+    words += ["--interactive"] if launch.stdin is not None or launch.terminal else []
+    words += ["--tty"] if launch.terminal else []
     words += engine.gpu_options(gpus) if gpus else []
     words += [f"--mount={_bind(path)}" for path in _mounts(launch.cwd, folders)]
     words += [word for own in inside.items() for word in ("--env", _variable(*own))]
@@ -83,6 +85,14 @@ def in_image(
     return replace(
         launch, argv=tuple(words), env=env, image=image, engine=engine.name, container=name
     )
+
+
+def beside_in_image(launched: Mapping[str, Any], command: CommandBeside) -> tuple[str, ...]:
+    """A command in the container of this launch (see `Launch`), with its user and its variables."""
+    tty = ("--tty",) if command.size is not None else ()
+    folder = (f"--workdir={command.cwd}",) if command.cwd else ()
+    program, container = launched["argv"][0], launched["container"]
+    return (program, "exec", "--interactive", *tty, *folder, container, *command.argv)
 
 
 def before_the_first(engine: Engine, account: UserAccount | None) -> None:

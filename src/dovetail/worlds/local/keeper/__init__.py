@@ -10,6 +10,8 @@ Run as `python -I -S keeper/__main__.py RUN_FOLDER`, in a session of its own. A 
     lock          held by the one keeper that may run it
     keeper.json   the keeper and the job's main process; once it is there, this run is never begun again
     stop          made when the job is asked to stop; if it is there before the job runs, it never does
+    door          a socket: the daemon shows and types here what people do with the job's consoles
+    exec/1/       what the first command that was run beside the job has printed
     exit.json     how it ended; there exactly once unless the keeper itself was killed
 
 It starts in some 20 ms: these modules import little, and of ours only each other, relatively, as they
@@ -22,4 +24,6 @@ LOCK = "lock"
 KEEPER = "keeper.json"
 STOP = "stop"
 EXIT = "exit.json"
+DOOR = "door"
+BESIDE = "exec"
 TROUBLE = "keeper.err"

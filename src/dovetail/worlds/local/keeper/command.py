@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 
 from .files import read_json
+from .terminal import take_as_own
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def _run_the_command(launch: dict[str, Any], streams: tuple[int, int, int], gate
     _enter(launch["cwd"])
     for standard, stream in enumerate(streams):
         os.dup2(stream if stream >= 0 else os.open(os.devnull, os.O_RDONLY), standard)
+    if launch.get("terminal"):
+        take_as_own(0)
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of user would undo it
     if not os.read(gate, 1):
         os._exit(0)  # the keeper is gone, or the job was called off

@@ -5,20 +5,25 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import select
 import signal
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 
 from . import EXIT, KEEPER, LAUNCH, LOCK, STOP
+from .beside import Commands
 from .command import CANNOT_RUN, become_the_job, one_line, prctl
+from .consoles import Console
 from .copies import Copies, CopyFile
+from .descriptors import WRITE, Descriptors
+from .door import Door
 from .feed import PIPE_BYTES, STDIN_BYTES, Feed, widen
 from .files import overwrite, read_json, rename_durably, write_durably
 from .orphans import end_descendants, forget_wake_ups, wake_up_on_children
 from .pages import LogPages
 from .proc import boot_id, read_stat
+from .terminal import open_terminal
 
 TYPE_CHECKING = False  # as in typing, which would take 3 ms to import
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ _EXIT_RESERVE = "exit.tmp"
 _RESERVED_BYTES = 4096
 _FAILURE_CHARACTERS = 500  # six bytes each at the worst: they fit into the reserve
 _CHUNK = 1 << 18
+_EIO = 5
 
 _PEEK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _PR_SET_CHILD_SUBREAPER = 36
@@ -58,10 +64,41 @@ class Keeper:
         self._feed = Feed(launch["stdin"]) if launch.get("stdin") else None
         copies = Copies(launch)
         self._unwritable = copies.trouble
+        self._fds = Descriptors()
+        self._terminal = -1  # the job's end of it stays open: its last words are read after its end
+        if launch.get("terminal"):
+            self._open_terminal(copies.output)
+        else:
+            self._open_pipes(copies)
+        self._commands = Commands(self._fds, folder, launch)
+        self._open_door()
+
+    def _open_pipes(self, copies: Copies) -> None:
+        launch = self._launch
         output = self._pipe_to(launch.get("out"), copies.output)
         apart = launch.get("err") or copies.error is not copies.output
         errors = self._pipe_to(launch.get("err"), copies.error) if apart else output
         self._streams = (self._feed.reading if self._feed else -1, output, errors)
+        self._console = Console(self._fds, {"": self._log}, -1, False)
+
+    def _open_terminal(self, copy: CopyFile | None) -> None:
+        ours, self._terminal = open_terminal(*self._launch["terminal"])
+        self._sinks[ours] = (self._log,) if copy is None else (self._log, copy)
+        self._streams = (self._terminal, self._terminal, self._terminal)
+        self._console = Console(self._fds, {"": self._log}, ours, True)
+        self._console.sources = [ours]
+
+    def _open_door(self) -> None:
+        """A job runs without one rather than not at all."""
+        with suppress(OSError):
+            door = Door(self._fds, self._folder, self._console, self._commands)
+            door.may_start = self._why_nothing_beside
+
+    def _why_nothing_beside(self) -> str:
+        main = read_stat(self._main)
+        if main is None or main.has_ended:
+            return "it has ended"
+        return "it is suspended" if main.state in "Tt" else ""
 
     def _pipe_to(self, own: str | None, copy: CopyFile | None) -> int:
         """The end that the job writes to. All goes into the log, into one of its own and into a file
@@ -98,7 +135,7 @@ class Keeper:
             os.close(opened)
             become_the_job(self._launch, self._streams, gate, failed)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for fd in {gate, failed, *self._streams} - {-1}:
+        for fd in {gate, failed, *self._streams} - {-1, self._terminal}:
             os.close(fd)
         return errors, opened
 
@@ -143,23 +180,40 @@ class Keeper:
 
     def _follow(self) -> None:
         """Copy the output and bury the dead until the main process has ended."""
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
+        self._fds.add(self._wake, self._look_for_the_dead)
         for pipe in self._sinks:
-            poll.register(pipe, select.POLLIN)
+            self._fds.add(pipe, partial(self._look, pipe))
         self._reap()
         while self._status is None:
-            for fd, _ in poll.poll(self._feed.pump() if self._feed else None):
-                if fd == self._wake:
-                    self._reap()
-                elif not self._copy(fd):
-                    poll.unregister(fd)  # everybody has closed it
+            self._fds.wait(self._patience_ms())
+
+    def _patience_ms(self) -> int | None:
+        feed = self._feed.pump() if self._feed else None
+        consoles = [self._console.look(), self._commands.tend()]
+        told = [int(own * 1000) + 1 for own in consoles if own is not None]
+        return min([*told, *([feed] if feed is not None else [])], default=None)
+
+    def _look(self, pipe: int, events: int) -> None:
+        if events & WRITE:
+            self._console.send()
+        with suppress(BlockingIOError):
+            if events & ~WRITE and not self._copy(pipe):
+                self._fds.remove(pipe)  # everybody has closed it
 
     def _copy(self, pipe: int) -> int:
-        data = os.read(pipe, _CHUNK)
+        try:
+            data = os.read(pipe, _CHUNK)
+        except OSError as error:
+            if error.errno != _EIO:  # as a terminal tells that everybody has closed it
+                raise
+            data = b""
         for log in self._sinks[pipe]:
             log.write(data)
+        self._console.printed()
         return len(data)
+
+    def _look_for_the_dead(self, events: int) -> None:
+        self._reap()
 
     def _reap(self) -> bool:
         """Take note of all that have ended. False: nobody is left, dead or alive."""
@@ -176,6 +230,7 @@ class Keeper:
             self._max_rss_bytes = max(self._max_rss_bytes, usage.ru_maxrss * 1024)
             if pid == self._main and self._status is None:
                 self._status = status
+            self._commands.ended(pid, status)
 
     def _end_group_of_main(self) -> None:
         """When the main process has ended and is not yet buried: until then the number is its own."""
@@ -192,12 +247,14 @@ class Keeper:
 
     def _drain(self) -> None:
         """What is in the pipe, and no more: somebody whom we could not end may go on writing."""
+        if self._terminal >= 0:
+            os.close(self._terminal)
         for pipe in self._sinks:
             os.set_blocking(pipe, False)
+            left = PIPE_BYTES
             with suppress(BlockingIOError):
-                for _ in range(PIPE_BYTES // _CHUNK + 1):
-                    if not self._copy(pipe):
-                        break
+                while left > 0 and (length := self._copy(pipe)):
+                    left -= length
 
     def _ending(self) -> dict[str, int | float | str | None]:
         status = self._status

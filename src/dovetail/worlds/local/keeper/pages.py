@@ -26,6 +26,7 @@ class LogPages:
         self._page = max(1, (limit_bytes - self._head) // 2)
         self._fd = -1
         self._size = self._most = 0  # of the page that is written
+        self._before = 0  # bytes before that page
         self._dropped = 0
         self._reason = ""
         self._note = b""
@@ -39,6 +40,11 @@ class LogPages:
         except OSError as error:
             self._dropped += len(rest)
             self._reason = error.strerror or "it could not be written"
+
+    @property
+    def end(self) -> int:
+        """How many bytes it has ever been given and could keep."""
+        return self._before + self._size
 
     def close(self) -> None:
         self.write(b"")  # a last chance for the note
@@ -69,7 +75,8 @@ class LogPages:
     def _open(self) -> None:
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._fd).st_size
-        self._most = self._page if bytes_before(self._path) else self._head
+        self._before = bytes_before(self._path)
+        self._most = self._page if self._before else self._head
 
     def _rotate(self) -> None:
         turned = self._path + (OLDER if bytes_before(self._path) else HEAD)

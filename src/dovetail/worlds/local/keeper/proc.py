@@ -26,6 +26,7 @@ class Stat:
         "resident_bytes",
         "started",
         "state",
+        "terminal",
         "threads",
         "waited_cpu_s",
     )
@@ -37,6 +38,7 @@ class Stat:
         self.state = fields[0].decode()
         self.parent = int(fields[1])
         self.group = int(fields[2])
+        self.terminal = int(fields[4])  # a device number; 0: it has none
         self.cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
         self.waited_cpu_s = (int(fields[13]) + int(fields[14])) / _TICKS
         self.threads = int(fields[17])

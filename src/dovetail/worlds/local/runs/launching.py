@@ -70,6 +70,7 @@ def launch_of(
         error=order.error,
         is_first=run <= 1,
         stdin=folders.stdin(order.job_id).path if order.has_stdin else None,
+        terminal=order.terminal,
     )
 
 

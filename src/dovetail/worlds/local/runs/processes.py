@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,11 @@ from dovetail.worlds.local.runs import freezer
 from dovetail.worlds.local.runs.freezer import NotFrozen
 from dovetail.worlds.shortage import is_short
 
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "csh", "tcsh", "ash"))
 _STILL = "TtZXx"  # stopped, traced, dead
 _ROUND_S = 0.002
 _BLOCKED_IN_THE_KERNEL_S = 0.5  # so long we wait for one that sleeps uninterruptibly
+_TOP_DOWN_S = 0.3  # so long parents are stopped before their children
 _PATIENCE_S = 10.0
 
 
@@ -59,6 +61,18 @@ def terminate(keeper_pid: int, signum: int = signal.SIGTERM) -> None:
     A frozen job gets it when it is thawed.
     """
     proc.send_to_groups(keeper_pid, living(keeper_pid), signum)
+
+
+def hang_up(keeper_pid: int) -> None:
+    """SIGHUP to shells at a terminal: those do not heed SIGTERM."""
+    shells = [stat for stat in living(keeper_pid) if stat.terminal and _name(stat.pid) in _SHELLS]
+    signal_each((Process(stat.pid, stat.started) for stat in shells), signal.SIGHUP)
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as name:
+        return name.read().strip()
+    return ""
 
 
 def kill(keeper_pid: int, within_s: float = _PATIENCE_S) -> list[Process]:
@@ -108,6 +122,7 @@ class Tree:
 
     def ask_to_stop(self) -> None:
         terminate(self.keeper_pid)
+        hang_up(self.keeper_pid)
 
     def kill(self) -> None:
         kill(self.keeper_pid)
@@ -162,9 +177,16 @@ def _stop_in_rounds(keeper_pid: int, within_s: float) -> None:
             return  # the signal waits for them: they stop before they run any of their own code
         if waited > within_s:
             raise NotFrozen(f"process {next(iter(moving)).pid} does not stop")
-        if not proc.send_to_groups(keeper_pid, list(moving), signal.SIGSTOP):
+        first = _without_moving_parent(moving) if waited < _TOP_DOWN_S else list(moving)
+        if not proc.send_to_groups(keeper_pid, first, signal.SIGSTOP):
             raise NotFrozen("some of its processes are another user's")
         time.sleep(_ROUND_S)
+
+
+def _without_moving_parent(moving: Collection[Stat]) -> list[Stat]:
+    """A shell that sees its child stop takes the terminal back: so it is stopped before."""
+    numbers = {stat.pid for stat in moving}
+    return [stat for stat in moving if stat.parent not in numbers] or list(moving)
 
 
 def _moving(keeper_pid: int) -> dict[Stat, set[str]]:

@@ -61,6 +61,7 @@ class Launch:
     error: str = ""
     is_first: bool = True  # of the job's launches: it begins these files anew
     stdin: Path | None = None  # see `keeper.feed`
+    terminal: tuple[int, int] | None = None  # its rows and columns, in place of pipes
     image: str = ""  # `argv` is the client of this engine, which runs the job in this container
     engine: str = ""
     container: str = ""
