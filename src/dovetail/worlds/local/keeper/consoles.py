@@ -65,7 +65,7 @@ class Console:
         self.sources: list[int] = []  # that wait for slow readers
         self._readers: list[Reader] = []
         self._begun_at = monotonic()
-        self._had_reader = False
+        self._awaited = set(pages) if typing >= 0 else set()  # streams that nobody has read yet
         self._waits = False
         self._unsent = b""
         self._is_all = False
@@ -81,7 +81,7 @@ class Console:
         self.look()
 
     def add(self, reader: Reader) -> None:
-        self._had_reader = True
+        self._awaited.discard(reader.stream)
         self._readers.append(reader)
         reader.ring()
 
@@ -97,14 +97,11 @@ class Console:
             one for one in self._readers if one.ring is not _nobody or _is_prompt(one, now)
         ]
         left = [one.is_waited_for(self.pages[one.stream].end, now) for one in self._readers]
-        if not self._had_reader and self._most_printed() > BEHIND_BYTES:
+        if any(self.pages[stream].end > BEHIND_BYTES for stream in self._awaited):
             left.append(_FIRST_READER_S - (now - self._begun_at))
         soon = max(left, default=0.0)
         self._let(waits=soon > 0)
         return soon if soon > 0 else None
-
-    def _most_printed(self) -> int:
-        return max(own.end for own in self.pages.values())
 
     def _let(self, waits: bool) -> None:
         if waits != self._waits:
